@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lake.documents import encode_document, get_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import lake_prefix
-from lake.ledger.manifest_row import CommitReference
-from lake.ledger.published_totals import PublishedTotals, digest_objects
+from lake.ledger.manifest_row import CommitReference, PublishedTotals, digest_objects
 from lake.partition import Partition
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from lake.ledger.published_totals import PublishedObjects
+    from lake.ledger.manifest_row import PublishedObjects
 
 COMMIT_FORMAT = 1
 """Version of the document's format."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.hours import HourContents
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 
 if TYPE_CHECKING:
     from lake.ledger import Ledger

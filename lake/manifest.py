@@ -12,18 +12,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lake.compression import has_compressed_name
-from lake.documents import encode_document, get_document, put_document
+from lake.documents import encode_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.layout import manifest_key
 from lake.partition import Partition
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import ManifestRow
 
 MANIFEST_FORMAT = 1
 """Version of the document's format."""
@@ -140,7 +135,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def manifest_sha256(manifest: Manifest) -> str:
-    """SHA-256 (hexadecimal) of the document that ``write_manifest`` puts: the ledger row binds the document by it."""
+    """SHA-256 (hexadecimal) of the document: the ledger row binds the document by it."""
     return hashlib.sha256(encode_manifest(manifest)).hexdigest()
 
 
@@ -183,28 +178,3 @@ def _decode_file(item: object) -> ObjectVersion:
             datetime.fromisoformat(at)
             return ObjectVersion(bucket, key, etag, size, at, version)
     raise TypeError("an item of its files is not one")
-
-
-def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
-    """Put the document; ids are unique, so one invocation only writes it."""
-    put_document(s3, control_bucket, manifest_key(manifest.id), encode_manifest(manifest))
-
-
-def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
-    """Get the document that the ledger row of a manifest is bound to.
-
-    Raises
-    ------
-    InvalidDocumentError
-        It is gone, was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
-    NewerDocumentError
-        A newer version has written it.
-    """
-    key = manifest_key(row.id)
-    body = get_document(s3, control_bucket, key)
-    if row.manifest_sha256 != hashlib.sha256(body).hexdigest():
-        raise InvalidDocumentError(
-            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
-            "the object (protection.versions keeps earlier versions)"
-        )
-    return decode_manifest(body, allowed_buckets)

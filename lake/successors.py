@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
-from lake.manifest import Identity, read_manifest
+from lake.manifest import Identity
+from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

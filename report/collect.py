@@ -11,7 +11,7 @@ from lake.bills import divide
 from lake.documents import find_document
 from lake.layout import manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
+from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from report.costs import cost_figures
 from report.figures import arrival_of
 from report.model import ExecutionFacts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
+from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from lake.manifest import Lane
 
 if TYPE_CHECKING:

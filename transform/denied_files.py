@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.ledger import State
-from lake.manifest import new_manifest_id, write_manifest
+from lake.manifest import new_manifest_id
+from lake.manifest_document import write_manifest
 from lake.publish import abort_upload
 from transform.outcome import ConversionOutcome
 

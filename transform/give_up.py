@@ -60,7 +60,7 @@ def record_fault(context: ConversionContext, manifest: str, fault: EnvironmentFa
     try:
         row = ledger.manifests.get(manifest)
         if row is not None and row.state != State.RUNNING:
-            ledger.reasons.record(row, str(fault))
+            ledger.manifests.record_reason(row, str(fault))
     except (BotoCoreError, ClientError) as error:
         context.log(f"the ledger does not have the reason of manifest {manifest}, this log alone has it: {error}")
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from ndjson_arrow import detect_codec
 
 from lake.exclusions import read_exclusions
-from lake.ledger.column_room import is_full
-from lake.manifest import Lane, read_manifest
+from lake.ledger.datasets import is_full
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from lake.time import iso_utc
 from transform.file_deadline import stream_seconds
 from transform.output_ratio import output_ratio

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from lake.commands import advise_reprocess
 from lake.counted import format_count
 from lake.ledger import State
-from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest_document import read_manifest, write_manifest
 from lake.time import iso_utc
 from transform.outcome import GIVEN_UP
 

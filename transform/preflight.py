@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import HybridRouterError, TransientError
 from lake.layout import preflight_key
 from lake.ledger import State
-from lake.manifest import read_manifest
+from lake.manifest_document import read_manifest
 from lake.publish import abort_upload
 from transform.environment_fault import fault_of
 from transform.give_up import record_fault

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.commit import read_commit
 from lake.counted import format_count
 from lake.exclusions import read_exclusions
-from lake.manifest import read_manifest
+from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
     from lake.commit import CommitDocument, SourceCount

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.manifest import Identity, read_manifest
+from lake.manifest import Identity
+from lake.manifest_document import read_manifest
 from verify.digests import (
     ExpectedFile,
     InputTask,

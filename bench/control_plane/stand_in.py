@@ -17,7 +17,7 @@ from boto3.dynamodb.types import TypeSerializer
 from bench.control_plane.buckets import Buckets
 from bench.control_plane.night import COLUMNS, NIGHTS
 from bench.control_plane.table import RefusedRequestError, Table
-from lake.ledger.dataset_limit import name_key
+from lake.ledger.datasets import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

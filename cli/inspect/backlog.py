@@ -61,7 +61,7 @@ def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
 
 def _rows(ledger: Ledger, lane: Lane, state: State | Failure) -> Iterator[ManifestRow]:
     if isinstance(state, Failure):
-        return ledger.failures.of_lane(lane, state)
+        return ledger.manifests.failures(lane, state)
     return ledger.manifests.open(lane, state)
 
 

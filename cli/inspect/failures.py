@@ -22,7 +22,7 @@ from cli.progress import shown_when_slow
 from lake.commands import explain_command
 from lake.json_document import format_json
 from lake.ledger import Failure, State
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     for lane in Lane:
         lists: tuple[tuple[Iterable[ManifestRow], Callable[[DeployedStack, Sequence[ManifestRow]], list[Trouble]]], ...]
         lists = (
-            (stack.ledger.failures.of_lane(lane, Failure.FAILED), _failed),
-            (stack.ledger.failures.of_lane(lane, Failure.UNREADABLE), _unreadable),
+            (stack.ledger.manifests.failures(lane, Failure.FAILED), _failed),
+            (stack.ledger.manifests.failures(lane, Failure.UNREADABLE), _unreadable),
             (stack.ledger.manifests.open(lane, State.QUEUED), _blocked),
         )
         for listed, describe in lists:

@@ -6,25 +6,28 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.ledger.arrivals import ArrivalRow, Arrivals
+from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup
 from lake.ledger.canaries import Canaries
 from lake.ledger.costs import CostRow, Costs, CostShare
-from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, DatasetSpeed
+from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.deletions import Deletions, DueDeletion
 from lake.ledger.executions import Executions
-from lake.ledger.failures import Failure, Failures
-from lake.ledger.fence import Claim
-from lake.ledger.hour_row import HourCounts, HourRow, HourState
-from lake.ledger.ignored import IgnoredFiles, IgnoredGroup
-from lake.ledger.manifest_counts import ConvertedCounts, ManifestCounts
-from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
-from lake.ledger.manifests import Manifests
-from lake.ledger.partitions import Partitions
-from lake.ledger.published_totals import PublishedObjects, PublishedTotals
-from lake.ledger.reasons import Reasons
+from lake.ledger.hours import HourCounts, HourRow, HourState, Partitions
+from lake.ledger.manifest_row import (
+    CommitReference,
+    ConvertedCounts,
+    ManifestCounts,
+    ManifestRow,
+    Published,
+    PublishedObjects,
+    PublishedTotals,
+    State,
+)
+from lake.ledger.measurements import DatasetMeasurement, DatasetSpeed
 from lake.ledger.resubmissions import ResubmissionRow, Resubmissions
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
+from lake.ledger.transitions import Claim, Failure, Manifests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +41,6 @@ class Ledger:
 
     arrivals: Arrivals
     manifests: Manifests
-    failures: Failures
-    reasons: Reasons
     datasets: Datasets
     partitions: Partitions
     stream: Stream
@@ -60,8 +61,6 @@ class Ledger:
         return cls(
             Arrivals(table),
             Manifests(table),
-            Failures(table),
-            Reasons(table),
             Datasets(table),
             Partitions(table),
             Stream(table),

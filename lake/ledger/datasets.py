@@ -3,81 +3,86 @@
 Each dataset has partition keys of its own, so that no number of them shares one's throughput. Its columns, which may be
 hundreds of kilobytes, are an item that changes only when a column is new; what every conversion changes is a small one.
 A third one, in a partition key of all datasets, is the name: it is written once.
+
+Names in keys are chosen by uploaders, so the number of datasets that keys create is limited. Each dataset that was let
+in has a row, and one row counts them. Both are written by one transaction, whose condition is the limit, so that no
+number of concurrent callers exceeds it. The row also names the folder: names of datasets are simpler than those of
+folders, and the files of two folders are not mixed.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
-from lake.ledger.column_room import ColumnHistory, divide_by_room
-from lake.ledger.dataset_limit import DATASET_NAMES, claimed_by, folder_of_dataset, name_key
-from lake.ledger.dataset_speed import NO_SAMPLES, SpeedSample, SpeedSamples, decode_samples, encode_samples
-from lake.ledger.table import Condition, Key, RefusedError
+from lake.ledger.measurements import (
+    DatasetMeasurement,
+    DatasetSpeed,
+    MeasuredDataset,
+    SpeedSample,
+    encode_samples,
+    measured_dataset,
+)
+from lake.ledger.table import (
+    MAX_BATCH_KEYS,
+    Condition,
+    Key,
+    RefusedError,
+    batches_of,
+    put_request,
+    update_request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-    from datetime import date
 
     from lake.ledger.table import LedgerTable
 
+NUMBER = Key("dataset-count", "dataset-count")
+DATASET_NAMES = "dataset-name"
+"""Partition key of the names of all datasets."""
 CATALOG = Key("catalog", "catalog")
 FIRST_NAME = "a"
 AFTER_LAST_NAME = "{"
 """Names of datasets are between them: they begin with a lower case letter."""
 ROWS_PER_READ = MAX_BATCH_KEYS // 2
 """Datasets of one read: two items of each."""
+MAX_NAME_BYTES = 200
+"""Length of the longest column name, which is ASCII (docs/columns.md)."""
+NAME_OVERHEAD_BYTES = 4
+"""Upper bound of what DynamoDB adds to an element of a set (Developer Guide, "DynamoDB item sizes and formats")."""
+MAX_COLUMN_BYTES = 300_000
+"""Names with their overhead; an item has at most 400 KB (DynamoDB's "Service quotas")."""
+GROWTH = timedelta(days=7)
+"""In this time from its first column on a dataset may get all of its columns: wide first files are normal."""
+MAX_NEW_A_DAY = 100
+"""New columns of an older dataset in a UTC day: one hostile file must not take the room of all later columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSpeed:
-    """Input bytes as stored per second and core; None: no file of this kind has been converted."""
+class ColumnHistory:
+    """When a dataset got its columns; days are UTC, YYYY-MM-DD, and empty before the first column."""
 
-    plain: float | None
-    compressed: float | None
-    """Of compressed files: a stored byte of them takes several times as long."""
+    first_day: str = ""
+    day: str = ""
+    """On which it got the last ones."""
+    before: int = 0
+    """Columns that it had before this day."""
 
+    def limit(self, columns: int, column_limit: int, today: date) -> int:
+        """How many columns the dataset, which has ``columns``, may have today; pure."""
+        if not self.first_day or today < date.fromisoformat(self.first_day) + GROWTH:
+            return column_limit
+        before = self.before if self.day >= today.isoformat() else columns
+        return max(min(column_limit, before + MAX_NEW_A_DAY), 1)
 
-@dataclass(frozen=True, slots=True)
-class DatasetMeasurement:
-    """What the conversion of one manifest measured."""
-
-    input_bytes: int
-    """Size, as stored, of its files."""
-    output_bytes: int
-    """Size of their Parquet files."""
-    task_milliseconds: int
-    """Time of their tasks, summed over cores."""
-    compressed_bytes: int = 0
-    """The part of ``input_bytes`` in files that the reader found to be compressed ..."""
-    compressed_milliseconds: int = 0
-    """... and of ``task_milliseconds`` for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredDataset:
-    """What the conversions of a dataset measured."""
-
-    input_bytes: int = 0
-    output_bytes: int = 0
-    plain: SpeedSamples = NO_SAMPLES
-    compressed: SpeedSamples = NO_SAMPLES
-
-    @property
-    def output_ratio(self) -> float | None:
-        """Parquet bytes per input byte; None before the first conversion."""
-        return self.output_bytes / self.input_bytes if self.input_bytes else None
-
-    @property
-    def speed(self) -> DatasetSpeed:
-        """The two kinds of files apart.
-
-        A forecast knows names and no content. Compressed files without such a name are forecast as plain ones, so
-        where no plain file was measured, compressed ones stand for them.
-        """
-        compressed = self.compressed.median
-        return DatasetSpeed(self.plain.median or compressed, compressed)
+    def on(self, today: date, columns: int) -> ColumnHistory:
+        """With columns that a dataset which had ``columns`` gets today; pure."""
+        if self.day >= today.isoformat():
+            return self
+        return ColumnHistory(self.first_day or today.isoformat(), today.isoformat(), columns)
 
 
 NO_HISTORY = ColumnHistory()
@@ -110,17 +115,46 @@ class Datasets:
         self._table = table
 
     def admit(self, name: str, max_datasets: int, named: Collection[str], folder: str | None = None) -> str | None:
-        """The folder whose files the dataset has; None: ``max_datasets`` others have been let in.
+        """The folder whose files the dataset has: the first one that asked for it; None: ``max_datasets`` others exist.
 
-        ``folder`` gets it if no other one has it; None: the folder of its own name. ``named`` are datasets that do not
-        count. Idempotent.
+        Idempotent. Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that exists already,
+        because the settings named it, is let in without being counted.
+
+        Parameters
+        ----------
+        named
+            Datasets that do not count.
+        folder
+            It gets the dataset if no other one has it; None: the folder of its own name. Folders can have one name by
+            ``name_of_folder``.
         """
-        others = (other for other in self.names() if other not in named)
-        return claimed_by(self._table, name, name if folder is None else folder, max_datasets, others)
+        if (found := self.folder(name)) is not None:
+            return found
+        table, new = self._table, [Condition("pk", "missing")]
+        folder = name if folder is None else folder
+        attributes = {} if folder == name else {"folder": folder}
+        if self.is_known(name):
+            with suppress(RefusedError):
+                table.put(_admission_key(name), attributes, new)
+        elif self._number(named) >= max_datasets:
+            return None
+        else:
+            room = [Condition("number", "<", max_datasets)]
+            with suppress(RefusedError):
+                table.transact(
+                    [
+                        {"Put": put_request(table.name, _admission_key(name), attributes, new)},
+                        {"Update": update_request(table.name, NUMBER, {}, {"number": 1}, (), room)},
+                    ]
+                )
+                return folder
+        # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
+        return self.folder(name)
 
     def folder(self, name: str) -> str | None:
         """The folder whose files the dataset has, by a strongly consistent read; None: no key has created it."""
-        return folder_of_dataset(self._table, name)
+        item = self._table.get(_admission_key(name))
+        return None if item is None else str(item.get("folder", name))
 
     def register(self, name: str) -> None:
         """Put the name among those of all datasets; a name that is there is only read. Idempotent."""
@@ -144,7 +178,7 @@ class Datasets:
 
     def speed(self, name: str) -> DatasetSpeed:
         """Measured speed of a dataset, by one strongly consistent read."""
-        return _measurement(self._table.get(_measurement_key(name))).speed
+        return measured_dataset(self._table.get(_measurement_key(name))).speed
 
     def speeds(self) -> dict[str, DatasetSpeed]:
         """Measured speeds of the datasets that have been converted."""
@@ -152,7 +186,7 @@ class Datasets:
         for names in batches_of(self.names()):
             rows = self._table.get_many([_measurement_key(name) for name in names])
             for name, row in zip(names, rows, strict=True):
-                speed = _measurement(row).speed
+                speed = measured_dataset(row).speed
                 if speed.plain is not None or speed.compressed is not None:
                     speeds[name] = speed
         return speeds
@@ -221,7 +255,7 @@ class Datasets:
         enough for a ratio and a median.
         """
         key = _measurement_key(name)
-        found = _measurement(self._table.get(key))
+        found = measured_dataset(self._table.get(key))
         plain = SpeedSample(
             measured.input_bytes - measured.compressed_bytes,
             measured.task_milliseconds - measured.compressed_milliseconds,
@@ -233,6 +267,20 @@ class Datasets:
         }
         totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
         self._table.update(key, assign=speeds, add=totals)
+
+    def _number(self, named: Collection[str]) -> int:
+        """The datasets that count; those that exist already are counted by the first call of a deployment."""
+        item = self._table.get(NUMBER)
+        if item is None:
+            others = sum(1 for other in self.names() if other not in named)
+            with suppress(RefusedError):
+                self._table.put(NUMBER, {"number": others}, [Condition("pk", "missing")])
+            item = self._table.get(NUMBER)
+        return 0 if item is None else int(item["number"])
+
+
+def _admission_key(name: str) -> Key:
+    return Key("admitted-dataset", name)
 
 
 def _columns_key(name: str) -> Key:
@@ -248,7 +296,7 @@ def _columns(item: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
-    return DatasetRow(name, _columns(columns), _measurement(measured), _history(columns))
+    return DatasetRow(name, _columns(columns), measured_dataset(measured), _history(columns))
 
 
 def _history(item: dict[str, Any] | None) -> ColumnHistory:
@@ -256,11 +304,40 @@ def _history(item: dict[str, Any] | None) -> ColumnHistory:
     return ColumnHistory(found.get("first_day", ""), found.get("day", ""), int(found.get("before", 0)))
 
 
-def _measurement(item: dict[str, Any] | None) -> MeasuredDataset:
-    found = item or {}
-    return MeasuredDataset(
-        int(found.get("input_bytes", 0)),
-        int(found.get("output_bytes", 0)),
-        decode_samples(found.get("plain")),
-        decode_samples(found.get("compressed")),
-    )
+def name_key(dataset: str) -> Key:
+    """Primary key of the item that says that a dataset exists."""
+    return Key(DATASET_NAMES, dataset)
+
+
+def is_full(columns: Collection[str], column_limit: int) -> bool:
+    """Whether a dataset with these columns gets no other one: further keys go to ``_rescued``."""
+    free_bytes = MAX_COLUMN_BYTES - _stored_bytes(columns)
+    return len(columns) >= column_limit or free_bytes < MAX_NAME_BYTES + NAME_OVERHEAD_BYTES
+
+
+def divide_by_room(
+    columns: Collection[str], names: Iterable[str], column_limit: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Divide the names that a dataset with ``columns`` does not have: those for which it has room, and the others.
+
+    In order: as soon as the dataset is full, every further name is refused.
+    """
+    known = {*columns}
+    free_columns = column_limit - len(known)
+    free_bytes = MAX_COLUMN_BYTES - _stored_bytes(known)
+    fitting: list[str] = []
+    refused: list[str] = []
+    for name in dict.fromkeys(names):
+        if name in known:
+            continue
+        if free_columns > 0 and free_bytes >= MAX_NAME_BYTES + NAME_OVERHEAD_BYTES:
+            free_columns -= 1
+            free_bytes -= _stored_bytes([name])
+            fitting.append(name)
+        else:
+            refused.append(name)
+    return tuple(fitting), tuple(refused)
+
+
+def _stored_bytes(names: Iterable[str]) -> int:
+    return sum(len(name.encode()) + NAME_OVERHEAD_BYTES for name in names)

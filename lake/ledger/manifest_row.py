@@ -1,20 +1,102 @@
-"""The ledger row of a manifest: its state, and everything that conditions compare."""
+"""The ledger row of a manifest: its state, everything that conditions compare, and what it adds up to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TerminalError
-from lake.ledger.published_totals import PublishedTotals, totals_of_attributes
 from lake.ledger.table import Key
 from lake.manifest import Lane, Manifest, manifest_sha256
 from lake.partition import Partition
 from lake.time import epoch_milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedObjects:
+    """The objects of one bucket: enough to see in a listing that one is missing, or was replaced."""
+
+    count: int
+    bytes: int
+    digest: str
+    """SHA-256 (hexadecimal) of key, size and ETag of each, in the order of the keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTotals:
+    """Counts of one generation; the result document has them for each file."""
+
+    rows: int
+    rejects: dict[str, int]
+    """Quarantined lines by reason; there are as many reasons as ``ndjson_arrow`` lists."""
+    failed_files: int
+    """Files that could not be read as a whole."""
+    lake: PublishedObjects
+    quarantine: PublishedObjects
+    task_milliseconds: int
+    """Time of the attempt's tasks, summed over cores."""
+
+
+class ObjectsDigest:
+    """Computes ``PublishedObjects`` from objects that are added in the order of their keys."""
+
+    __slots__ = ("_bytes", "_count", "_hash")
+
+    def __init__(self) -> None:
+        self._count = self._bytes = 0
+        self._hash = hashlib.sha256()
+
+    def add(self, key: str, size: int, etag: str) -> None:
+        """Add one object: size in bytes, ETag without quotes."""
+        self._count += 1
+        self._bytes += size
+        self._hash.update(f"{key}\0{size}\0{etag}\n".encode())
+
+    def result(self) -> PublishedObjects:
+        """All objects added so far."""
+        return PublishedObjects(self._count, self._bytes, self._hash.hexdigest())
+
+
+def digest_objects(objects: Iterable[tuple[str, int, str]]) -> PublishedObjects:
+    """The digest of (key, bytes, ETag) in any order."""
+    digest = ObjectsDigest()
+    for item in sorted(objects):
+        digest.add(*item)
+    return digest.result()
+
+
+NO_OBJECTS = digest_objects(())
+
+
+def totals_attributes(totals: PublishedTotals) -> dict[str, Any]:
+    """The row's attribute ``published_totals``; buckets without objects are left out."""
+    objects = {"lake": totals.lake, "quarantine": totals.quarantine}
+    return {
+        "rows": totals.rows,
+        "rejects": totals.rejects,
+        "failed_files": totals.failed_files,
+        "task_milliseconds": totals.task_milliseconds,
+        **{name: asdict(found) for name, found in objects.items() if found.count},
+    }
+
+
+def totals_of_attributes(item: dict[str, Any]) -> PublishedTotals:
+    """Inverse of ``totals_attributes``."""
+    lake, quarantine = (_objects_of(item[name]) if name in item else NO_OBJECTS for name in ("lake", "quarantine"))
+    return PublishedTotals(
+        item["rows"], item["rejects"], item["failed_files"], lake, quarantine, item["task_milliseconds"]
+    )
+
+
+def _objects_of(item: dict[str, Any]) -> PublishedObjects:
+    return PublishedObjects(item["count"], item["bytes"], item["digest"])
 
 
 class State(StrEnum):
@@ -135,7 +217,7 @@ def manifest_row_key(manifest: str) -> Key:
 def open_key(lane: Lane, state: str) -> str:
     """Partition key of the index; its sort key begins with the time of creation.
 
-    ``state`` is one of ``OPEN_STATES`` or of ``lake.ledger.failures.Failure``: no other row is in the index.
+    ``state`` is one of ``OPEN_STATES`` or of ``lake.ledger.transitions.Failure``: no other row is in the index.
     """
     return f"{lane}#{state}"
 
@@ -241,3 +323,49 @@ def _row(item: dict[str, Any]) -> ManifestRow:
         finished_at=item.get("finished_at"),
         request=item.get("request"),
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class ManifestCounts:
+    """Its size depends on the reasons of rejects, and not on the number of manifests."""
+
+    done: int = 0
+    failed: int = 0
+    open: int = 0
+    rows: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Quarantined lines by reason."""
+    failed_files: int = 0
+    """Files that could not be read as a whole."""
+
+    def count_state(self, row: ManifestRow) -> None:
+        """Count a manifest by its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
+        self.done += row.state == State.DONE
+        self.failed += row.state == State.FAILED
+        self.open += row.open
+
+    def count_totals(self, totals: PublishedTotals) -> None:
+        """Add what a DONE manifest has published."""
+        self.rows += totals.rows
+        self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
+        self.failed_files += totals.failed_files
+
+
+@dataclass(slots=True, kw_only=True)
+class ConvertedCounts(ManifestCounts):
+    """With what a share of the quarantine is a share of."""
+
+    files: int = 0
+    """Of the DONE manifests."""
+
+    @property
+    def quarantined_share(self) -> float:
+        """Quarantined lines of all lines, or unreadable files of all files: the larger share, from 0 to 1."""
+        lines = self.rows + self.rejects.total()
+        by_lines = self.rejects.total() / lines if lines else 0.0
+        return max(by_lines, self.failed_files / self.files if self.files else 0.0)
+
+    def count_converted(self, row: ManifestRow, totals: PublishedTotals) -> None:
+        """Add a DONE manifest with what it has published."""
+        self.files += row.files
+        self.count_totals(totals)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from botocore.exceptions import ClientError
 
-from lake.faults import CANCELLED, CONDITION_REASONS, cancellation_reasons, error_code
-from lake.ledger.batch_reads import read_batch
-from lake.ledger.conflicts import repeat_conflicts
+from lake.counted import format_count
+from lake.errors import TransientError
+from lake.faults import CANCELLED, CONDITION_REASONS, CONFLICT_CODE, Fault, cancellation_reasons, error_code, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -245,3 +247,80 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value
+
+
+K = TypeVar("K")
+
+MAX_BATCH_KEYS = 100
+"""DynamoDB's limit on the keys of one BatchGetItem (its "Service quotas")."""
+
+
+def batches_of(keys: Iterable[K], size: int = MAX_BATCH_KEYS) -> Iterator[list[K]]:
+    """The keys in lists of at most ``size``, in order; only one list is in memory."""
+    waiting = iter(keys)
+    while batch := list(islice(waiting, size)):
+        yield batch
+
+
+def read_batch(
+    client: DynamoDBClient, table: str, keys: Sequence[dict[str, str]], wait: Callable[[float], object]
+) -> list[dict[str, Any]]:
+    """The items of these keys that exist, in any order; keys that DynamoDB leaves unprocessed are asked for again.
+
+    It leaves some where the answer would have more than 16 MB, or where the table has no capacity for all of them.
+
+    Raises
+    ------
+    TransientError
+        It has processed none of the remaining keys ``MAX_TRIES`` times in succession.
+    """
+    found: list[dict[str, Any]] = []
+    remaining, tries = list(keys), 0
+    while remaining:
+        answer = client.batch_get_item(RequestItems={table: {"Keys": remaining, "ConsistentRead": True}})
+        page = answer["Responses"].get(table, [])
+        found += page
+        unprocessed: Any = answer.get("UnprocessedKeys", {})
+        remaining = unprocessed[table]["Keys"] if table in unprocessed else []
+        tries = 0 if page else tries + 1
+        if tries == MAX_TRIES:
+            raise TransientError(
+                f"DynamoDB has read none of {format_count(len(remaining), 'row')} of table {table} in {MAX_TRIES} "
+                "tries: this passes; try it again"
+            )
+        if remaining:
+            wait(min(FIRST_WAIT_SECONDS * (1 << tries), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
+    return found
+
+
+T = TypeVar("T")
+
+MAX_TRIES = 8
+FIRST_WAIT_SECONDS = 0.05
+MAX_WAIT_SECONDS = 2.0
+"""A transaction of 100 items takes well below a second; all waits together are at most 6 seconds."""
+
+
+def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) -> T:
+    """Call ``write``, again after each conflict, at most ``MAX_TRIES`` times; returns what it returns.
+
+    The clients repeat throttled requests, but not those that met a transaction, nor cancelled transactions.
+
+    Raises
+    ------
+    ClientError
+        What the last try raised, or any other error.
+    """
+    for number in range(MAX_TRIES - 1):
+        try:
+            return write()
+        except ClientError as error:
+            if not _is_conflict(error):
+                raise
+        # Random, because the writers that met each other would meet again.
+        wait(min(FIRST_WAIT_SECONDS * (1 << number), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
+    return write()
+
+
+def _is_conflict(error: ClientError) -> bool:
+    return error_code(error) in (CANCELLED, CONFLICT_CODE) and judge(error) == Fault.ENVIRONMENT

@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 from lake.errors import UnusableDocumentError
 from lake.ledger import State
 from lake.ledger.manifest_row import queued_row
-from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest_document import read_manifest, write_manifest
 from router.merge.successors import queued_successors
 from router.merge.write_pace import WritePace
 from router.telemetry import logger

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from lake.manifest import Lane
 from router.services import PARALLEL_REQUESTS
 

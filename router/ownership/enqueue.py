@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from lake.errors import OwnershipError
 from lake.ledger import State
-from lake.manifest import Lane, write_manifest
+from lake.manifest import Lane
+from lake.manifest_document import write_manifest
 from lake.time import iso_utc
 from router.ownership.outcome import UNANSWERED
 from router.ownership.pointer import write_pointer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from lake.ledger import State
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
 from router.telemetry import logger
 

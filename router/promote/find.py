@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from lake.counted import format_count
 from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.ledger import State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from router.s3_uri import format_unknown_file
 from router.selection import open_rows
 

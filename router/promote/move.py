@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.errors import InvalidDocumentError, UnusableDocumentError
-from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.manifest import Identity, Lane, Manifest, new_manifest_id
+from lake.manifest_document import read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.time import iso_utc
 from router.ownership import RoutedArrival, cut_drafts, write_pointer

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from lake.commit import read_commit
 from lake.counted import format_count
 from lake.errors import UnusableDocumentError
-from lake.manifest import UNVERSIONED, read_manifest
+from lake.manifest import UNVERSIONED
+from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,7 +9,7 @@ from lake.denials import read_denied
 from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.ledger import State
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from lake.printable import printable
 from router.documents import read_document
 from router.entry import with_product_errors
@@ -163,4 +163,4 @@ def _record(services: Services, reasons: Sequence[tuple[ManifestRow, str]]) -> N
     if not reasons:
         return
     with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
-        list(pool.map(lambda item: services.ledger.reasons.record(*item), reasons))
+        list(pool.map(lambda item: services.ledger.manifests.record_reason(*item), reasons))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.layout import lake_prefix, partition_prefix
-from lake.ledger.batch_reads import batches_of
-from lake.ledger.published_totals import NO_OBJECTS, ObjectsDigest
+from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
+from lake.ledger.table import batches_of
 from router.settle.published import MAX_NAMED_OBJECTS, Damage, current_rows, find_damage
 
 if TYPE_CHECKING:

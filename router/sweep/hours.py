@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lake.hour_contents import read_hour
 from lake.hours import may_be_complete, may_confirm, state_of_hour
 from lake.ledger import HourState, State
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from router.sweep.hour_marker import announce, confirm
 from router.telemetry import logger
 

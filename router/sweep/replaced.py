@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
 from lake.layout import is_own_key, manifest_prefix, parse_generation
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 

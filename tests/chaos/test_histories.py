@@ -16,7 +16,7 @@ import transform.finalize
 from lake.ledger import State
 from lake.ledger.arrivals import Arrivals, _attributes, arrival_key
 from lake.ledger.manifest_row import row_of
-from lake.ledger.manifests import Manifests
+from lake.ledger.transitions import Manifests
 from tests.chaos import runtime_patches
 from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history

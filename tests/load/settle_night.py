@@ -23,8 +23,8 @@ from botocore.awsrequest import AWSResponse
 
 from lake.layout import COMMITS, commit_key, lake_key, plan_summary_key
 from lake.ledger import Ledger, PublishedTotals
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
-from lake.ledger.published_totals import NO_OBJECTS, digest_objects, totals_attributes
+from lake.ledger.manifest_row import NO_OBJECTS, digest_objects, totals_attributes
+from lake.ledger.table import MAX_BATCH_KEYS
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import transform.finalize
 from lake.commit import CommitDocument
 from lake.ledger.costs import Costs
-from lake.ledger.manifests import Manifests
+from lake.ledger.transitions import Manifests
 from tests.model.changed_source import changed_source
 from transform.give_up import give_up
 

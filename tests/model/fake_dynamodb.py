@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.table import MAX_BATCH_KEYS
 
 Item = dict[str, Any]
 COMPARISON = re.compile(r"(#\w+) (=|>|<) (:\w+)")

@@ -15,9 +15,8 @@ import transform.finalize
 from lake.commit import encode_commit
 from lake.errors import LeaseLostError
 from lake.ledger import CommitReference
-from lake.ledger.fence import Claim
-from lake.ledger.manifests import Manifests
 from lake.ledger.table import LedgerTable
+from lake.ledger.transitions import Claim, Manifests, supersede_actions
 from tests.model.fake_spark import FakeLeaseKeeper
 from transform.upload import Uploads
 
@@ -146,7 +145,11 @@ def adopt_without_abandoning() -> AbstractContextManager[Any]:
 
 
 def supersede_unconditionally() -> AbstractContextManager[Any]:
-    return patch("lake.ledger.supersede.row_unchanged", lambda _: [])
+    def unconditional(*arguments):
+        with patch("lake.ledger.transitions.row_unchanged", lambda _: []):
+            return supersede_actions(*arguments)
+
+    return patch("lake.ledger.transitions.supersede_actions", unconditional)
 
 
 def forget_lost_pointers() -> AbstractContextManager[Any]:

@@ -11,8 +11,8 @@ import transform.audit
 import transform.finalize
 import transform.give_up
 from lake.commit import CommitDocument, SourceCount, totals_of
-from lake.ledger.manifests import Manifests
 from lake.ledger.table import Condition, LedgerTable
+from lake.ledger.transitions import Manifests
 from router.sweep.replaced import _doomed, delete_replaced
 from tests.model.changed_source import changed_source
 

@@ -8,10 +8,10 @@ from unittest.mock import patch
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.ledger.manifests import Manifests
-from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError
-from lake.manifest import Lane, write_manifest
+from lake.ledger.transitions import Manifests, supersede_actions
+from lake.manifest import Lane
+from lake.manifest_document import write_manifest
 from lake.time import iso_utc
 from tests.model.mutations import (
     Mutation,

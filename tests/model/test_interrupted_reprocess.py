@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.ledger.manifests import Manifests
+from lake.ledger.transitions import Manifests
 from router.reprocess.handler import reprocess
 from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
 from tests.model.actors import fake_runtime, sweeper, worker
@@ -112,7 +112,7 @@ def _ignore_the_request(row: ManifestRow | None, only: Only, request: str) -> Ne
 
 
 def _force_unfenced(self: Manifests, row: ManifestRow, now: Any, request: str | None = None) -> bool:
-    with patch("lake.ledger.manifests.row_unchanged", lambda _: []):
+    with patch("lake.ledger.transitions.row_unchanged", lambda _: []):
         return FORCE(self, row, now, request)
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lake.manifest import Lane, read_manifest, write_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest, write_manifest
 from tests.model.actors import fake_runtime, planner, promoter, worker
 from tests.model.ownership_invariants import check_owners
 from tests.model.world import World

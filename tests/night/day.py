@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli.demo.stages import NotificationsPaused, created_record
 from lake.ledger import State
-from lake.ledger.batch_reads import batches_of
+from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from router.services import Services
 from router.sweep.handler import sweep

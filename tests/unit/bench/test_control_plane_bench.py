@@ -17,7 +17,8 @@ from bench.control_plane.stand_in import serve
 from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
 from bench.markdown_tables import replace_between
 from lake.ledger import State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,8 @@ from cli.inspect.night_schedule import read_schedule
 from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
 from lake.layout import plan_summary_key
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.world import new_world

@@ -9,7 +9,8 @@ from cli.exit_codes import ExitCode
 from cli.inspect.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow
-from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest_document import write_manifest
 from lake.shards import FIRST_SHARD, Shards
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, PARTITION, World

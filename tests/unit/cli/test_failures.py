@@ -146,7 +146,7 @@ def test_a_hint_of_the_index_that_is_no_longer_so_is_left_out(world: World, monk
     stale = world.row(row.id)
     world.ledger.manifests.force(stale, world.now)
     monkeypatch.setattr(
-        type(world.ledger.failures), "of_lane", lambda _self, lane, _kind: [stale] * (lane == stale.lane)
+        type(world.ledger.manifests), "failures", lambda _self, lane, _kind: [stale] * (lane == stale.lane)
     )
     # Then
     assert listed(world) == []

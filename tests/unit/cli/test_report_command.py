@@ -14,7 +14,8 @@ from cli.cost.cost import read_costs
 from cli.cost.cost_by import CostBy
 from cli.inspect.report import day_report, night_report, write_report
 from lake.errors import InvalidInputError
-from lake.manifest import Lane, write_manifest
+from lake.manifest import Lane
+from lake.manifest_document import write_manifest
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.cloudwatch import FakeCloudWatch

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.errors import TransientError
-from lake.ledger.conflicts import MAX_TRIES
-from lake.ledger.table import Key, LedgerTable
+from lake.ledger.table import MAX_TRIES, Key, LedgerTable
 
 if TYPE_CHECKING:
     from tests.unit.lake.world import World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lake.ledger.column_room import MAX_COLUMN_BYTES, MAX_NAME_BYTES, divide_by_room, is_full
+from lake.ledger.datasets import MAX_COLUMN_BYTES, MAX_NAME_BYTES, divide_by_room, is_full
 
 OVERHEAD = 4
 NEEDED = MAX_NAME_BYTES + OVERHEAD

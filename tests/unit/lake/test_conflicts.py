@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.ledger.conflicts import MAX_TRIES
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request
+from lake.ledger.table import MAX_TRIES, Condition, Key, LedgerTable, RefusedError, put_request
 
 KEY = Key("manifest#m", "manifest")
 

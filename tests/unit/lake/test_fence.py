@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lake.ledger import Claim, CommitReference, ManifestRow, State
-from lake.ledger.fence import row_unchanged
 from lake.ledger.table import Condition
+from lake.ledger.transitions import row_unchanged
 from lake.manifest import Lane
 from tests.unit.lake.world import PARTITION
 

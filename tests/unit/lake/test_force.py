@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.ledger.force import is_forced_by
+from lake.ledger.transitions import is_forced_by
 from lake.manifest import Lane
 from tests.unit.lake.world import PARTITION
 

@@ -10,7 +10,7 @@ import pytest
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
-from lake.ledger.published_totals import digest_objects
+from lake.ledger.manifest_row import digest_objects
 from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.uploads import upload

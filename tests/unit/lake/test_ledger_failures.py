@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:
-    return [row.id for row in world.ledger.failures.of_lane(lane, failure)]
+    return [row.id for row in world.ledger.manifests.failures(lane, failure)]
 
 
 def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> ManifestRow:

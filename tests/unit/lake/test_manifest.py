@@ -8,7 +8,8 @@ import pytest
 
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger.manifest_row import queued_row
-from lake.manifest import decode_manifest, encode_manifest, new_manifest_id, read_manifest, write_manifest
+from lake.manifest import decode_manifest, encode_manifest, new_manifest_id
+from lake.manifest_document import read_manifest, write_manifest
 from lake.settings import parse_settings
 from tests.unit.lake.world import World, file_of
 

@@ -9,7 +9,8 @@ import pytest
 
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import manifest_key
-from lake.manifest import encode_manifest, manifest_sha256, read_manifest, write_manifest
+from lake.manifest import encode_manifest, manifest_sha256
+from lake.manifest_document import read_manifest, write_manifest
 from tests.unit.lake.world import RESOURCES, World, file_of
 
 MORE = ["input", "orders/forged.json", "v1", "e", 100, "2026-11-20T09:30:00+00:00"]

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from lake.ledger.column_room import GROWTH, MAX_COLUMN_BYTES, divide_by_room, is_full
+from lake.ledger.datasets import GROWTH, MAX_COLUMN_BYTES, divide_by_room, is_full
 from tests.unit.lake.world import World
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lake.ledger import ManifestRow, Published, State
-from lake.ledger.supersede import successor_row
+from lake.ledger.transitions import successor_row
 from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
@@ -112,7 +112,7 @@ def test_a_supersede(world: World, state: str) -> None:
 def test_a_recorded_reason(world: World) -> None:
     row = row_in_state(world, "QUEUED")
     world.wait(timedelta(minutes=1))
-    assert world.ledger.reasons.record(row, "denied")
+    assert world.ledger.manifests.record_reason(row, "denied")
     assert_row(world, replace(row, reason="denied"))
 
 

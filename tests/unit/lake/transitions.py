@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger import Claim, CommitReference, ManifestRow, PublishedTotals, State
-from lake.ledger.published_totals import NO_OBJECTS, PublishedObjects
+from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
 from tests.unit.lake.world import LEASE, World
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)

@@ -7,7 +7,8 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.ledger import ArrivalRow, State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from lake.partition import Partition
 from router.route.handler import route
 from tests.unit.lake.faults import Faults

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from lake.manifest import read_manifest
+from lake.manifest_document import read_manifest
 from lake.partition import Partition
 from router.plan.handler import plan
 from tests.unit.router.conftest import Deployment

@@ -8,7 +8,8 @@ import pytest
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
 from lake.ledger import State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from router import listing as find_module
 from router.backfill.handler import backfill
 from router.route.handler import route

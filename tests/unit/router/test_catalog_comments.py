@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
-from lake.ledger.datasets import DatasetRow, MeasuredDataset
+from lake.ledger.datasets import DatasetRow
+from lake.ledger.measurements import MeasuredDataset
 from lake.settings import ConvertSettings
 from router.catalog.comments import key_of_column
 from router.catalog.glue_table import new_table

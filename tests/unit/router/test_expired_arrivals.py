@@ -9,7 +9,7 @@ import pytest
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
 from lake.ledger import State
 from lake.ledger.arrivals import EXPIRY, Arrivals, arrival_key
-from lake.ledger.manifests import Manifests
+from lake.ledger.transitions import Manifests
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
 from lake.time import iso_utc

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from lake.ledger import State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from router.backfill.handler import backfill
 from router.route.handler import route
 from router.sweep.handler import sweep

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from lake.ledger import ArrivalRow, State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from lake.partition import Partition
 from router.ownership import OWNER_GRACE
 from router.route.handler import route

@@ -8,7 +8,7 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.ledger import CommitReference, DatasetMeasurement, State
-from lake.manifest import write_manifest
+from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from lake.settings import PriceSettings
 from tests.unit.lake.faults import Crash

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, write_manifest
+from lake.manifest import Lane
+from lake.manifest_document import write_manifest
 from lake.settings import parse_settings
 from router.merge.merge import SMALL_SHARE, TIME_TO_MERGE, merge, mergeable_groups
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND, WritePace

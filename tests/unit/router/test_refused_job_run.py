@@ -60,6 +60,6 @@ def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment
 
 def test_what_the_run_itself_has_recorded_stays(deployment: Deployment) -> None:
     (row,) = planned(deployment, "a.json")
-    deployment.ledger.reasons.record(row, "s3:GetObject is denied")
+    deployment.ledger.manifests.record_reason(row, "s3:GetObject is denied")
     run_status({"run": RUN, "failure": FAILURE}, deployment.services)
     assert deployment.row(row.id).reason == "s3:GetObject is denied"

@@ -12,7 +12,8 @@ from botocore.exceptions import BotoCoreError
 from lake.documents import put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
 from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
-from lake.manifest import Lane, new_manifest_id, read_manifest
+from lake.manifest import Lane, new_manifest_id
+from lake.manifest_document import read_manifest
 from lake.partition import Partition
 from lake.resubmission import RejectedLines, Resubmission, encode_resubmission
 from router.ownership import OWNER_GRACE

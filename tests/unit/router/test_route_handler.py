@@ -15,7 +15,8 @@ from infra.functions import ROUTE_TIMEOUT_SECONDS
 from lake.errors import TransientError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from router.route import handler as route_module
 from router.route.handler import route
 from router.route.redelivery import pause_seconds

@@ -7,7 +7,8 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.ledger import State
-from lake.manifest import Lane, ObjectVersion, read_manifest
+from lake.manifest import Lane, ObjectVersion
+from lake.manifest_document import read_manifest
 from router.backfill.handler import backfill
 from router.route.handler import route
 from router.route.lookup import VersionLookup

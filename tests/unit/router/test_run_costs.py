@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lake.errors import TransientError
 from lake.ledger import CommitReference, ManifestRow, Published, PublishedTotals, State
-from lake.ledger.published_totals import NO_OBJECTS
+from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane
 from lake.partition import Partition
 from router.run_costs import cost_shares

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.ledger.published_totals import digest_objects
+from lake.ledger.manifest_row import digest_objects
 from lake.manifest import new_manifest_id
 from router import plan_rows
 from router.settle.object_check import list_digests

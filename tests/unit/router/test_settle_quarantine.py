@@ -10,7 +10,7 @@ import pytest
 
 from lake.layout import verdict_key
 from lake.ledger import ManifestRow, PublishedTotals, State
-from lake.ledger.published_totals import NO_OBJECTS
+from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane
 from lake.partition import Partition
 from router.settle.by_dataset import MAX_NAMED_DATASETS, DatasetTallies

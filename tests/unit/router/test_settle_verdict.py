@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from lake.ledger import ManifestRow, PublishedTotals, State
-from lake.ledger.published_totals import NO_OBJECTS
+from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane
 from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject
 from router.settle.tally import MAX_NAMED_MANIFESTS, Tally

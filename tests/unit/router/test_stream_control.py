@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lake.errors import InvalidInputError, TransientError
-from lake.ledger.dataset_speed import MIN_SAMPLE_BYTES
-from lake.ledger.datasets import DatasetMeasurement
+from lake.ledger.measurements import MIN_SAMPLE_BYTES, DatasetMeasurement
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.stream_control.spill import is_spilling

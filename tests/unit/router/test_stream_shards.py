@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.errors import TransientError
-from lake.ledger.datasets import DatasetMeasurement
+from lake.ledger.measurements import DatasetMeasurement
 from router.ownership import write_pointer
 from router.route.decide_lane import decide_lane
 from router.streaming import read_spilling

@@ -13,7 +13,8 @@ import pytest
 from cli.cost.simulate import Source, print_simulation
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from lake.time import iso_utc
 from sizing.recorded import read_recorded

@@ -15,7 +15,8 @@ from botocore.exceptions import ClientError
 from lake.errors import TransientError
 from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
 from lake.ledger import State
-from lake.manifest import Lane, write_manifest
+from lake.manifest import Lane
+from lake.manifest_document import write_manifest
 from lake.settings import parse_settings
 from streaming_job import micro_batch, urgent
 from streaming_job.micro_batch import PORTIONS, convert_pointers

@@ -14,7 +14,8 @@ from lake.errors import NewerDocumentError, TransientError
 from lake.exclusions import write_exclusions
 from lake.layout import commit_key, manifest_key
 from lake.ledger import Claim, ManifestRow, State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings, StreamSettings
 from tests.unit.lake.transitions import row_in_state

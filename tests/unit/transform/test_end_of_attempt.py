@@ -12,7 +12,7 @@ from lake.commit import read_commit
 from lake.exclusions import read_exclusions
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import CommitReference, CostShare, ManifestRow, State
-from lake.manifest import read_manifest
+from lake.manifest_document import read_manifest
 from lake.publish import roll_forward
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.uploads import upload

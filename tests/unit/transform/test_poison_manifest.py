@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, read_manifest, write_manifest
+from lake.manifest import Lane, Manifest
+from lake.manifest_document import read_manifest, write_manifest
 from lake.partition import Partition
 from lake.settings import BatchSettings, Settings, StreamSettings
 from lake.time import iso_utc

@@ -7,7 +7,8 @@ import pytest
 
 from lake.errors import InvalidDocumentError
 from lake.ledger import CommitReference, ManifestRow, State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from router.ownership import RoutedArrival, take_ownership
 from router.promote import move
 from tests.unit.lake.faults import Crash

@@ -10,7 +10,7 @@ import pytest
 
 from lake.hours import CONFIRM_AFTER, GRACE
 from lake.ledger import HourState
-from lake.ledger.partitions import Partitions
+from lake.ledger.hours import Partitions
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.unit.lake.faults import Crash

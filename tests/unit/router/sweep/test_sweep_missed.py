@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.ledger import State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane
+from lake.manifest_document import read_manifest
 from lake.settings.sweep import SweepSettings
 from router.sweep.handler import sweep
 from router.sweep.missed import InputSearch, begin_round, end_round

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, write_manifest
+from lake.manifest import Lane
+from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from router.plan.handler import plan
 from router.sweep import small_manifests

@@ -1,8 +1,12 @@
-"""How fast a dataset converts: the median of its last manifests, so that one slow file does not change forecasts."""
+"""What the conversions of a dataset measured. Pure.
+
+Its speed is the median of its last manifests, so that one slow file does not change forecasts.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,3 +74,64 @@ def decode_samples(value: Sequence[Iterable[int]] | None) -> SpeedSamples:
         return SpeedSamples()
     rest, *samples = (SpeedSample(*map(int, pair)) for pair in value)
     return SpeedSamples(tuple(samples), rest)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpeed:
+    """Input bytes as stored per second and core; None: no file of this kind has been converted."""
+
+    plain: float | None
+    compressed: float | None
+    """Of compressed files: a stored byte of them takes several times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetMeasurement:
+    """What the conversion of one manifest measured."""
+
+    input_bytes: int
+    """Size, as stored, of its files."""
+    output_bytes: int
+    """Size of their Parquet files."""
+    task_milliseconds: int
+    """Time of their tasks, summed over cores."""
+    compressed_bytes: int = 0
+    """The part of ``input_bytes`` in files that the reader found to be compressed ..."""
+    compressed_milliseconds: int = 0
+    """... and of ``task_milliseconds`` for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDataset:
+    """What the conversions of a dataset measured."""
+
+    input_bytes: int = 0
+    output_bytes: int = 0
+    plain: SpeedSamples = NO_SAMPLES
+    compressed: SpeedSamples = NO_SAMPLES
+
+    @property
+    def output_ratio(self) -> float | None:
+        """Parquet bytes per input byte; None before the first conversion."""
+        return self.output_bytes / self.input_bytes if self.input_bytes else None
+
+    @property
+    def speed(self) -> DatasetSpeed:
+        """The two kinds of files apart.
+
+        A forecast knows names and no content. Compressed files without such a name are forecast as plain ones, so
+        where no plain file was measured, compressed ones stand for them.
+        """
+        compressed = self.compressed.median
+        return DatasetSpeed(self.plain.median or compressed, compressed)
+
+
+def measured_dataset(item: dict[str, Any] | None) -> MeasuredDataset:
+    """From the row; None: nothing was converted."""
+    found = item or {}
+    return MeasuredDataset(
+        int(found.get("input_bytes", 0)),
+        int(found.get("output_bytes", 0)),
+        decode_samples(found.get("plain")),
+        decode_samples(found.get("compressed")),
+    )

@@ -1,4 +1,4 @@
-"""Transitions of a manifest: one method each, one conditional write each.
+"""Transitions of a manifest: all that may change its row. One method each, one conditional write each.
 
 The caller passes the time (aware, UTC). The answer of a write can be lost and the write repeated by the client, so a
 refused write is always resolved by a consistent read.
@@ -7,15 +7,14 @@ refused write is always resolved by a consistent read.
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger.deletions import deletion_action
-from lake.ledger.failures import failed_attributes, finished_attributes
-from lake.ledger.fence import Claim, lease_lost, row_unchanged
-from lake.ledger.force import check_forceable, forced_attributes, is_forced_by
 from lake.ledger.manifest_row import (
+    INDEX_ATTRIBUTES,
     MAX_EARLIER_OWNERS,
     CommitReference,
     ManifestRow,
@@ -26,22 +25,54 @@ from lake.ledger.manifest_row import (
     queued_attributes,
     queued_row,
     row_of,
+    totals_attributes,
 )
-from lake.ledger.published_totals import totals_attributes
-from lake.ledger.supersede import supersede_actions
-from lake.ledger.table import Condition, RefusedError, update_request
+from lake.ledger.table import Condition, RefusedError, put_request, update_request
+from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from lake.ledger.published_totals import PublishedTotals
+    from lake.ledger.manifest_row import PublishedTotals
     from lake.ledger.table import LedgerTable
-    from lake.manifest import Lane, Manifest
+    from lake.manifest import Manifest
 
 CLAIMABLE = (State.QUEUED, State.RUNNING)
 """States from which a manifest can be claimed or superseded."""
+FORCEABLE = (State.DONE, State.FAILED)
+"""States from which a manifest can be queued in its next generation."""
+FORGOTTEN = ("document_key", "document_sha256", "exclusions", "reason", "finished_at")
+"""Attributes of the generation that has ended: the next one reads every file again."""
+
+
+class Failure(StrEnum):
+    """What did not get through."""
+
+    FAILED = State.FAILED.value
+    """The whole manifest."""
+    UNREADABLE = "UNREADABLE"
+    """Files of a DONE manifest, which could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A lease on a manifest, held by one attempt."""
+
+    row: ManifestRow
+    """As it was right after the claim."""
+    owner: str
+    """Job run id."""
+
+    @property
+    def fence(self) -> list[Condition]:
+        """The manifest is RUNNING, and no other attempt has claimed it since."""
+        return [
+            Condition("state", "=", State.RUNNING),
+            Condition("generation", "=", self.row.generation),
+            Condition("attempt", "=", self.row.attempt),
+        ]
 
 
 class Manifests:
@@ -63,6 +94,14 @@ class Manifests:
     def open(self, lane: Lane, state: State) -> Iterator[ManifestRow]:
         """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm."""
         return (row_of(item) for item in self._table.query(open_key(lane, state), index=True))
+
+    def failures(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
+        """Manifests that did not get through, oldest first, from the index: a hint that a consistent read has to
+        confirm.
+
+        They leave the index when they are converted again, and with it every file.
+        """
+        return (row_of(item) for item in self._table.query(open_key(lane, failure), index=True))
 
     def enqueue(self, manifest: Manifest) -> State:
         """Create the row of a manifest: QUEUED, or the state of the row that exists already.
@@ -200,7 +239,9 @@ class Manifests:
         """
         if not row.open:
             return False
-        return self._close(row, {"state": State.FAILED, "reason": reason, **failed_attributes(row)}, (), now)
+        return self._close(
+            row, {"state": State.FAILED, "reason": reason, **open_attributes(row, Failure.FAILED)}, (), now
+        )
 
     def force(self, row: ManifestRow, now: datetime, request: str | None = None) -> bool:
         """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation; False: the row has changed.
@@ -239,6 +280,21 @@ class Manifests:
             return current.state == State.SUPERSEDED and current.superseded_by == superseded_by
         return True
 
+    def record_reason(self, row: ManifestRow, reason: str) -> bool:
+        """Change the reason of an open manifest, for people, and nothing else; False: the row has changed.
+
+        A row that has this reason is left as it is.
+        """
+        if not row.open:
+            return False
+        if row.reason == reason:
+            return True
+        try:
+            self._update(row, {"reason": reason})
+        except RefusedError:
+            return False
+        return True
+
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> None:
         self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
 
@@ -263,3 +319,97 @@ class Manifests:
         if (row := self.get(manifest)) is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row
+
+
+def row_unchanged(row: ManifestRow) -> list[Condition]:
+    """The row is as the caller read it: state, generation, attempt; the owner while RUNNING, the document while
+    PUBLISHING."""
+    conditions = [
+        Condition("state", "=", row.state),
+        Condition("generation", "=", row.generation),
+        Condition("attempt", "=", row.attempt),
+    ]
+    if row.state == State.RUNNING:
+        conditions.append(Condition("owner", "=", row.owner))
+    if row.state == State.PUBLISHING and row.document is not None:
+        conditions += [
+            Condition("document_key", "=", row.document.key),
+            Condition("document_sha256", "=", row.document.sha256),
+        ]
+    return conditions
+
+
+def lease_lost(claim: Claim) -> LeaseLostError:
+    """The error of a worker whose claim no longer holds."""
+    return LeaseLostError(
+        f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
+        "another run has claimed it or may claim it; this attempt publishes nothing"
+    )
+
+
+def check_forceable(row: ManifestRow) -> None:
+    """Raise ``InvalidInputError`` unless the manifest is DONE or FAILED."""
+    if row.state not in FORCEABLE:
+        raise InvalidInputError(
+            f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
+        )
+
+
+def forced_attributes(row: ManifestRow, request: str | None, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Attributes to assign, and those to remove; ``request`` None is a caller that does not repeat itself."""
+    assign: dict[str, Any] = {
+        "state": State.QUEUED,
+        "lane": Lane.BATCH,
+        "generation": row.generation + 1,
+        "base_attempt": row.attempt,
+        "lease_until": 0,
+        "changed_at": iso_utc(now),
+        "forced_at": iso_utc(now),
+        **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
+    }
+    if request is None:
+        return assign, (*FORGOTTEN, "request")
+    return {**assign, "request": request}, FORGOTTEN
+
+
+def is_forced_by(current: ManifestRow, row: ManifestRow, request: str | None) -> bool:
+    """Whether the refused write was this request's own, repeated by the client: it has forced ``row`` already."""
+    return request is not None and current.request == request and current.generation == row.generation + 1
+
+
+def successor_row(sources: Sequence[ManifestRow], manifest: Manifest) -> ManifestRow:
+    """The first row of a successor: all attempts are left to it, and its count shows that its files were tried."""
+    attempts = max(row.attempt for row in sources)
+    return replace(queued_row(manifest), attempt=attempts, base_attempt=attempts)
+
+
+def supersede_actions(
+    table: str, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, changed_at: str
+) -> list[dict[str, Any]]:
+    """Actions of the transaction: sources, unchanged and never published, become SUPERSEDED; successors QUEUED.
+
+    ``changed_at`` is ISO 8601, UTC.
+    """
+    changes = {
+        "state": State.SUPERSEDED,
+        "superseded_by": [manifest.id for manifest in successors],
+        "reason": reason,
+        "changed_at": changed_at,
+    }
+    actions = []
+    for row in sources:
+        conditions = [*row_unchanged(row), Condition("published_generation", "missing")]
+        request = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
+        actions.append({"Update": request})
+    for manifest in successors:
+        attributes = queued_attributes(successor_row(sources, manifest))
+        request = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
+        actions.append({"Put": request})
+    return actions
+
+
+def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Attributes to assign, and those to remove, of a manifest that becomes DONE: it is listed for unreadable files."""
+    if totals.failed_files:
+        return open_attributes(row, Failure.UNREADABLE), ()
+    return {}, INDEX_ATTRIBUTES
