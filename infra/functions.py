@@ -27,9 +27,11 @@ MAX_TIMEOUT_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """One function; its handler is ``router.<name>.handler.handler``."""
+    """One function."""
 
     name: str
+    module: str
+    """Its handler is ``handler`` of this module of ``router``."""
     purpose: str
     """Completes the description "hybrid-router: ..." in the console."""
     timeout_seconds: int
@@ -40,21 +42,32 @@ class FunctionSpec:
 
 
 SPECS = (
-    FunctionSpec("route", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024),
-    FunctionSpec("plan", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769, scheduled=True),
-    # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
-    FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
-    FunctionSpec("run_status", "counts what is left of a run", 300),
-    FunctionSpec("settle", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1769),
     FunctionSpec(
-        "sweep", "repairs interrupted work and removes what it left behind", MAX_TIMEOUT_SECONDS, 1024, scheduled=True
+        "route", "route.handler", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024
     ),
-    FunctionSpec("catalog", "creates and extends the tables", 300, scheduled=True),
-    FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
-    FunctionSpec("promote", "moves queued files to the stream lane", MAX_TIMEOUT_SECONDS, 1024),
-    FunctionSpec("reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024),
+    FunctionSpec("plan", "plan.handler", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769, scheduled=True),
+    # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
+    FunctionSpec("backfill", "requests.backfill", "finds older arrivals that have no owner", 240, 1024),
+    FunctionSpec("run_status", "run_status.handler", "counts what is left of a run", 300),
+    FunctionSpec("settle", "settle.handler", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1769),
+    FunctionSpec(
+        "sweep",
+        "sweep.handler",
+        "repairs interrupted work and removes what it left behind",
+        MAX_TIMEOUT_SECONDS,
+        1024,
+        scheduled=True,
+    ),
+    FunctionSpec("catalog", "catalog.handler", "creates and extends the tables", 300, scheduled=True),
+    FunctionSpec("stream_control", "stream_control.handler", "starts, watches and stops the streaming job", 60),
+    FunctionSpec("promote", "requests.promote", "moves queued files to the stream lane", MAX_TIMEOUT_SECONDS, 1024),
+    FunctionSpec(
+        "reprocess", "requests.reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024
+    ),
     # As backfill's, shorter than OWNER_GRACE.
-    FunctionSpec("resubmit", "gives repaired lines of the quarantine back to their hour, once", 240, 1024),
+    FunctionSpec(
+        "resubmit", "requests.resubmit", "gives repaired lines of the quarantine back to their hour, once", 240, 1024
+    ),
 )
 
 
@@ -79,7 +92,7 @@ class RouterFunction(Construct):
             description=f"hybrid-router: {spec.purpose}",
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
-            handler=f"router.{spec.name}.handler.handler",
+            handler=f"router.{spec.module}.handler",
             code=code,
             role=self.role,
             timeout=Duration.seconds(spec.timeout_seconds),

@@ -6,10 +6,10 @@ A hint beside the ledger. Without it they are tried again, and are refused again
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from lake.documents import encode_document, find_document, put_document
 from lake.layout import denial_key
+from lake.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,4 +29,4 @@ def write_denied(s3: S3Client, control_bucket: str, run: str, manifests: Iterabl
 
 
 def _key(run: str) -> str:
-    return denial_key(urlsplit(run, allow_fragments=False).path.removeprefix("/"))
+    return denial_key(parse_s3_uri(run).key)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.errors import InvalidDocumentError
+from lake.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -42,7 +42,5 @@ def find_document(s3: S3Client, bucket: str, key: str) -> Any:  # noqa: ANN401
 
 def read_uri(s3: S3Client, uri: str) -> bytes:
     """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
-    parts = urlsplit(uri, allow_fragments=False)
-    if parts.scheme not in ("s3", "s3a") or not parts.path.strip("/"):
-        raise InvalidInputError(f"{uri!r} is not a valid S3 URI: set it to s3://bucket/key")
-    return s3.get_object(Bucket=parts.netloc, Key=parts.path.removeprefix("/"))["Body"].read()
+    place = parse_s3_uri(uri)
+    return s3.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()

@@ -16,7 +16,7 @@ from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from router.folders import folders_of
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
-from router.selection import Selection
+from router.requests.selection import Selection
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 

@@ -16,9 +16,9 @@ from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START
 from lake.layout import run_key
 from lake.ledger import Ledger
 from lake.settings import Settings
-from router.backfill.handler import backfill
 from router.catalog.handler import catalog
 from router.plan.handler import plan
+from router.requests.backfill import backfill
 from router.run_status.handler import run_status
 from router.services import CLIENT_CONFIG, Services
 from router.sweep.handler import sweep

@@ -12,7 +12,7 @@ from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
 from lake.counted import format_count
 from report.texts import format_size
-from router.selection import parse_hours
+from router.requests.selection import parse_hours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,9 +30,10 @@ from cli.progress import shown_when_slow
 from lake.json_document import format_json
 from lake.manifest import Lane
 from lake.printable import printable
+from lake.s3_uri import parse_s3_uri
 from lake.settings.records import FAILED_RECORDS
+from router.requests.find import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
-from router.s3_uri import format_unknown_file, parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from cli.inspect.trace import Trace
     from lake.ledger import ManifestRow
     from lake.partition import Partition
-    from router.s3_uri import S3Uri
+    from lake.s3_uri import S3Uri
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
@@ -199,7 +200,7 @@ def _unknown(stack: DeployedStack, name: S3Uri) -> str:
     if name.bucket == resources.input_bucket:
         if name.key.startswith(FAILED_RECORDS):
             return f"the ledger has no row of {name}; files under {FAILED_RECORDS} hold {NOT_DELIVERED}"
-        return format_unknown_file(str(name))
+        return format_unknown_file(name)
     if name.bucket in resources.output_buckets:
         return (
             f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "

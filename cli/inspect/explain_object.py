@@ -10,7 +10,7 @@ from lake.layout import is_own_key, parse_generation, result_key
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
-    from router.s3_uri import S3Uri
+    from lake.s3_uri import S3Uri
 
 
 def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:

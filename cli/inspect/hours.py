@@ -21,7 +21,7 @@ from lake.layout import complete_marker_key
 from lake.ledger import HourCounts, HourRow, HourState
 from lake.partition import Partition
 from report.texts import format_size
-from router.selection import parse_hours
+from router.requests.selection import parse_hours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,8 @@ from cli.inspect.trace import trace_arrival
 from lake.documents import get_document
 from lake.layout import result_key
 from lake.ledger import State
+from lake.s3_uri import parse_s3_uri
 from lake.time import iso_utc
-from router.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

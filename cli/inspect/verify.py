@@ -14,7 +14,7 @@ from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.printable import printable
 from lake.settings import Settings, parse_settings
-from router.selection import check_kept, parse_selection
+from router.requests.selection import check_kept, parse_selection
 from router.services import Services
 from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome

@@ -21,6 +21,7 @@ from lake.faults import error_code
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.printable import printable
+from lake.s3_uri import parse_s3_uri
 from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.local_files import LocalFile
@@ -31,7 +32,6 @@ from router.estimate.offer import offers
 from router.route.attributes import Attribute, NotRead
 from router.route.decide_lane import decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
-from router.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

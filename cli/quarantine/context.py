@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from cli.quarantine.records import ONE_LINE
 from lake.faults import Fault, judge
 from lake.manifest import ObjectVersion
-from router.s3_uri import parse_s3_uri
+from lake.s3_uri import parse_s3_uri
 from verify.objects import GoneError, lines_of, open_text, pinned_version
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from lake.commit import read_commit
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
 from lake.partition import Partition
-from router.s3_uri import parse_s3_uri
-from router.selection import Selection, parse_hours
+from lake.s3_uri import parse_s3_uri
+from router.requests.selection import Selection, parse_hours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

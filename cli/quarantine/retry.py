@@ -19,7 +19,7 @@ from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import new_manifest_id
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission, encode_resubmission
-from router.resubmit.check import check_resubmission
+from router.requests.resubmit import check_resubmission
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,14 +12,14 @@ from lake.ledger import State
 from lake.manifest import Lane
 from router.job_runs import release_unheld
 from router.merge.successors import queued_successors, read_rows
-from router.selection import open_rows
+from router.requests.selection import open_rows
 from router.services import PARALLEL_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lake.ledger import ManifestRow
-    from router.selection import Selection
+    from router.requests.selection import Selection
     from router.services import Services
 
 REPLAN_PUBLISHING_AFTER = timedelta(minutes=3)

@@ -23,7 +23,7 @@ from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, plan_night
 from router.plan.night_start import next_night_start
-from router.selection import Selection, check_fields, parse_flag, parse_selection
+from router.requests.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import Metric, count, logger, metrics
 

@@ -11,7 +11,7 @@ import boto3
 
 from lake.bills import MICRO
 from router.entry import with_product_errors
-from router.selection import parse_flag
+from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, Services, container_services
 from router.sweep.failed_items import error_of_sweep
 from router.sweep.hours import announce_hours

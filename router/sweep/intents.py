@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import INTENTS
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership
-from router.resubmit.check import is_recorded
+from router.requests.resubmit import is_recorded
 from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
 

@@ -15,7 +15,7 @@ from lake.ledger import State
 from lake.manifest import Lane
 from router.merge.merge import PARALLEL_GROUPS, Supersede, is_mergeable, is_small, mergeable_groups
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND, WritePace
-from router.selection import Selection
+from router.requests.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

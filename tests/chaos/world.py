@@ -18,8 +18,8 @@ from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from local.isolation import BUCKET_PLACE, REGION
 from router.plan.handler import plan
-from router.promote.handler import promote
-from router.reprocess.handler import reprocess
+from router.requests.promote import promote
+from router.requests.reprocess import reprocess
 from router.route.handler import route
 from router.run_status.handler import run_status
 from router.services import Services as RouterServices

@@ -13,7 +13,7 @@ import pytest
 from cli.demo.stages import NotificationsPaused
 from lake.ledger import Ledger
 from local import isolation
-from router.backfill.handler import backfill
+from router.requests.backfill import backfill
 from router.services import Services
 from tests.e2e.schedules import changed_schedule
 from tests.e2e.stack_settings import e2e_settings

@@ -10,7 +10,7 @@ import pytest
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane
 from lake.partition import Partition
-from router.reprocess.handler import reprocess
+from router.requests.reprocess import reprocess
 from router.services import Services
 from router.sweep.repair import Repair
 from router.sweep.replaced import delete_replaced

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
-from router.backfill.handler import backfill
 from router.plan.handler import plan
-from router.promote.handler import promote
+from router.requests.backfill import backfill
+from router.requests.promote import promote
 from tests.chaos import runtime_patches
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients

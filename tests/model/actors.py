@@ -15,11 +15,11 @@ from lake.layout import INBOX, INTENTS
 from lake.ledger import State
 from lake.ledger.arrivals import IGNORED
 from lake.manifest import Identity, Lane
-from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
-from router.promote.handler import promote
-from router.reprocess.handler import reprocess
+from router.requests.backfill import backfill
+from router.requests.promote import promote
+from router.requests.reprocess import reprocess
 from router.route.handler import route as route_messages
 from router.stream_control.control import kill, start, stop, watch
 from router.sweep.handler import sweep

@@ -155,7 +155,7 @@ def _play(change: OwnershipChange, number: int, interruption: str) -> list[str]:
     checker = InvariantChecker(world)
     with ExitStack() as stack:
         # One successor per supersede: the operation needs more than one of them.
-        stack.enter_context(patch("router.promote.move.MAX_SUCCESSORS", 1))
+        stack.enter_context(patch("router.requests.promote.MAX_SUCCESSORS", 1))
         stack.enter_context(fake_runtime(world))
         change.prepare(world)
         world.after_write = checker.check

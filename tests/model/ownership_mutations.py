@@ -10,7 +10,7 @@ import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
 from router.ownership.intent import delete_intent, write_intent
 from router.ownership.record import RowStamp
-from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
+from router.requests.steps import NextStep, next_reprocess_step
 from tests.model.changed_source import changed_source
 
 
@@ -72,7 +72,7 @@ def take_what_may_be_forgotten() -> AbstractContextManager[Any]:
 
 
 def queue_again_for_the_same_request() -> AbstractContextManager[Any]:
-    def forgetful(row: Any, only: Any, request: str) -> NextReprocessStep:
+    def forgetful(row: Any, only: Any, request: str) -> NextStep:
         return next_reprocess_step(row, only, f"not {request}")
 
-    return patch("router.reprocess.requeue.next_reprocess_step", forgetful)
+    return patch("router.requests.reprocess.next_reprocess_step", forgetful)

@@ -27,7 +27,7 @@ COUNT_START = "update_item"
 SUPERSEDERS = ("merge", "promote", "poison", "hand-over", "denied")
 WRITTEN_BY = (
     "router.merge.merge",
-    "router.promote.move",
+    "router.requests.promote",
     "transform.poison_manifest",
     "transform.denied_files",
     "router.ownership.enqueue",
@@ -113,15 +113,13 @@ def sources_before_successors() -> AbstractContextManager[Any]:
 
 def promote_writes_no_second_pointer() -> AbstractContextManager[Any]:
     """A manifest that is in the stream lane counts as promoted, even if its pointer was never written."""
-    from router.promote.next_step import NextPromoteStep, PromoteStep, next_promote_step
+    from router.requests.steps import NextStep, Step, next_promote_step
 
-    def careless(row: ManifestRow | None) -> NextPromoteStep:
+    def careless(row: ManifestRow | None) -> NextStep:
         decision = next_promote_step(row)
-        return (
-            NextPromoteStep(PromoteStep.LEAVE, "inStream", "there") if decision.step == PromoteStep.POINT else decision
-        )
+        return NextStep(Step.LEAVE, "inStream", "there") if decision.step == Step.POINT else decision
 
-    return patch("router.promote.move.next_promote_step", careless)
+    return patch("router.requests.promote.next_promote_step", careless)
 
 
 def promote_forgets_the_remaining_files() -> AbstractContextManager[Any]:

@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.ledger.transitions import Manifests
-from router.reprocess.handler import reprocess
-from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
+from router.requests.reprocess import reprocess
+from router.requests.steps import NextStep, next_reprocess_step
 from tests.model.actors import fake_runtime, sweeper, worker
 from tests.model.invariants import InvariantChecker
 from tests.model.ownership_changes import INTERRUPTIONS, InterruptingScheduler
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lake.ledger import ManifestRow
-    from router.reprocess.request import Only
+    from router.requests.steps import Only
 
 WRITES = 3
 """One update for each of the manifests."""
@@ -107,7 +107,7 @@ def _forget_the_request(self: Manifests, row: ManifestRow, now: Any, request: st
 FORCE = Manifests.force
 
 
-def _ignore_the_request(row: ManifestRow | None, only: Only, request: str) -> NextReprocessStep:
+def _ignore_the_request(row: ManifestRow | None, only: Only, request: str) -> NextStep:
     return next_reprocess_step(row, only, f"not {request}")
 
 
@@ -120,7 +120,7 @@ def _force_unfenced(self: Manifests, row: ManifestRow, now: Any, request: str | 
     "mutation",
     [
         lambda: patch.object(Manifests, "force", _forget_the_request),
-        lambda: patch("router.reprocess.requeue.next_reprocess_step", _ignore_the_request),
+        lambda: patch("router.requests.reprocess.next_reprocess_step", _ignore_the_request),
         lambda: patch.object(Manifests, "force", _force_unfenced),
     ],
     ids=["the row forgets the request", "the decision ignores the request", "no fence"],

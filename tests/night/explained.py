@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cli.inspect.explain import explain_file
 from lake.json_document import to_json
-from router.s3_uri import S3Uri
+from lake.s3_uri import S3Uri
 from tests.night.cloud import BUCKET, NightFailedError
 from tests.night.files import Part
 

@@ -16,7 +16,7 @@ from lake.layout import lake_key, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_document import write_manifest
-from router.s3_uri import S3Uri, parse_s3_uri
+from lake.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS

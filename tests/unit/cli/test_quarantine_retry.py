@@ -18,7 +18,7 @@ from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.partition import Partition
 from lake.settings import parse_settings
-from router.resubmit.handler import resubmit
+from router.requests.resubmit import resubmit
 from router.services import Services
 from tests.unit.cli.quarantined import converted, line_of
 from tests.unit.lake.world import PARTITION, World, new_world
@@ -124,7 +124,7 @@ def test_an_interrupted_retry_is_completed(
 ) -> None:
     # Given: a function that has recorded the lines, and has died before a manifest had them
     exported.write_bytes(b'{"a":1}\n\n\n\n')
-    monkeypatch.setattr("router.resubmit.handler.take_ownership", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("router.requests.resubmit.take_ownership", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         retry(stack, exported, capsys)
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from cli.deployed_stack import DeployedStack
 from infra.outputs import OPTIONAL, StackOutputs
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
-from router.reprocess.report import COUNTS, TOTALS
+from router.requests.report import REPROCESS_COUNTS
 from tests.unit.lake.world import RESOURCES
 
 RANGE = {"dataset": "orders", "from": "2026-11-20T08", "to": "2026-11-20T09"}
@@ -46,7 +46,7 @@ def stack_with(cloud: FakeCloud) -> DeployedStack:
 
 def response(**changes: Any) -> dict[str, Any]:
     rest = {"dryRun": False, "request": "r", "token": None, "selection": None, "messages": [], "omitted": 0}
-    return {**rest, **dict.fromkeys(TOTALS, 0), **changes}
+    return {**rest, **dict.fromkeys(REPROCESS_COUNTS, 0), **changes}
 
 
 def run(cloud: FakeCloud, options: dict[str, Any] | None = None, **flags: bool) -> int:
@@ -75,7 +75,7 @@ def test_the_exit_code_is_1_only_if_nothing_of_it_is_converted(
 
 
 def test_every_count_has_a_label() -> None:
-    assert {"queued", *UNQUEUED_LABELS} == set(COUNTS)
+    assert {"queued", *UNQUEUED_LABELS, "files", "bytes"} == set(REPROCESS_COUNTS)
 
 
 def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,8 +60,8 @@ class Guard:
             return spec
 sys.meta_path.insert(2, Guard())
 sys.path[:] = [sys.argv[1]] + [entry for entry in sys.path if entry not in ("", sys.argv[2])]
-for name in {[spec.name for spec in SPECS]}:
-    module = importlib.import_module(f"router.{{name}}.handler")
+for name in {[spec.module for spec in SPECS]}:
+    module = importlib.import_module(f"router.{{name}}")
     assert module.__file__.startswith(sys.argv[1]), module.__file__
     assert callable(module.handler)
 import zoneinfo, tzdata

@@ -181,7 +181,7 @@ def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> Non
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, spec) -> None:
     function = assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")
-    assert function["Handler"] == f"router.{spec.name}.handler.handler"
+    assert function["Handler"] == f"router.{spec.module}.handler"
     source = ROOT.joinpath(*function["Handler"].split(".")[:-1]).with_suffix(".py")
     assert re.search(r"^def handler\(", source.read_text(), re.MULTILINE)
     assert spec.name in GRANTS_BY_FUNCTION

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infra.functions import SPECS
 from infra.log_alarms import METRIC_NAME
 from router.telemetry import Metric
 from tests.unit.infra.resolved_template import ResolvedTemplate
@@ -23,9 +24,9 @@ PRICE = 0.30
 def written() -> set[tuple[str, str]]:
     """(function, metric) of every metric that the code of a function writes."""
     return {
-        (handler.parent.name, Metric[first or second].value)
-        for handler in (ROOT / "router").glob("*/handler.py")
-        for first, second in WRITTEN.findall(handler.read_text())
+        (spec.name, Metric[first or second].value)
+        for spec in SPECS
+        for first, second in WRITTEN.findall((ROOT / "router" / f"{spec.module.replace('.', '/')}.py").read_text())
     }
 
 

@@ -11,7 +11,7 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from router import listing as find_module
-from router.backfill.handler import backfill
+from router.requests.backfill import backfill
 from router.route.handler import route
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record

@@ -9,8 +9,8 @@ import pytest
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
-from router.backfill.handler import backfill
 from router.ownership import OWNER_GRACE
+from router.requests.backfill import backfill
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment, new_deployment

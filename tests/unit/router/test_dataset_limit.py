@@ -10,9 +10,9 @@ from lake.errors import InvalidInputError
 from lake.layout import INTENTS
 from lake.ledger import State
 from lake.manifest import Lane
-from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome
 from router.ownership.intent import read_intent
+from router.requests.backfill import backfill
 from router.route.handler import route, route_arrivals
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash

@@ -13,8 +13,8 @@ from lake.ledger.transitions import Manifests
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
 from lake.time import iso_utc
-from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
+from router.requests.backfill import backfill
 from router.route.handler import route_arrivals
 from router.sweep.handler import sweep
 from tests.unit.lake.world import MORNING, PARTITION, RESOURCES, file_of

@@ -8,7 +8,7 @@ import pytest
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
-from router.backfill.handler import backfill
+from router.requests.backfill import backfill
 from router.route.handler import route
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash

@@ -10,7 +10,7 @@ import pytest
 from lake.hour_contents import read_hour
 from lake.ledger import State
 from lake.manifest import Lane
-from router.reprocess.handler import reprocess
+from router.requests.reprocess import reprocess
 from router.route.handler import route
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION

@@ -17,11 +17,11 @@ from lake.errors import TransientError
 from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
-from router.backfill.handler import backfill
 from router.catalog.handler import catalog
 from router.entry import with_product_errors
 from router.ownership import RoutedArrival
 from router.ownership.intent import write_intent
+from router.requests.backfill import backfill
 from router.run_status.handler import run_status
 from router.stream_control.handler import stream_control
 from router.sweep.handler import sweep

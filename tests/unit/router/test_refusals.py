@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.errors import InvalidInputError
-from router.backfill import handler as backfill
 from router.plan import handler as plan
-from router.promote import handler as promote
-from router.reprocess import handler as reprocess
-from router.resubmit import handler as resubmit
+from router.requests import backfill, promote, reprocess, resubmit
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment

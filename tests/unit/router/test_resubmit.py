@@ -17,8 +17,8 @@ from lake.manifest_document import read_manifest
 from lake.partition import Partition
 from lake.resubmission import RejectedLines, Resubmission, encode_resubmission
 from router.ownership import OWNER_GRACE
-from router.reprocess.handler import reprocess
-from router.resubmit.handler import resubmit
+from router.requests.reprocess import reprocess
+from router.requests.resubmit import resubmit
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION

@@ -9,7 +9,7 @@ from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, ObjectVersion
 from lake.manifest_document import read_manifest
-from router.backfill.handler import backfill
+from router.requests.backfill import backfill
 from router.route.handler import route
 from router.route.lookup import VersionLookup
 from router.route.parse import AnnouncedVersion

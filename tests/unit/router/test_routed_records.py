@@ -13,7 +13,7 @@ from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
 from lake.settings.records import FAILED_RECORDS
 from local.emulator_patches.delivery_streams import object_key
-from router.backfill.handler import backfill
+from router.requests.backfill import backfill
 from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
 from router.route.handler import route
 from router.telemetry import metrics

@@ -10,6 +10,7 @@ import pytest
 from botocore.utils import parse_timestamp
 from moto import mock_aws
 
+from infra.functions import SPECS
 from lake.settings import dump_settings, parse_settings
 from router import services
 from router.services import container_services, new_session, parse_time
@@ -17,7 +18,6 @@ from tests.unit.lake.world import RESOURCES
 from tests.unit.router.emr import LAUNCH
 
 ROOT = Path(__file__).parents[3]
-HANDLERS = ("route", "plan", "backfill", "run_status", "settle", "catalog", "stream_control", "promote", "reprocess")
 
 
 def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_the_clients_of_a_session_read_listings_with_it(monkeypatch: pytest.Monk
 
 
 def test_handlers_import_nothing_of_the_data_plane() -> None:
-    imports = "; ".join(f"import router.{name}.handler" for name in HANDLERS)
+    imports = "; ".join(f"import router.{spec.module}" for spec in SPECS)
     heavy = "('pyspark', 'pyarrow', 'transform', 'obstore', 'ndjson_arrow', 'pydantic')"
     code = f"import sys; {imports}; print([name for name in sys.modules if name in {heavy}])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

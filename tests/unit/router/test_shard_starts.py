@@ -12,7 +12,7 @@ from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from router.ownership import write_pointer
-from router.promote.handler import promote
+from router.requests.promote import promote
 from router.route.handler import route
 from router.sweep.pointers import renew_pointers
 from router.sweep.repair import Repair

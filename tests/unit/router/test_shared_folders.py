@@ -7,8 +7,8 @@ import pytest
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome
+from router.requests.backfill import backfill
 from router.route.handler import route, route_arrivals
 from router.sweep.handler import sweep
 from tests.unit.lake.world import file_of

@@ -8,7 +8,7 @@ from lake.manifest import Lane, Manifest
 from lake.manifest_document import read_manifest
 from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
-from router.promote.handler import promote
+from router.requests.promote import promote
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 

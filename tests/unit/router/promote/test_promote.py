@@ -10,7 +10,7 @@ from lake.ledger import CommitReference, ManifestRow, State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from router.ownership import RoutedArrival, take_ownership
-from router.promote import move
+from router.requests import promote as move
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, file_of

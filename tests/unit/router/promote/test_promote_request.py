@@ -7,9 +7,9 @@ import pytest
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.partition import Partition
-from router.promote import find, request
-from router.promote.handler import promote
-from router.promote.report import MAX_MESSAGES
+from router.requests import find, selection
+from router.requests.promote import promote
+from router.requests.report import MAX_MESSAGES
 from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
@@ -56,12 +56,12 @@ def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "promote was given neither files nor a selection: pass"),
-        ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: pass"),
-        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given both files and a selection: pass"),
+        ({}, "promote was given neither files nor a dataset or hours: pass"),
+        ({"files": None, "dryRun": True}, "promote was given neither files nor a dataset or hours: pass"),
+        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given files and a dataset or hours: pass"),
         ({"file": ["s3://input/a"]}, "promote does not know the input field 'file': pass only files, dataset, from"),
-        ({"files": "s3://input/a"}, "files = 's3://input/a' is not a valid list of S3 URIs: pass"),
-        ({"files": []}, "files = [] is not a valid list of S3 URIs: pass"),
+        ({"files": "s3://input/a"}, "files = 's3://input/a' is not a valid list: pass"),
+        ({"files": []}, "files = [] is not a valid list: pass"),
         ({"files": ["/input/a"]}, "'/input/a' is not a valid S3 URI: pass s3://bucket/key"),
         ({"files": ["s3://input/"]}, "'s3://input/' is not a valid S3 URI"),
         ({"files": [7]}, "7 is not a valid S3 URI"),
@@ -80,9 +80,9 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owned(deployment, "a", "b")
-    monkeypatch.setattr(request, "MAX_URIS", 1)
-    monkeypatch.setattr(find, "MAX_FILES", 1)
-    with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: pass fewer"):
+    monkeypatch.setattr(selection, "MAX_NAMED", 1)
+    monkeypatch.setattr(find, "MAX_QUEUED_FILES", 1)
+    with pytest.raises(InvalidInputError, match="files has 2 entries, one promote takes 1: pass fewer"):
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="2 files in 1 manifest of the batch lane, one promote takes 1: pass"):
         ask(deployment, dataset="orders")

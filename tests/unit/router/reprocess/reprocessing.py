@@ -8,7 +8,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
-from router.reprocess.handler import reprocess
+from router.requests.reprocess import reprocess
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lake.ledger import ManifestRow, State
-from router.reprocess.next_step import ReprocessStep, has_unreadable_files, next_reprocess_step
-from router.reprocess.request import Only
+from router.requests.steps import Only, Step, has_unreadable_files, next_reprocess_step
 from tests.unit.lake.transitions import TOTALS, row_in_state
 from tests.unit.router.conftest import Deployment
 
@@ -21,21 +20,21 @@ def without_unreadable_files(row: ManifestRow) -> ManifestRow:
 
 
 CASES = [
-    ("FAILED", Only.FAILED, ReprocessStep.QUEUE, ""),
-    ("DONE", Only.FAILED, ReprocessStep.LEAVE, "converted"),
-    ("DONE", Only.ALL, ReprocessStep.QUEUE, ""),
-    ("QUEUED", Only.ALL, ReprocessStep.LEAVE, "open"),
-    ("RUNNING", Only.ALL, ReprocessStep.LEAVE, "open"),
-    ("PUBLISHING", Only.ALL, ReprocessStep.LEAVE, "open"),
-    ("SUPERSEDED", Only.ALL, ReprocessStep.FOLLOW, ""),
+    ("FAILED", Only.FAILED, Step.ACT, ""),
+    ("DONE", Only.FAILED, Step.LEAVE, "converted"),
+    ("DONE", Only.ALL, Step.ACT, ""),
+    ("QUEUED", Only.ALL, Step.LEAVE, "open"),
+    ("RUNNING", Only.ALL, Step.LEAVE, "open"),
+    ("PUBLISHING", Only.ALL, Step.LEAVE, "open"),
+    ("SUPERSEDED", Only.ALL, Step.FOLLOW, ""),
     # No manifest document was written for it: its files have another owner.
-    ("ABANDONED", Only.ALL, ReprocessStep.LEAVE, "unknown"),
+    ("ABANDONED", Only.ALL, Step.LEAVE, "unknown"),
 ]
 
 
 @pytest.mark.parametrize(("state", "only", "step", "count"), CASES)
 def test_only_a_manifest_that_has_ended_is_queued(
-    deployment: Deployment, state: str, only: Only, step: ReprocessStep, count: str
+    deployment: Deployment, state: str, only: Only, step: Step, count: str
 ) -> None:
     found = next_reprocess_step(without_unreadable_files(row_in_state(deployment, state)), only, REQUEST)
     assert (found.step, found.count) == (step, count)

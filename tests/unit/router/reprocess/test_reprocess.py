@@ -9,7 +9,7 @@ from botocore.exceptions import ReadTimeoutError
 from lake.ledger import Published
 from lake.manifest import Lane
 from router.plan.handler import plan
-from router.reprocess import handler as handler_module
+from router.requests import reprocess as handler_module
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.router.conftest import Deployment

@@ -7,9 +7,9 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.partition import Partition
-from router.reprocess import handler as handler_module
-from router.reprocess import request as request_module
-from router.reprocess.report import MAX_MESSAGES
+from router.requests import reprocess as handler_module
+from router.requests import selection as request_module
+from router.requests.report import MAX_MESSAGES
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.reprocess.reprocessing import ask, counts, done, failed, generations, owned, superseded
@@ -96,8 +96,8 @@ VALID_ID = "20261120T093000" + "0" * 20
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "reprocess was given neither manifests nor files nor a dataset or hours: pass one of {"),
-        ({"manifests": [VALID_ID], "files": ["s3://a/b"]}, "reprocess was given manifests and files: pass one of"),
+        ({}, "reprocess was given neither manifests nor files nor a dataset or hours: pass {"),
+        ({"manifests": [VALID_ID], "files": ["s3://a/b"]}, "reprocess was given manifests and files: pass"),
         ({"manifests": [VALID_ID], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
         ({"manifests": []}, "manifests = [] is not a valid list"),
         ({"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one as explain and the verdicts name it"),

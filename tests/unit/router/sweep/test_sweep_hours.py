@@ -10,7 +10,7 @@ import pytest
 
 from lake.hours import GRACE
 from lake.manifest import Lane
-from router.reprocess.handler import reprocess
+from router.requests.reprocess import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests

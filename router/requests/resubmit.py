@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, Any
 
+from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
-from lake.ledger import ResubmissionRow
-from lake.manifest import Identity, Lane, ObjectVersion
-from lake.resubmission import decode_resubmission
+from lake.ledger import ResubmissionRow, State
+from lake.manifest import Identity, Lane, ObjectVersion, is_manifest_id
+from lake.resubmission import MAX_LINES, decode_resubmission, read_resubmission
 from lake.time import iso_utc
 from router.entry import with_product_errors, with_refusals
 from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
-from router.resubmit.check import check_resubmission
-from router.selection import parse_fields
+from router.requests.selection import parse_fields
 from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from mypy_boto3_s3 import S3Client
 
+    from lake.ledger import Ledger
     from lake.resubmission import Resubmission
 
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry\' does'
-NAME = re.compile(r"\d{8}T\d{6}[0-9a-f]{20}")
-"""As ``lake.manifest.new_manifest_id`` makes them."""
 MAX_COLLISIONS = 20
 """Times that another resubmission of the hour may be recorded first, before this one is left to a repetition."""
+EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export'"
 REASON = "repaired lines of the quarantine wait for the overnight run"
 
 
@@ -79,7 +79,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 def _parse(event: Mapping[str, Any]) -> str:
     name = parse_fields(event, ("resubmission",), "resubmit", EXAMPLE).get("resubmission")
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not is_manifest_id(name):
         raise InvalidInputError(f"resubmission = {name!r} is not a valid name: pass {EXAMPLE}")
     return name
 
@@ -116,3 +116,61 @@ def _new_row(services: Services, resubmission: Resubmission, sha256: str) -> Res
     )
     now = iso_utc(services.clock())
     return ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)
+
+
+def check_resubmission(
+    s3: S3Client, ledger: Ledger, control_bucket: str, resubmission: Resubmission, earlier: Sequence[ResubmissionRow]
+) -> None:
+    """Compare a resubmission with the ledger; ``earlier`` are all that are recorded of its hour.
+
+    Memory holds its own lines and those of one earlier resubmission.
+
+    Raises
+    ------
+    InvalidInputError
+        It holds no line, too many, or one twice; a line is no longer in the quarantine; or it was given back before.
+    InvalidDocumentError
+        The document of an earlier one is gone or was changed.
+    """
+    lines = set(resubmission.identities())
+    if not 0 < len(lines) <= MAX_LINES or len(lines) != resubmission.lines:
+        raise InvalidInputError(
+            f"a resubmission takes 1 to {MAX_LINES:,} lines, each once, not {resubmission.lines:,}: pass fewer lines"
+        )
+    _check_still_rejected(ledger, resubmission)
+    for row in earlier:
+        common = lines.intersection(read_resubmission(s3, control_bucket, row).identities())
+        if common:
+            source, _, offset = min(common)
+            raise InvalidInputError(
+                f"{format_count(len(common), 'line was', 'lines were')} given back before, by resubmission {row.name} "
+                f"of {row.recorded_at}; the first is at byte {offset} of {source}: run 'hybrid-router quarantine "
+                "retry' again, it leaves out what was given back"
+            )
+
+
+def _check_still_rejected(ledger: Ledger, resubmission: Resubmission) -> None:
+    """A line counts as rejected while the generation that has rejected it is the published one, and no other begins."""
+    for manifest, generation in sorted({(item.manifest, item.generation) for item in resubmission.rejected}):
+        row = ledger.manifests.get(manifest)
+        if row is None or row.partition != resubmission.partition:
+            raise InvalidInputError(f"manifest {manifest} is not one of {resubmission.partition}: {EXPORT_AGAIN}")
+        if row.state != State.DONE or row.published is None:
+            raise InvalidInputError(
+                f"manifest {manifest} is {row.state}, so its lines may be rejected no longer: wait until it is DONE, "
+                f"then {EXPORT_AGAIN}"
+            )
+        if row.published.generation != generation:
+            raise InvalidInputError(f"manifest {manifest} was converted again since the export: {EXPORT_AGAIN}")
+
+
+def is_recorded(services: Services, arrival: RoutedArrival) -> bool:
+    """Whether an arrival of an intent may be owned: lines of a resubmission only once it is recorded.
+
+    Its function has ended when the sweep resumes an intent, so what is not recorded by then was refused or interrupted,
+    and its caller was told.
+    """
+    if arrival.file.bucket != services.resources.control_bucket:
+        return True
+    recorded = services.ledger.resubmissions.of(arrival.partition)
+    return any(row.file == arrival.file for row in recorded)

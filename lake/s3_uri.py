@@ -1,4 +1,4 @@
-"""S3 URIs as people pass them: a bucket and a key, without a version."""
+"""S3 URIs: a bucket and a key, without a version."""
 
 from __future__ import annotations
 
@@ -19,17 +19,9 @@ class S3Uri:
 
 
 def parse_s3_uri(uri: object) -> S3Uri:
-    """Read ``s3://bucket/key``; raises ``InvalidInputError``."""
+    """Read ``s3://bucket/key``, or ``s3a://bucket/key`` as Spark writes it; raises ``InvalidInputError``."""
     scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
     bucket, _, key = rest.partition("/")
-    if scheme != "s3" or not bucket or not key:
+    if scheme not in ("s3", "s3a") or not bucket or not key:
         raise InvalidInputError(f"{uri!r} is not a valid S3 URI: pass s3://bucket/key")
     return S3Uri(bucket, key)
-
-
-def format_unknown_file(uri: str) -> str:
-    """The message for a file that the ledger does not know."""
-    return (
-        f"the ledger has never seen {uri}: check the spelling; if the object exists, its event has not arrived yet: "
-        "a backfill of its hour finds it"
-    )

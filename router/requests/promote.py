@@ -1,9 +1,13 @@
-"""Moving files out of queued manifests of the batch lane: documents, one supersede, pointers."""
+"""Lambda function ``promote``: files that are queued for the batch lane become urgent.
+
+One supersede for each manifest: the documents of its successors, the transaction, the pointers.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.errors import InvalidDocumentError, UnusableDocumentError
@@ -11,32 +15,68 @@ from lake.manifest import Identity, Lane, Manifest, new_manifest_id
 from lake.manifest_document import read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.time import iso_utc
+from router.entry import with_product_errors, with_refusals
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
-from router.promote.next_step import PromoteStep, next_promote_step
-from router.promote.report import format_files
+from router.requests.find import find_files, find_queued
+from router.requests.report import PROMOTE_COUNTS, Report
+from router.requests.selection import parse_fields, parse_flag, parse_target
+from router.requests.steps import Step, next_promote_step
+from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.streaming import ensure_all_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Collection, Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
-    from router.promote.report import PromotionReport
-    from router.services import Services
 
 MAX_SUCCESSORS = 90
 """Stream manifests per supersede: with source and rest below DynamoDB's limit of 100 actions per transaction."""
 MAX_CHANGES = 20
 """Number of times that a row may change concurrently before its files are left where they are."""
 REASON = "manually promoted to the stream lane"
+FIELDS = ("files", "dataset", "from", "to", "dryRun")
+EXAMPLE = '{"files": ["s3://bucket/key"]} or {"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
+
+
+@with_product_errors
+@with_refusals
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
+    return promote(event, container_services())
+
+
+def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Move files that are queued for the batch lane to the stream lane; a dry run writes nothing.
+
+    Idempotent: a repetition moves nothing twice, and finishes what a crashed invocation has begun.
+
+    Raises
+    ------
+    InvalidInputError
+        Unknown field, neither files nor a selection or both, too many files.
+    """
+    fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
+    target, dry_run = parse_target(fields, services, ("files",), "promote", EXAMPLE), parse_flag(fields, "dryRun")
+    report = Report(PROMOTE_COUNTS)
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        if target.selection is None:
+            files = find_files(services, pool, target.files, report)
+        else:
+            files = find_queued(services, pool, target.selection, report)
+        Promotion(services, pool, report, dry_run=dry_run).move(files)
+    logger.info("promoted", dry_run=dry_run, counts=report.counts)
+    return report.answer(dry_run=dry_run)
 
 
 class Promotion:
     """The work of one invocation. Each step reads the row first: all of it can be repeated after any crash."""
 
-    def __init__(self, services: Services, pool: ThreadPoolExecutor, report: PromotionReport, *, dry_run: bool) -> None:
+    def __init__(self, services: Services, pool: ThreadPoolExecutor, report: Report, *, dry_run: bool) -> None:
         self._services = services
         self._pool = pool
         self._report = report
@@ -61,24 +101,24 @@ class Promotion:
         try:
             return self._take_step(manifest, files)
         except UnusableDocumentError as error:
-            self._report.add("notMoved", len(files), f"{format_files(files)} left in manifest {manifest}: {error}")
+            self._report.add("notMoved", len(files), f"{_format_files(files)} left in manifest {manifest}: {error}")
             return {}
 
     def _take_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """Take the step that the manifest's row needs; returns the files to continue with, by manifest."""
         row = self._services.ledger.manifests.get(manifest)
         following = next_promote_step(row)
-        if row is None or following.step == PromoteStep.LEAVE:
-            self._report.add(following.count, len(files), f"{format_files(files)} {following.why}")
+        if row is None or following.step == Step.LEAVE:
+            self._report.add(following.count, len(files), f"{_format_files(files)} {following.why}")
             return {}
-        if following.step == PromoteStep.FOLLOW:
+        if following.step == Step.FOLLOW:
             return files_by_successor(self._services.s3, self._services.ledger, self._services.resources, row, files)
-        if following.step == PromoteStep.MOVE:
+        if following.step == Step.ACT:
             return self._move(row, files)
         if not self._dry_run:
             self._point_to(row)
         self._report.add(
-            "inStream", len(files), f"{format_files(files)} waiting in the stream lane already, in {row.id}"
+            "inStream", len(files), f"{_format_files(files)} waiting in the stream lane already, in {row.id}"
         )
         return {}
 
@@ -119,7 +159,7 @@ class Promotion:
         if self._changes[row.id] < MAX_CHANGES:
             return {row.id: files}
         message = (
-            f"{format_files(files)} not moved: manifest {row.id} changed {MAX_CHANGES} times meanwhile, promote again"
+            f"{_format_files(files)} not moved: manifest {row.id} changed {MAX_CHANGES} times meanwhile, promote again"
         )
         self._report.add("notMoved", len(files), message)
         return {}
@@ -130,7 +170,7 @@ class Promotion:
         others = format_count(stay, "other of its manifest stays", "others of its manifest stay")
         rest = f"; {others} in the batch lane" if stay else ""
         into = format_count(manifests, "manifest")
-        message = f"{format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}{rest}"
+        message = f"{_format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}{rest}"
         self._report.add("promoted", len(moved), message)
         self._report.counts["manifests"] += manifests
 
@@ -142,3 +182,9 @@ def _arrivals(document: Manifest, files: set[ObjectVersion]) -> list[RoutedArriv
     for file in requested.values():
         raise InvalidDocumentError(f"{file.uri} is not in manifest {document.id}: this is a defect, report it")
     return [RoutedArrival(file, document.partition, Lane.STREAM, REASON, urgent=True) for file in listed]
+
+
+def _format_files(files: Collection[ObjectVersion]) -> str:
+    """Subject and verb of a message: ``s3://bucket/key is``, or ``3 files (first: s3://bucket/key) are``."""
+    first = min(file.uri for file in files)
+    return f"{first} is" if len(files) == 1 else f"{format_count(len(files), 'file')} (first: {first}) are"

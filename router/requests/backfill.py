@@ -1,4 +1,7 @@
-"""The input of a backfill."""
+"""Lambda function ``backfill``: the first states of the ``backfill`` state machine, which a person starts.
+
+The command line asks it to validate a request before it starts the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from router.listing import ListingRequest
-from router.selection import check_kept, parse_fields, parse_flag, parse_selection
+from router.entry import with_product_errors, with_refusals
+from router.listing import ListingRequest, find_unrecorded
+from router.requests.selection import check_kept, parse_fields, parse_flag, parse_selection
+from router.services import Services, container_services
+from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from router.services import Services
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
 FIELDS = ("dataset", "from", "to", "dryRun", "force")
 EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryRun": true}'
@@ -45,7 +53,34 @@ class BackfillRequest:
         }
 
 
-def parse_backfill(given: object, services: Services) -> BackfillRequest:
+@with_product_errors
+@with_refusals
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""
+    return backfill(event, container_services())
+
+
+def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Validate a request, or list its objects for a bounded time; ``token`` is null when all are listed.
+
+    Raises
+    ------
+    InvalidInputError
+        Unknown action, invalid request, or a token of another function.
+    """
+    action = event.get("action")
+    if action == "validate":
+        return _parse(event.get("input"), services).normalised()
+    if action == "find":
+        request = _parse(event.get("request"), services)
+        result = find_unrecorded(services, request.listing(), event.get("token"))
+        logger.info("backfill", request=event["request"], **{**result, "token": result["token"] is not None})
+        return result
+    raise InvalidInputError(f"action = {action!r} is unknown: expected validate or find")
+
+
+def _parse(given: object, services: Services) -> BackfillRequest:
     """Read and validate the input of a backfill.
 
     Raises

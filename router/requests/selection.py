@@ -5,24 +5,30 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lake.dataset_rules import named_datasets
 from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.manifest import is_manifest_id
+from lake.s3_uri import S3Uri, parse_s3_uri
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
 from router.folders import folders_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from lake.ledger import ManifestRow, State
     from lake.manifest import Lane
     from lake.partition import Partition
     from router.services import Services
 
+T = TypeVar("T")
+
 DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
 HOUR_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
+MAX_NAMED = 1_000
+"""Maximum number of manifests or files per invocation: each costs a few reads and a write or a transaction."""
 EXPECTED_TIME = "pass a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
 
 
@@ -44,6 +50,15 @@ class Selection:
             and (self.first is None or self.first <= partition.stamp)
             and (self.last is None or partition.stamp <= self.last)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about: one of the three is given."""
+
+    manifests: tuple[str, ...] = ()
+    files: tuple[S3Uri, ...] = ()
+    selection: Selection | None = None
 
 
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
@@ -92,6 +107,49 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
         check_dataset(dataset, services)
     first, last = parse_hours(given)
     return Selection(dataset, first, last)
+
+
+def parse_target(
+    given: Mapping[str, Any], services: Services, lists: Collection[str], function: str, example: str
+) -> Target:
+    """Read what a request is about; ``lists`` are the fields of ``manifests`` and ``files`` that ``function`` takes.
+
+    Raises
+    ------
+    InvalidInputError
+        Not exactly one kind of target, a list that is not valid or too long, or what ``parse_selection`` raises.
+    """
+    kinds = [name for name in lists if given.get(name) is not None]
+    if any(given.get(name) is not None for name in ("dataset", "from", "to")):
+        kinds.append("a dataset or hours")
+    if len(kinds) != 1:
+        problem = " and ".join(kinds) if kinds else f"neither {' nor '.join(lists)} nor a dataset or hours"
+        raise InvalidInputError(f"{function} was given {problem}: pass {example}")
+    if kinds == ["manifests"]:
+        return Target(manifests=_parse_list(given, "manifests", _parse_manifest_id, function, example))
+    if kinds == ["files"]:
+        return Target(files=_parse_list(given, "files", parse_s3_uri, function, example))
+    return Target(selection=parse_selection(given, services))
+
+
+def _parse_list(
+    given: Mapping[str, Any], name: str, parse: Callable[[object], T], function: str, example: str
+) -> tuple[T, ...]:
+    values = given[name]
+    if not isinstance(values, list) or not values:
+        raise InvalidInputError(f"{name} = {values!r} is not a valid list: pass {example}")
+    if len(values) > MAX_NAMED:
+        raise InvalidInputError(
+            f"{name} has {len(values):,} entries, one {function} takes {MAX_NAMED:,}: pass fewer, or a dataset and "
+            "its hours"
+        )
+    return tuple(dict.fromkeys(map(parse, values)))
+
+
+def _parse_manifest_id(given: object) -> str:
+    if not isinstance(given, str) or not is_manifest_id(given):
+        raise InvalidInputError(f"{given!r} is not a valid manifest id: pass one as explain and the verdicts name it")
+    return given
 
 
 def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:

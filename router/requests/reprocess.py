@@ -1,0 +1,232 @@
+"""Lambda function ``reprocess``: manifests that have ended are queued for another conversion.
+
+One conditional update for each manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from lake.counted import format_count
+from lake.errors import InvalidInputError, UnusableDocumentError
+from lake.ledger import State
+from lake.successors import files_by_successor
+from router.entry import with_product_errors, with_refusals
+from router.requests.find import find_files, find_listed
+from router.requests.inputs import InputLook
+from router.requests.report import ReprocessReport
+from router.requests.selection import Target, parse_fields, parse_flag, parse_target
+from router.requests.steps import NextStep, Only, Step, has_unreadable_files, next_reprocess_step
+from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.ledger import ManifestRow
+    from lake.manifest import ObjectVersion
+    from lake.partition import Partition
+
+TIME_PER_CALL = timedelta(minutes=5)
+"""No page of a listing is requested after it; shorter than the function's timeout."""
+MAX_CHANGES = 5
+"""Number of times that a row may change concurrently before the manifest is left as it is."""
+
+LINES_GIVEN_BACK = (
+    "rejected lines of this hour were given back repaired: if a setting that was changed since lets them through now, "
+    "they are rows twice"
+)
+FIELDS = ("manifests", "files", "dataset", "from", "to", "only", "dryRun", "request", "token")
+EXAMPLE = (
+    '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
+    '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
+)
+REQUEST_ID = re.compile(r"\S{1,128}")
+"""Names of executions are request ids as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReprocessRequest:
+    """The input of a reprocess."""
+
+    target: Target
+    only: Only
+    dry_run: bool
+    id: str
+    """A request that is repeated with its id queues no manifest twice."""
+    token: str | None
+    """Where a selection continues; None: at its beginning."""
+
+
+@with_product_errors
+@with_refusals
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
+    ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
+    """
+    with_id = {"request": context.aws_request_id, **event} if isinstance(event, dict) else event
+    return reprocess(with_id, container_services())
+
+
+def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
+
+    Every file of a queued manifest is read again, in the manifest's next generation; what it has published stays until
+    that one is published, and after it where a file is gone. ``"only": "all"`` includes DONE manifests that left
+    nothing out. A dry run writes nothing, and looks for files that are gone.
+    Idempotent: a repetition with the same ``request`` queues nothing twice.
+
+    Raises
+    ------
+    InvalidInputError
+        The input is not valid; says what to pass.
+    """
+    request = _parse(event, services)
+    target = request.target
+    report = ReprocessReport.continuing(request.token)
+    is_complete = True
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        work = Reprocessing(services, pool, request, report)
+        if target.selection is not None:
+            stop_at = services.clock() + TIME_PER_CALL
+            for rows in find_listed(services, pool, target.selection, report, stop_at):
+                work.queue_selected(rows)
+            is_complete = not report.after
+        elif target.files:
+            work.queue_named({**find_files(services, pool, target.files, report)})
+        else:
+            work.queue_named(dict.fromkeys(target.manifests))
+    logger.info("reprocessed", request=request.id, dry_run=request.dry_run, totals=report.counts)
+    return {
+        **report.answer(dry_run=request.dry_run),
+        "request": request.id,
+        "token": None if is_complete else report.token(),
+        "selection": report.selection(),
+    }
+
+
+def _parse(given: object, services: Services) -> ReprocessRequest:
+    fields = parse_fields(given, FIELDS, "reprocess", EXAMPLE)
+    return ReprocessRequest(
+        parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE),
+        _parse_only(fields),
+        parse_flag(fields, "dryRun"),
+        _parse_request_id(fields.get("request")),
+        fields.get("token"),
+    )
+
+
+def _parse_only(fields: Mapping[str, Any]) -> Only:
+    value = fields.get("only") or Only.FAILED
+    if value not in list(Only):
+        raise InvalidInputError(f"only = {value!r} is unknown: pass {' or '.join(Only)}")
+    return Only(value)
+
+
+def _parse_request_id(given: object) -> str:
+    if not isinstance(given, str) or not REQUEST_ID.fullmatch(given):
+        raise InvalidInputError(f"request = {given!r} is not a valid id: pass up to 128 characters without spaces")
+    return given
+
+
+class Reprocessing:
+    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated."""
+
+    def __init__(
+        self, services: Services, pool: ThreadPoolExecutor, request: ReprocessRequest, report: ReprocessReport
+    ) -> None:
+        self._services = services
+        self._pool = pool
+        self._request = request
+        self._report = report
+        self._inputs = InputLook(services, pool)
+        self._given_back: dict[Partition, bool] = {}
+
+    def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
+        """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
+        remaining = dict(files)
+        ended: set[str] = set()
+        while remaining:
+            results = list(self._pool.map(self._queue, remaining))
+            following: dict[str, set[ObjectVersion] | None] = {}
+            for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
+                if row is not None and step.step == Step.FOLLOW:
+                    for successor, held in self._successors(row, part).items():
+                        following[successor] = _union(following.get(successor, set()), held)
+                else:
+                    ended.add(manifest)
+                    self._add(manifest, row, step, named=True)
+            remaining = {manifest: part for manifest, part in following.items() if manifest not in ended}
+
+    def queue_selected(self, rows: Iterable[ManifestRow]) -> None:
+        """Queue the manifests of a page; those that stay are counted. Successors are listed by themselves."""
+        candidates = [row for row in rows if row.state not in (State.SUPERSEDED, State.ABANDONED)]
+        results = self._pool.map(lambda row: self._queue(row.id, row), candidates)
+        for row, (current, step) in zip(candidates, results, strict=True):
+            if step.step != Step.FOLLOW:
+                self._add(row.id, current, step, named=False)
+
+    def _queue(self, manifest: str, row: ManifestRow | None = None) -> tuple[ManifestRow | None, NextStep]:
+        """The row that the step was decided by, and the step, which was taken. ``row`` is a consistent read."""
+        manifests, request = self._services.ledger.manifests, self._request
+        for _ in range(MAX_CHANGES):
+            current = row or manifests.get(manifest)
+            step = next_reprocess_step(current, request.only, request.id)
+            if current is None or step.step != Step.ACT or request.dry_run:
+                return current, step
+            self._services.ledger.partitions.touch(current.partition, self._services.clock())
+            if manifests.force(current, self._services.clock(), request.id):
+                logger.info("manifest reprocessed", manifest_id=manifest, generation=current.generation + 1)
+                return current, step
+            row = None
+        return current, NextStep(Step.LEAVE, "open", f"changed {MAX_CHANGES} times meanwhile: reprocess it again")
+
+    def _successors(
+        self, row: ManifestRow, files: set[ObjectVersion] | None
+    ) -> Mapping[str, set[ObjectVersion] | None]:
+        if files is None:
+            return dict.fromkeys(row.superseded_by)
+        services = self._services
+        try:
+            return dict(files_by_successor(services.s3, services.ledger, services.resources, row, files))
+        except UnusableDocumentError as error:
+            self._report.add("unusable", 1, f"the successors of manifest {row.id} cannot be followed: {error}")
+            return {}
+
+    def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
+        if row is not None and step.step == Step.ACT:
+            message = _format_queued(row, dry_run=self._request.dry_run)
+            if self._request.dry_run and (found := self._inputs.describe(row)) is not None:
+                message += f"; {found}"
+            if row.published is not None and self._has_resubmissions(row.partition):
+                message += f"; {LINES_GIVEN_BACK}"
+            self._report.add_queued(row, message)
+        else:
+            self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
+
+    def _has_resubmissions(self, partition: Partition) -> bool:
+        if partition not in self._given_back:
+            self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
+        return self._given_back[partition]
+
+
+def _union(left: set[ObjectVersion] | None, right: set[ObjectVersion] | None) -> set[ObjectVersion] | None:
+    return None if left is None or right is None else left | right
+
+
+def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
+    when = "would be" if dry_run else "is"
+    why = f"FAILED: {row.reason}" if row.state == State.FAILED else "DONE"
+    if has_unreadable_files(row):
+        why = "DONE, and files of it could not be read"
+    files = format_count(row.files, "file")
+    return (
+        f"manifest {row.id} ({row.partition}, {files}) {when} queued in generation {row.generation + 1}; it was {why}"
+    )

@@ -1,1 +1,0 @@
-"""Repaired lines of the quarantine: recorded once, and owned by a manifest of the hour that they came from."""
