@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.hours import HourContents
-from lake.ledger.table import batches_of
+from lake.successors import follow
 
 if TYPE_CHECKING:
     from lake.ledger import Ledger
@@ -19,16 +19,10 @@ def read_hour(ledger: Ledger, partition: Partition, *, until_waiting: bool = Fal
     hour waits for: the counts are not complete then.
     """
     contents = HourContents()
-    level = sorted(ledger.partitions.manifests(partition), reverse=True)
-    seen = set(level)
-    while level:
-        successors: set[str] = set()
-        for batch in batches_of(level):
-            for manifest, row in zip(batch, ledger.manifests.get_many(batch), strict=True):
-                contents.add(manifest, row)
-                successors.update(() if row is None else row.superseded_by)
-            if until_waiting and contents.waits_for is not None:
-                return contents
-        level = sorted(successors - seen, reverse=True)
-        seen |= successors
+    newest_first = sorted(ledger.partitions.manifests(partition), reverse=True)
+    for page in follow(ledger, newest_first, parallel=1):
+        for manifest, row in page:
+            contents.add(manifest, row)
+        if until_waiting and contents.waits_for is not None:
+            break
     return contents

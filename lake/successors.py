@@ -1,21 +1,61 @@
-"""From a superseded manifest to the successors that hold its files."""
+"""From superseded manifests to the successors that hold their files."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
+from lake.ledger import State
+from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from lake.manifest import Identity
 from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import Ledger, ManifestRow
     from lake.manifest import ObjectVersion
     from lake.resource_names import ResourceNames
+
+
+PARALLEL_READS = 16
+"""Requests at a time. A page of their rows is in memory at a time, of about 3 KiB each."""
+
+
+def is_superseded(row: ManifestRow) -> bool:
+    """Whether the files of the manifest are in its successors."""
+    return row.state == State.SUPERSEDED
+
+
+def follow(
+    ledger: Ledger,
+    manifests: Iterable[str],
+    *,
+    follows: Callable[[ManifestRow], bool] = is_superseded,
+    parallel: int = PARALLEL_READS,
+) -> Iterator[list[tuple[str, ManifestRow | None]]]:
+    """Manifests with their rows by consistent reads, each once, page by page; None: the ledger has no such row.
+
+    After them come the successors of those that ``follows`` accepts, and theirs, to the end of the chain. ``parallel``
+    reads run at a time, of ``MAX_BATCH_KEYS`` rows each. Raises botocore's errors.
+    """
+    seen: set[str] = set()
+    level = manifests
+    with ThreadPoolExecutor(parallel) as pool:
+        while level:
+            successors: dict[str, None] = {}
+            for ids in batches_of(level, parallel * MAX_BATCH_KEYS):
+                new = [manifest for manifest in dict.fromkeys(ids) if manifest not in seen]
+                seen.update(new)
+                rows = [row for batch in pool.map(ledger.manifests.get_many, batches_of(new)) for row in batch]
+                for row in rows:
+                    if row is not None and follows(row):
+                        successors.update(dict.fromkeys(row.superseded_by))
+                yield list(zip(new, rows, strict=True))
+            level = [manifest for manifest in successors if manifest not in seen]
 
 
 def files_by_successor(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from lake.bills import divide
 from lake.documents import find_document
 from lake.layout import manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
-from lake.ledger.table import MAX_BATCH_KEYS, batches_of
+from lake.successors import follow
 from report.costs import cost_figures
 from report.figures import arrival_of
 from report.model import ExecutionFacts
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
     from lake.ledger import CostRow, Ledger, ManifestRow
 
-PARALLEL_READS = 16
-"""Requests at a time."""
-PAGE_ROWS = PARALLEL_READS * MAX_BATCH_KEYS
 ONE_DAY = timedelta(days=1)
 
 
@@ -68,25 +64,14 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
     arrived when theirs did. An id that the ledger does not know never became a manifest. Raises botocore's errors.
     """
     origins: dict[str, Counter[float]] = {}
-    seen: set[str] = set()
-    level: Iterable[str] = manifests
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        while level:
-            successors: set[str] = set()
-            for page in batches_of(level, PAGE_ROWS):
-                new = [manifest for manifest in page if manifest not in seen]
-                seen.update(new)
-                for row in (
-                    row for batch in pool.map(ledger.manifests.get_many, batches_of(new)) for row in batch if row
-                ):
-                    arrived = origins.pop(row.id, None)
-                    if row.state == State.SUPERSEDED:
-                        successors.update(row.superseded_by)
-                        for successor in row.superseded_by:
-                            origins.setdefault(successor, Counter()).update(arrived or {arrival_of(row): row.files})
-                    elif row.state != State.ABANDONED:
-                        yield row, _divided(row, arrived)
-            level = sorted(successors - seen)
+    for page in follow(ledger, manifests):
+        for row in (row for _, row in page if row is not None):
+            arrived = origins.pop(row.id, None)
+            if row.state == State.SUPERSEDED:
+                for successor in row.superseded_by:
+                    origins.setdefault(successor, Counter()).update(arrived or {arrival_of(row): row.files})
+            elif row.state != State.ABANDONED:
+                yield row, _divided(row, arrived)
 
 
 def _divided(row: ManifestRow, arrived: Counter[float] | None) -> dict[float, int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
+from lake.successors import follow
 from router.services import PARALLEL_REQUESTS
 
 if TYPE_CHECKING:
@@ -22,19 +23,9 @@ def queued_successors(services: Services, rows: Iterable[ManifestRow]) -> list[M
 
     A superseded manifest is followed to its successors.
     """
-    found: dict[str, ManifestRow] = {}
-    seen: set[str] = set()
-    level = [row.id for row in rows]
-    while level:
-        seen.update(level)
-        successors: dict[str, None] = {}
-        for row in read_rows(services, level):
-            if row.state == State.SUPERSEDED:
-                successors.update(dict.fromkeys(row.superseded_by))
-            elif row.state == State.QUEUED and row.lane == Lane.BATCH:
-                found[row.id] = row
-        level = [manifest for manifest in successors if manifest not in seen]
-    return list(found.values())
+    pages = follow(services.ledger, [row.id for row in rows])
+    current = (row for page in pages for _, row in page if row is not None)
+    return [row for row in current if row.state == State.QUEUED and row.lane == Lane.BATCH]
 
 
 def read_rows(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MODULES_WITH_POOLS = (
     "lake.publish",
     "router.ownership.take",
-    "router.plan_rows",
+    "lake.successors",
     "router.plan.backlog",
     "router.plan.handler",
     "router.merge.merge",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lake import successors
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import new_manifest_id
-from router import plan_rows
+from router.plan_rows import current_row_pages
 from router.settle.object_check import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
@@ -75,8 +76,9 @@ def test_only_the_documents_of_a_manifest_with_other_objects_are_read(
 
 def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given: a plan of three pages
-    monkeypatch.setattr(plan_rows, "PAGE_ROWS", 2)
-    ids = [deployment.queued(f"{number}.json").id for number in range(6)]
+    monkeypatch.setattr(successors, "MAX_BATCH_KEYS", 1)
+    page = successors.PARALLEL_READS
+    ids = [deployment.queued(f"{number}.json").id for number in range(3 * page)]
     manifests = deployment.ledger.manifests
     read, asked = manifests.get_many, []
 
@@ -86,11 +88,11 @@ def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, mo
 
     monkeypatch.setattr(type(manifests), "get_many", reading)
     # When
-    pages = plan_rows.current_row_pages(deployment.services, ids)
+    pages = current_row_pages(deployment.services, ids)
     # Then: no more of it is in memory than the page that is used
     for number in (1, 2, 3):
-        assert [row.id for row in next(pages)] == ids[2 * number - 2 : 2 * number]
-        assert asked == ids[: 2 * number]
+        assert [row.id for row in next(pages)] == ids[page * (number - 1) : page * number]
+        assert asked == ids[: page * number]
     assert next(pages, None) is None
 
 
