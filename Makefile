@@ -19,7 +19,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 .PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e storms permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
-.PHONY: wheels emr-libraries arm-tests install count schemas audit pins synth local-up clean
+.PHONY: wheels emr-libraries arm-tests install count reference audit pins synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -179,8 +179,8 @@ install: ## the command hybrid-router for this user, from this checkout, without
 count: setup ## the size of the project: lines, words, settings, alarms
 	@$(PY) -m scripts.count
 
-schemas: setup ## the JSON Schemas of `--json` into docs/schemas
-	@$(PY) -m scripts.write_schemas
+reference: setup ## docs/settings.md and the JSON Schemas of `--json` in docs/schemas
+	@$(PY) -m scripts.write_reference
 
 audit: setup ## known vulnerabilities of the Python, Rust and npm locks; needs cargo-audit and npm
 	@$(UV) audit --frozen --preview-features=audit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.settings.emr import ARM, X86
+from lake.settings.workers import ARM, X86
 
 if TYPE_CHECKING:
     from lake.settings import PriceSettings

@@ -84,7 +84,7 @@ def costs_table(figures: Sequence[Figure], price: PriceSettings) -> list[str]:
     lines = [
         "Calculated, not measured on AWS. CPU: a vCPU converts as fast as a core did here. Network: a vCPU reads",
         f"{network:g} MB/s of input (assumed: the setting `price.mb_per_second_per_core`). The forecast is the larger",
-        f"of both. One of {WORKERS} workers is the driver: it is billed and converts nothing. Prices: {price.origin}.",
+        f"of both. One of {WORKERS} workers is the driver: it is billed and converts nothing. Prices: {price.source}.",
         "",
         *_table("calculated, US dollars", "CPU", "network", "forecast"),
     ]

@@ -1,4 +1,4 @@
-"""What commands print with ``--json``: one dataclass for each object; ``make schemas`` writes the JSON Schemas."""
+"""What commands print with ``--json``: one dataclass for each object; ``make reference`` writes the JSON Schemas."""
 
 from __future__ import annotations
 

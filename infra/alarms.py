@@ -11,7 +11,7 @@ from constructs import Construct
 from infra.dashboard import add_dashboard
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from infra.plain_alarm import PlainAlarm, total
-from lake.settings.schedule_expression import DAILY
+from lake.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,7 +94,7 @@ def _of_silence(
         "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router doctor'.",
         on_silence=True,
     )
-    if DAILY.fullmatch(settings.schedule.overnight):
+    if Schedule.parse(settings.schedule.overnight).is_daily:
         yield PlainAlarm(
             "NoNight",
             machines.overnight.state_machine.metric_started(period=Duration.hours(1), statistic="Sum"),

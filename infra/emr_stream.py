@@ -14,6 +14,7 @@ from infra.emr_job_runs import (
     spark_submit_parameters,
 )
 from infra.jobs import STREAM_TIMEOUT_MINUTES, event_logs_uri
+from lake.settings.workers import EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class EmrStream(EmrApplication):
             assets=assets,
             capacity=MaximumCapacity(settings.stream_vcpus, runs * stream.emr_gb, runs),
         )
-        driver = WorkerSize(stream.emr_driver_vcpus, stream.emr_driver_gb)
-        executor = WorkerSize(stream.emr_executor_vcpus, stream.emr_executor_gb)
+        driver = WorkerSize(EMR_DRIVER_VCPUS, EMR_DRIVER_GB)
+        executor = WorkerSize(WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type])
         self._launch = StreamLaunch(
             application=self.application.attr_application_id,
             role=self.role.role_arn,

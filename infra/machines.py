@@ -13,6 +13,7 @@ from infra.emr import NOT_DEPLOYED
 from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
 from infra.machine import Machine
 from lake import layout
+from lake.settings.lanes import HELD_ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,7 @@ class Machines(Construct):
                 "Topic": topic.topic_arn,
                 "IndexWaitSeconds": str(INDEX_WAIT_SECONDS),
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
-                "HeldRounds": str(settings.batch.held_rounds),
+                "HeldRounds": str(HELD_ROUNDS),
                 "MaxAttempts": str(settings.batch.max_attempts),
                 "WorkerType": settings.batch.worker_type,
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),

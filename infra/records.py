@@ -14,7 +14,7 @@ from constructs import Construct
 from infra.allow import acknowledge_finding, allow
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
-from lake.settings.records import FAILED_RECORDS, GZIP
+from lake.settings.records import BUFFER_MIB, EXTENSION, FAILED_RECORDS
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
@@ -110,10 +110,10 @@ class Records(Construct):
             error_output_prefix=(
                 f"{_failed_folder(record)}!{{firehose:error-output-type}}/!{{timestamp:yyyy/MM/dd/HH}}/"
             ),
-            file_extension=record.extension,
-            compression_format="GZIP" if record.compression == GZIP else "UNCOMPRESSED",
+            file_extension=EXTENSION,
+            compression_format="GZIP",
             buffering_hints=of_stream.BufferingHintsProperty(
-                interval_in_seconds=record.buffer_seconds, size_in_m_bs=record.buffer_mib
+                interval_in_seconds=record.buffer_seconds, size_in_m_bs=BUFFER_MIB
             ),
             processing_configuration=of_stream.ProcessingConfigurationProperty(enabled=True, processors=[delimiter]),
             cloud_watch_logging_options=of_stream.CloudWatchLoggingOptionsProperty(
@@ -138,9 +138,8 @@ def _source(scope: Construct, record: RecordsRule, role: iam.Role) -> dict[str, 
     msk = of_stream.MSKSourceConfigurationProperty(
         msk_cluster_arn=record.msk_cluster,
         topic_name=record.msk_topic,
-        read_from_timestamp=record.msk_read_from or None,
         authentication_configuration=of_stream.AuthenticationConfigurationProperty(
-            connectivity=record.msk_connectivity.upper(), role_arn=reader.role_arn
+            connectivity="PRIVATE", role_arn=reader.role_arn
         ),
     )
     return {"delivery_stream_type": "MSKAsSource", "msk_source_configuration": msk}

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from infra.allow import allow
 from lake.layout import PLAN_AHEAD_EXECUTION
+from lake.settings.stage import VERIFY_START
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +64,7 @@ class Schedules(Construct):
         state = "ENABLED" if settings.peak.hours and settings.peak.days else "DISABLED"
         self._start_machine("StreamWindow", settings.schedule.stream_start, machines.stream_window, state)
         if machines.verify is not None:
-            self._start_machine("Verify", settings.verify.start, machines.verify)
+            self._start_machine("Verify", VERIFY_START, machines.verify)
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
         self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)

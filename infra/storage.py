@@ -14,7 +14,8 @@ from infra.allow import acknowledge_finding
 from lake import layout
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
-from lake.settings.ledger import min_keep_days
+from lake.settings.stage import KEPT_VERSION_DAYS
+from lake.settings.sweep import min_keep_days
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ class Storage(Construct):
         super().__init__(scope, name)
         self.input = self._input(settings)
         protection = settings.protection
-        rules = [_old_versions(protection.version_days)] if protection.versions else []
+        rules = [_old_versions(KEPT_VERSION_DAYS)] if protection.versions else []
         self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
         self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
         self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, _event_logs()])

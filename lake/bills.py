@@ -16,8 +16,7 @@ from lake.job_runs import (
     UNKNOWN_RUN_CODES,
     split_emr_run_id,
 )
-from lake.settings.emr import X86
-from lake.settings.workers import DPUS
+from lake.settings.workers import DPUS, X86
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,6 +5,11 @@ The state machines' Retry and Catch lists name these classes: a class name is pa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 REFUSED = "refused"
 """Member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""
 REFUSED_BY = "error"
@@ -24,13 +29,18 @@ class TransientError(HybridRouterError):
 
 
 class InvalidSettingsError(TerminalError):
-    """A settings file has an invalid value: ``key`` (dotted), ``value``, and what was ``expected``."""
+    """A settings file has an invalid value: ``key`` (dotted), ``value``, and what was ``expected``.
 
-    def __init__(self, key: str, value: object, expected: str) -> None:
-        super().__init__(f"settings: {key} = {value!r} is wrong: {expected}")
+    ``others`` are the further errors of the same file; the message has a line for each.
+    """
+
+    def __init__(self, key: str, value: object, expected: str, others: Sequence[InvalidSettingsError] = ()) -> None:
+        message = f"settings: {key} = {value!r} is wrong: {expected}"
+        super().__init__("\n".join([message, *map(str, others)]))
         self.key = key
         self.value = value
         self.expected = expected
+        self.others = tuple(others)
 
 
 class InvalidInputError(TerminalError):

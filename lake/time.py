@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from lake.settings.checks import minutes_of_day
+TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
+"""``HH:MM``; ``24:00`` is the end of the day."""
 
 
 def iso_utc(instant: datetime) -> str:
@@ -18,14 +20,23 @@ def epoch_milliseconds(instant: datetime) -> int:
     return int(instant.timestamp() * 1000)
 
 
+def minutes_of_day(clock: str) -> int:
+    """Minutes from midnight to ``HH:MM``, a match of ``TIME_OF_DAY``."""
+    hours, minutes = clock.split(":")
+    return int(hours) * 60 + int(minutes)
+
+
 def next_local_time(clock: str, time_zone: str, now: datetime) -> datetime:
     """The first instant (UTC) after ``now`` (aware) at which the wall clock of ``time_zone`` shows ``clock``."""
-    zone, minutes = ZoneInfo(time_zone), minutes_of_day("schedule", clock)
+    return next(
+        instant for days in (0, 1, 2) if (instant := local_time(minutes_of_day(clock), time_zone, now, days)) > now
+    )
+
+
+def local_time(minute: int, time_zone: str, now: datetime, days: int) -> datetime:
+    """The instant (UTC) of a minute of the day on the wall clock of ``time_zone``, ``days`` after ``now``'s date."""
+    zone = ZoneInfo(time_zone)
     local = now.astimezone(zone)
     midnight = datetime(local.year, local.month, local.day, tzinfo=zone)
-    for days in (0, 1, 2):
-        # Wall-clock arithmetic on purpose: the zone's offset applies after the addition.
-        instant = (midnight + timedelta(days=days, minutes=minutes)).astimezone(UTC)
-        if instant > now:
-            return instant
-    raise AssertionError(f"no {clock} within two days of {now}")
+    # Wall-clock arithmetic on purpose: the zone's offset applies after the addition.
+    return (midnight + timedelta(days=days, minutes=minute)).astimezone(UTC)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo
 
 from lake.errors import InvalidInputError
-from lake.settings.checks import minutes_of_day
+from lake.time import minutes_of_day
 from sizing.keys import file_keys
 
 if TYPE_CHECKING:
@@ -138,6 +138,6 @@ def _burst_factor(profile: Profile, local: datetime) -> float:
     minute = local.hour * 60 + local.minute
     factor = 1.0
     for burst in profile.bursts:
-        if (minute - minutes_of_day("bursts.start", burst.start)) % 1440 < burst.minutes:
+        if (minute - minutes_of_day(burst.start)) % 1440 < burst.minutes:
             factor *= burst.factor
     return factor

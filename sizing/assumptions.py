@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from lake.settings.price import PriceSettings
+from lake.settings.price import ARM_PRICE, FLEX_WAIT_MINUTES, PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
@@ -142,7 +142,7 @@ def _stream(settings: Settings, stream_jobs: int) -> Iterator[Row]:
 
 
 def _night(settings: Settings) -> Iterator[Row]:
-    price, quota, estimate = settings.price, settings.quota, "router/estimate/offer.py"
+    quota, estimate = settings.quota, "router/estimate/offer.py"
     yield "schedule to first run", PLAN_SECONDS, "s", ASSUMED, HERE
     yield "pace of merging", MAX_INDEX_WRITES_PER_SECOND, "writes/s", LISTED, "router/merge/write_pace.py"
     yield "time to merge", TIME_TO_MERGE.total_seconds(), "s", LISTED, "router/merge/merge.py"
@@ -150,8 +150,7 @@ def _night(settings: Settings) -> Iterator[Row]:
     yield swept, SWEPT_WRITES_PER_HOUR, "/h", LISTED, "router/sweep/small_manifests.py"
     yield "start of a Glue run", offer.GLUE_START_SECONDS, "s", ASSUMED, estimate
     yield "start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", ASSUMED, estimate
-    yield "wait for Flex capacity", price.flex_wait_minutes, "min", ASSUMED, "price.flex_wait_minutes"
-    yield "speed of a vCPU of EMR Serverless", price.emr_speed_factor, "x Glue's", ASSUMED, "price.emr_speed_factor"
+    yield "wait for Flex capacity", FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/settings/price.py"
     yield "auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", ASSUMED, estimate
     yield "first idle core to end of a run", offer.TAIL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
@@ -172,11 +171,10 @@ def _prices(settings: Settings) -> Iterator[Row]:
         "dpu_hour_flex": "$/DPU-hour",
         "emr_vcpu_hour": "$/vCPU-hour",
         "emr_gb_hour": "$/GB-hour",
-        "emr_arm_vcpu_hour": "$/vCPU-hour",
-        "emr_arm_gb_hour": "$/GB-hour",
     }
     for key, unit in units.items():
-        yield f"price.{key}", getattr(settings.price, key), unit, LISTED, settings.price.origin
+        yield f"price.{key}", getattr(settings.price, key), unit, LISTED, settings.price.source
+    yield "price of Arm as a share of x86-64", ARM_PRICE, "", LISTED, "lake/settings/price.py"
 
 
 def dataset_speeds(speed: Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:

@@ -195,7 +195,7 @@ class _Runs:
         self, backlog: Backlog, planned: PlannedNight, offer: Offer, first: float, failing_share: float
     ) -> None:
         self._items, self._workers, self._offer = backlog.items, planned.night.workers, offer
-        self._cores = (self._workers - DRIVERS) * offer.vcpus * offer.speed_factor
+        self._cores = (self._workers - DRIVERS) * offer.vcpus
         self.dollars, self.repeated = 0.0, 0
         self.latencies, self.dpus = Latencies(), Timeline()
         self.published: list[tuple[float, int]] = []

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from lake.engines import Engine
 from lake.settings import DatasetUrgentSettings
-from lake.settings.emr import ARM, X86
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
-from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, WORKERS
+from lake.settings.workers import ARM, DPUS, EMR_WORKERS, FLEX_WORKERS, MAX_WORKERS, WORKERS, X86
 from router.estimate.night import DRIVERS
 from router.estimate.stream_cluster import stream_cluster
 from router.plan.glue_room import configured_room
@@ -19,8 +18,7 @@ from router.plan.glue_room import configured_room
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lake.settings import Settings
-    from lake.settings.emr import EmrSettings
+    from lake.settings import EmrSettings, Settings
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
 ON_ARM = f"{Engine.EMR_SERVERLESS.value}-arm"
@@ -31,8 +29,6 @@ BUSY_TRIGGER_SECONDS = 5
 """Interval of its micro-batches, each of at most 100 manifests, where it is larger than the settings allow."""
 TASKS_PER_CORE = 2
 """Tasks that a core of an all-stream cluster has in a portion: fewer leave cores idle at its end."""
-MAX_STREAM_WORKERS = 299
-"""Highest value of ``stream.max_workers``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ def as_one_stream_job(settings: Settings) -> Settings:
     executors = settings.stream_runs * (settings.stream.max_workers - DRIVERS)
     return replace(
         settings,
-        stream=replace(settings.stream, jobs=1, max_workers=min(executors + DRIVERS, MAX_STREAM_WORKERS)),
+        stream=replace(settings.stream, jobs=1, max_workers=min(executors + DRIVERS, MAX_WORKERS)),
     )
 
 
@@ -87,7 +83,7 @@ def _all_batch(settings: Settings) -> RoutingOption:
 def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float) -> RoutingOption:
     stream, vcpus = settings.stream, stream_cluster(settings).vcpus
     needed = DRIVERS + math.ceil(STREAM_RESERVE * peak_core_seconds / vcpus)
-    workers = min(max(needed, stream.max_workers), MAX_STREAM_WORKERS)
+    workers = min(max(needed, stream.max_workers), MAX_WORKERS)
     batch_bytes = max(stream.side_by_side_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
     busy = needed > stream.max_workers
     trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
@@ -103,7 +99,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
             batch_bytes=batch_bytes,
             trigger_seconds=trigger,
             latency_goal_seconds=MAX_LATENCY_GOAL_SECONDS,
-            max_file_bytes=0,
         ),
         schedule=replace(settings.schedule, stream_start="cron(0 0 * * ? *)", stream_end="24:00"),
         quota=replace(settings.quota, dpus=max(dpus, settings.quota.dpus)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lake.engines import Engine
 from lake.settings import EmrSettings, Settings, StreamSettings
-from lake.settings.emr import ARM
+from lake.settings.workers import ARM, EMR_DRIVER_GB, EMR_DRIVER_VCPUS
 from report.texts import format_size
 from router.estimate.stream_cluster import stream_cluster
 from sizing.arrivals import ProfileArrivals
@@ -40,8 +40,6 @@ QUIET_STREAMS = (
     (replace(ON_EMR, emr_min_executors=1), EmrSettings()),
     (ON_EMR, EmrSettings()),
     (ON_EMR, EmrSettings(architecture=ARM)),
-    (replace(ON_EMR, emr_driver_vcpus=1, emr_driver_gb=4), EmrSettings()),
-    (replace(ON_EMR, emr_driver_vcpus=1, emr_driver_gb=4), EmrSettings(architecture=ARM)),
 )
 """Streaming jobs whose price is compared while no file arrives."""
 SOON_SECONDS = 300.0
@@ -104,7 +102,7 @@ def _quiet_streams(settings: Settings) -> Table:
     for stream, emr in QUIET_STREAMS:
         workers = stream_cluster(replace(settings, stream=stream, emr=emr))
         engine = f"{stream.engine}, {emr.architecture if stream.on_emr else stream.worker_type}"
-        driver = f"{stream.emr_driver_vcpus} vCPU, {stream.emr_driver_gb} GB" if stream.on_emr else stream.worker_type
+        driver = f"{EMR_DRIVER_VCPUS} vCPU, {EMR_DRIVER_GB} GB" if stream.on_emr else stream.worker_type
         kept = f", and {workers.min_executors} executor" if workers.min_executors else " alone"
         prices = [f"{item * workers.quiet_dollars:.2f}" for item in hours]
         rows.append((engine, f"a driver of {driver}{kept}", f"{workers.quiet_dollars:.3f}", *prices))

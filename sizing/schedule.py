@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lake.errors import InvalidInputError
-from lake.settings.checks import minutes_of_day
-from lake.settings.routing import DAYS
-from lake.time import next_local_time
+from lake.schedule import Schedule
+from lake.time import local_time, next_local_time
 
 if TYPE_CHECKING:
     from lake.settings import Settings
-
-_DAY = "(?:" + "|".join(DAYS).upper() + ")"
-CRON = re.compile(rf"cron\((\d{{1,2}}) (\d{{1,2}}) [*?] \* ([*?]|{_DAY}(?:[-,]{_DAY})*) \*\)")
-"""One time of the day, every day or on days of the week (EventBridge Scheduler, "Cron-based schedules")."""
 
 
 def night_start(settings: Settings, day: date) -> datetime:
@@ -28,49 +22,36 @@ def night_start(settings: Settings, day: date) -> datetime:
     InvalidInputError
         ``schedule.overnight`` is not one time of the day, or not on this day of the week.
     """
-    start = _time_on("schedule.overnight", settings.schedule.overnight, day)
+    start = _start_on("schedule.overnight", settings.schedule.overnight, day, settings.time_zone)
     if start is None:
         raise InvalidInputError(
             f"no night begins on {day:%Y-%m-%d}, a {day:%A}: schedule.overnight = {settings.schedule.overnight!r}; "
             "pass the date of another night"
         )
-    return _instant(day, start, settings)
+    return start
 
 
 def stream_window(settings: Settings, night: datetime) -> tuple[datetime, datetime] | None:
     """The stream window of the local date on which the night begins (aware); None: there is none on this day."""
     if not settings.peak.hours or not settings.peak.days:
         return None
-    day = night.astimezone(ZoneInfo(settings.time_zone)).date()
-    start = _time_on("schedule.stream_start", settings.schedule.stream_start, day)
-    if start is None:
+    schedule, zone = settings.schedule, settings.time_zone
+    day = night.astimezone(ZoneInfo(zone)).date()
+    begin = _start_on("schedule.stream_start", schedule.stream_start, day, zone)
+    if begin is None:
         return None
-    begin = _instant(day, start, settings)
-    if minutes_of_day("schedule.stream_end", settings.schedule.stream_end) == 24 * 60 and start == time():
+    if schedule.stream_end == "24:00" and begin.astimezone(ZoneInfo(zone)).time() == time():
         return night - timedelta(days=1), night
-    return begin, next_local_time(settings.schedule.stream_end, settings.time_zone, begin)
+    return begin, next_local_time(schedule.stream_end, zone, begin)
 
 
-def _instant(day: date, clock: time, settings: Settings) -> datetime:
-    """In UTC: adding hours to a local time would follow the wall clock."""
-    return datetime.combine(day, clock, ZoneInfo(settings.time_zone)).astimezone(UTC)
-
-
-def _time_on(key: str, schedule: str, day: date) -> time | None:
-    match = CRON.fullmatch(schedule)
-    if match is None:
+def _start_on(key: str, expression: str, day: date, time_zone: str) -> datetime | None:
+    """The start (UTC) of a schedule on a local date; None if it does not start on this day of the week."""
+    schedule = Schedule.parse(expression)
+    if schedule.minute is None or schedule.days is None:
         raise InvalidInputError(
-            f"{key} = {schedule!r} cannot be simulated: pass settings in which it is one time of the day, such as "
+            f"{key} = {expression!r} cannot be simulated: pass settings in which it is one time of the day, such as "
             "cron(0 22 * * ? *) or cron(45 7 ? * MON-FRI *)"
         )
-    minute, hour, days = int(match[1]), int(match[2]), match[3].lower()
-    return time(hour, minute) if days in "*?" or DAYS[day.weekday()] in _days(days) else None
-
-
-def _days(text: str) -> set[str]:
-    found: set[str] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        begin, end = DAYS.index(first), DAYS.index(last or first)
-        found |= set(DAYS[begin : end + 1] if begin <= end else (*DAYS[begin:], *DAYS[: end + 1]))
-    return found
+    noon = datetime.combine(day, time(12), ZoneInfo(time_zone)).astimezone(UTC)
+    return local_time(schedule.minute, time_zone, noon, 0) if schedule.starts_on(day) else None

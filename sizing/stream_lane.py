@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from lake.settings.lanes import BATCH_FILES
 from sizing.assumptions import LOOK_SECONDS, PORTION_SECONDS, URGENT_CORE_SHARE, URGENT_PORTION_SECONDS
 from sizing.histogram import Latencies, Timeline
 from sizing.stream_workers import StreamWorkers
@@ -193,7 +194,7 @@ class StreamLane:
         size = files = 0
         for manifest in manifests:
             row = manifest.row
-            fits = size + row.bytes <= self._stream.side_by_side_bytes and files + row.files <= self._stream.batch_files
+            fits = size + row.bytes <= self._stream.side_by_side_bytes and files + row.files <= BATCH_FILES
             if portion and not fits:
                 yield portion
                 portion, size, files = [], 0, 0

@@ -64,7 +64,7 @@ class StreamWorkers:
 
     def byte_seconds(self, work: Work) -> float:
         """Time of cores for its bytes."""
-        return work.core_seconds / self._cluster.speed_factor
+        return work.core_seconds
 
     def core_seconds(self, work: Work) -> float:
         """Time of cores for it, that of the tasks besides their bytes included."""
@@ -72,7 +72,7 @@ class StreamWorkers:
 
     def longest_seconds(self, work: Work) -> float:
         """Its longest task."""
-        return work.longest_seconds / self._cluster.speed_factor + TASK_SECONDS
+        return work.longest_seconds + TASK_SECONDS
 
     def release(self, now: float) -> None:
         """Give back what is idle for long enough."""

@@ -14,7 +14,7 @@ from lake.engines import Engine
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
-from lake.settings.workers import DPUS
+from lake.settings.workers import DPUS, EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int)
     if not stream.on_emr:
         return round(worker_milliseconds * DPUS[stream.worker_type]), 0, 0
     executors = worker_milliseconds - milliseconds
-    vcpus = milliseconds * stream.emr_driver_vcpus + executors * stream.emr_executor_vcpus
-    return 0, vcpus, milliseconds * stream.emr_driver_gb + executors * stream.emr_executor_gb
+    vcpus = milliseconds * EMR_DRIVER_VCPUS + executors * WORKERS[stream.worker_type]
+    return 0, vcpus, milliseconds * EMR_DRIVER_GB + executors * MEMORY_GIB[stream.worker_type]
 
 
 def stream_shares(micro_dollars: int, converted: Sequence[CostShare]) -> tuple[CostShare, ...]:

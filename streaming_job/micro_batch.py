@@ -12,6 +12,7 @@ from lake.counted import format_count
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
+from lake.settings.lanes import BATCH_FILES
 from transform.convert import convert
 from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm
 from transform.preflight import check_environment
@@ -175,7 +176,7 @@ def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]
 def side_by_side_limit(context: ConversionContext) -> InputSize:
     """What is converted side by side."""
     limits = context.services.settings.stream
-    return InputSize(limits.side_by_side_bytes, limits.batch_files)
+    return InputSize(limits.side_by_side_bytes, BATCH_FILES)
 
 
 def portion_limit(whole: InputSize) -> InputSize:

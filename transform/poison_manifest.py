@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
     """Maximum number of attempts of this generation; one that only found unreadable files does not count."""
-    allowed = settings.stream.max_attempts if row.lane == Lane.STREAM else settings.batch.max_attempts
-    return allowed + (row.exclusions is not None)
+    return settings.batch.max_attempts + (row.exclusions is not None)
 
 
 def format_given_up(row: ManifestRow) -> str:

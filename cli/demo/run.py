@@ -37,7 +37,7 @@ def demo_settings() -> Settings:
         datasets=(DatasetRule("clicks", "clicks/"), DatasetRule("{folder}", peak=False)),
         peak=PeakSettings(hours=("00:00-24:00",), days=("mon", "tue", "wed", "thu", "fri", "sat", "sun")),
         stream=StreamSettings(trigger_seconds=1),
-        batch=BatchSettings(run_bytes=24 << 20, max_runs=2, lease_seconds=60, held_wait_seconds=2, engines=("glue",)),
+        batch=BatchSettings(run_bytes=24 << 20, max_runs=2, lease_seconds=60, engines=("glue",)),
         convert=ConvertSettings(),
         schedule=ScheduleSettings(watch_seconds=1, stop_grace_minutes=2),
     )

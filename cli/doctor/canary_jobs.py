@@ -13,7 +13,7 @@ from lake.canary import CANARY_ARGUMENT
 from lake.engines import Engine
 from lake.job_runs import TERMINAL_EMR_STATES, TERMINAL_STATES, emr_run_id, split_emr_run_id
 from lake.manifest import Lane
-from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
+from lake.settings.workers import DPUS, EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
 from lake.shards import FIRST_SHARD
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 
@@ -173,8 +173,8 @@ def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
 
     found: list[CanaryJob] = []
     if stream.on_emr:
-        vcpus = stream.emr_driver_vcpus + stream.emr_executor_vcpus
-        dollars = (vcpus * vcpu_hour + (stream.emr_driver_gb + stream.emr_executor_gb) * gb_hour) / 60
+        vcpus = EMR_DRIVER_VCPUS + WORKERS[stream.worker_type]
+        dollars = (vcpus * vcpu_hour + (EMR_DRIVER_GB + MEMORY_GIB[stream.worker_type]) * gb_hour) / 60
         found.append(EmrCanary(stack, "stream", Lane.STREAM, jobs.stream_job, dollars, emr))
     else:
         dollars = glue_dollars(stream.worker_type, Engine.GLUE)

@@ -10,7 +10,7 @@ from cli.documents import PlannedNight
 from cli.format_values import read_instant
 from lake.documents import find_document
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
-from router.plan.night_start import next_daily_start
+from lake.schedule import Schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,8 +32,8 @@ class NightSchedule:
         return ZoneInfo(self.time_zone)
 
     def next_start(self, now: datetime) -> datetime | None:
-        """The next start after ``now`` (aware); None: it is disabled, or does not start once every day."""
-        return next_daily_start(self.expression, self.time_zone, now) if self.enabled else None
+        """The next start after ``now`` (aware); None if it is disabled, or if the expression does not decide."""
+        return Schedule.parse(self.expression).next_start(self.time_zone, now) if self.enabled else None
 
 
 def read_schedule(stack: DeployedStack) -> NightSchedule:

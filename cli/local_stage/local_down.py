@@ -13,7 +13,8 @@ import typer
 from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
 from cli.local_stage.local_clouds import KEPT, LocalStage, stages
-from lake.settings.checks import DATASET_NAME, check_pattern
+from lake.errors import InvalidInputError
+from lake.settings.model import STAGE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +29,13 @@ def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> i
 
     Raises
     ------
-    InvalidSettingsError
+    InvalidInputError
         The name cannot be one of a stage.
     """
-    check_pattern("stage", stage_name, DATASET_NAME, "lower case letters, digits and underscore")
+    if not STAGE_NAME.fullmatch(stage_name):
+        raise InvalidInputError(
+            f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
+        )
     stage = LocalStage(LOCAL_STATE, stage_name)
     pid = stage.owner()
     if pid is None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from cli.format_values import format_dollars
+from cli.format_values import format_dollars, format_duration
 from infra.names import stack_name
 from lake.counted import format_count
+from lake.schedule import Schedule
 from lake.settings import NotifyQuarantine
-from lake.settings.checks import minutes_of_day
+from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
-from lake.settings.schedule_expression import minute_of_start
+from lake.settings.stage import KEPT_VERSION_DAYS
+from lake.time import minutes_of_day
 from report.texts import format_size
 from router.estimate.stream_cluster import stream_cluster
 
@@ -25,8 +26,6 @@ NOTIFIED = {
     NotifyQuarantine.FILES: "unreadable files are notified",
     NotifyQuarantine.LINES: "rejected lines and unreadable files are notified",
 }
-_SIMPLE = re.compile(r"cron\((\d{1,2}) (\d{1,2}) [*?] \* ([A-Z,-]+|[*?]) \*\)")
-"""One time of the day, every day or on days of the week."""
 DAY_MINUTES = 24 * 60
 
 
@@ -41,7 +40,8 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "records", _records(record, settings)
     yield "stream lane", _stream(settings)
     if _has_peak(settings):
-        yield "", f"its window is {describe_schedule(settings.schedule.stream_start)} to {settings.schedule.stream_end}"
+        start = Schedule.parse(settings.schedule.stream_start).describe()
+        yield "", f"its window is {start} to {settings.schedule.stream_end}"
     yield "batch lane", _batch(settings)
     yield "engines", _engines(settings)
     yield "limits", _limits(settings)
@@ -55,29 +55,28 @@ def doubts(settings: Settings) -> Iterator[str]:
         keep = f"ledger.keep_days = {settings.ledger.keep_days}"
         yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
     schedule = settings.schedule
-    night, start = minute_of_start(schedule.overnight), minute_of_start(schedule.stream_start)
     if not _has_peak(settings):
         return
-    end = minutes_of_day("schedule.stream_end", schedule.stream_end)
+    night, start = Schedule.parse(schedule.overnight).minute, Schedule.parse(schedule.stream_start).minute
+    end, deadline = minutes_of_day(schedule.stream_end), minutes_of_day(schedule.deadline)
+    due = f"schedule.deadline = {schedule.deadline!r}"
+    peaks = [tuple(map(minutes_of_day, window.split("-"))) for window in settings.peak.hours]
     if night is not None and start is not None and _is_inside(night, start, end):
         yield f"schedule.overnight = {schedule.overnight!r}: the night begins inside the stream window"
-    for window in settings.peak.hours:
-        first, last = (minutes_of_day("peak.hours", text) for text in window.split("-"))
+    elif night is not None and start is not None and _is_inside(start, night, deadline):
+        begin = f"schedule.stream_start = {schedule.stream_start!r}"
+        yield f"{begin}: the stream window begins before {due}, while a night may run"
+    if start is not None and end < start and not any(last < first for first, last in peaks):
+        hours = format_duration(60 * (end - start + DAY_MINUTES))
+        yield (
+            f"schedule.stream_end = {schedule.stream_end!r}: it is before schedule.stream_start, so the stream window "
+            f"passes midnight and lasts {hours}"
+        )
+    for window, (first, last) in zip(settings.peak.hours, peaks, strict=True):
         if start is not None and not (_is_inside(first, start, end) and _is_inside(last - 1, start, end)):
             yield f"peak.hours = {window!r}: a part of it is outside of the stream window, whose files wait for a run"
-        deadline = minutes_of_day("schedule.deadline", schedule.deadline)
         if night is not None and _is_inside(first, night, deadline):
-            due = f"schedule.deadline = {schedule.deadline!r}"
             yield f"peak.hours = {window!r}: it begins before {due}, while a night may run"
-
-
-def describe_schedule(expression: str) -> str:
-    """``every day at 22:00``, ``MON-FRI at 07:45``; other schedules as they are written."""
-    match = _SIMPLE.fullmatch(expression)
-    if match is None:
-        return expression
-    days = "every day" if match[3] in "*?" else match[3]
-    return f"{days} at {int(match[2]):02d}:{int(match[1]):02d}"
 
 
 def _is_inside(minute: int, start: int, end: int) -> bool:
@@ -118,9 +117,9 @@ def _urgent(rule: DatasetUrgentSettings) -> str:
 def _records(record: RecordsRule, settings: Settings) -> str:
     source = f"topic {record.msk_topic} of {record.msk_cluster}" if record.msk_cluster else record.kinesis_stream
     # Without a time Firehose collects nothing.
-    times = f"every {record.buffer_seconds} s or {record.buffer_mib} MiB" if record.buffer_seconds else "within seconds"
+    times = f"every {record.buffer_seconds} s or {BUFFER_MIB} MiB" if record.buffer_seconds else "within seconds"
     folder = record.folder(settings.datasets)
-    return f"{record.name}: {source} becomes files under {folder}, {times}, compression {record.compression}"
+    return f"{record.name}: {source} becomes files under {folder}, {times}"
 
 
 def _stream(settings: Settings) -> str:
@@ -131,8 +130,6 @@ def _stream(settings: Settings) -> str:
     if _has_peak(settings):
         days = "every day" if set(peak.days) == set(DAYS) else f"on {', '.join(peak.days)}"
         parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
-        if stream.max_file_bytes:
-            parts.append(f"unless they are larger than {format_size(stream.max_file_bytes)}")
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
     jobs = "" if settings.stream_runs == 1 else f" in each of {settings.stream_runs} streaming jobs"
@@ -143,17 +140,14 @@ def _stream_workers(settings: Settings, jobs: str) -> str:
     stream = settings.stream
     if not stream.on_emr:
         return f"{format_count(stream.max_workers, 'worker')} {stream.worker_type} at most{jobs}"
-    driver = f"{stream.emr_driver_vcpus} vCPU and {stream.emr_driver_gb} GB"
-    executors = f"{stream.emr_executor_vcpus} vCPU and {stream.emr_executor_gb} GB"
-    return (
-        f"on EMR Serverless a driver of {driver} and {stream.emr_min_executors} to {stream.max_workers - 1} executors "
-        f"of {executors}{jobs}, {format_dollars(stream_cluster(settings).quiet_dollars)} an hour while one is quiet"
-    )
+    workers = f"{stream.emr_min_executors} to {stream.max_workers - 1} executors {stream.worker_type}"
+    quiet = format_dollars(stream_cluster(settings).quiet_dollars)
+    return f"on EMR Serverless a small driver and {workers}{jobs}, {quiet} an hour while one is quiet"
 
 
 def _batch(settings: Settings) -> str:
     schedule = settings.schedule
-    return f"everything else, {describe_schedule(schedule.overnight)}, to be complete by {schedule.deadline}"
+    return f"everything else, {Schedule.parse(schedule.overnight).describe()}, to be complete by {schedule.deadline}"
 
 
 def _engines(settings: Settings) -> str:
@@ -188,7 +182,7 @@ def _protection(settings: Settings) -> str:
     protection = settings.protection
     return ", ".join(
         (
-            f"old versions are kept for {format_count(protection.version_days, 'day')}"
+            f"old versions are kept for {format_count(KEPT_VERSION_DAYS, 'day')}"
             if protection.versions
             else "no old versions are kept of lake, quarantine and control",
             "the ledger cannot be deleted" if protection.deletion else "the ledger can be deleted",

@@ -191,8 +191,7 @@ def _dollars(settings: Settings, size: int) -> dict[str, float]:
     """Price of the workers while they convert so many bytes, by engine; at the assumed speed of a core."""
     speed = settings.price.mb_per_second_per_core * MEGABYTE
     return {
-        str(offer.engine): size / (speed * offer.speed_factor * offer.vcpus) / 3600 * offer.dollars_per_hour
-        for offer in offers(settings)
+        str(offer.engine): size / (speed * offer.vcpus) / 3600 * offer.dollars_per_hour for offer in offers(settings)
     }
 
 

@@ -1,25 +1,26 @@
-"""Settings of one stage: frozen, typed, parsed once at the start of a process.
+"""Settings of one stage: frozen, typed, checked once, when a process parses its file.
 
-An invalid value raises ``InvalidSettingsError`` with its key and itself.
+``parse_settings`` raises ``InvalidSettingsError`` with every invalid value and its key.
 """
 
-from lake.settings.alarms import AlarmSettings, NotifyQuarantine
 from lake.settings.conversion import ConvertSettings
-from lake.settings.emr import EmrSettings
-from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
-from lake.settings.ledger import LedgerSettings
-from lake.settings.model import Settings
+from lake.settings.model import EmrSettings, Settings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
 from lake.settings.price import PriceSettings
-from lake.settings.protection import ProtectionSettings
-from lake.settings.quota import QuotaSettings
 from lake.settings.records import RecordsRule
 from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
-from lake.settings.spark import SparkSettings
-from lake.settings.sweep import SweepSettings
-from lake.settings.verify import VerifySettings
+from lake.settings.stage import (
+    AlarmSettings,
+    EncryptionSettings,
+    NotifyQuarantine,
+    ProtectionSettings,
+    QuotaSettings,
+    SparkSettings,
+    VerifySettings,
+)
+from lake.settings.sweep import LedgerSettings, SweepSettings
 
 __all__ = [
     "AlarmSettings",

@@ -1,56 +1,82 @@
-"""All settings of one stage. A key's docstring is its documentation; defaults are those of production."""
+"""All settings of one stage. Each field declares its values and its documentation; defaults are those of production."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
-from lake.errors import InvalidSettingsError
-from lake.settings.alarms import AlarmSettings
-from lake.settings.checks import STAGE_NAME, TAG, check_pattern, check_range, check_time_zone
+from lake.settings.checks import TIME_ZONE
 from lake.settings.conversion import ConvertSettings
-from lake.settings.emr import EmrSettings
-from lake.settings.encryption import EncryptionSettings
+from lake.settings.declaration import Choice, Conflict, Range, Text
 from lake.settings.lanes import BatchSettings, StreamSettings
-from lake.settings.ledger import LedgerSettings, check_keep_days
 from lake.settings.price import PriceSettings
-from lake.settings.protection import ProtectionSettings
-from lake.settings.quota import QuotaSettings
-from lake.settings.records import RecordsRule, check_records
-from lake.settings.routing import (
-    FOLDER,
-    DatasetRule,
-    InputSettings,
-    PeakSettings,
-    UrgentSettings,
-    check_order,
-    check_policy_room,
-)
+from lake.settings.records import RecordsRule, records_conflicts
+from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings, rule_conflicts
 from lake.settings.schedule import ScheduleSettings
-from lake.settings.spark import SparkSettings
-from lake.settings.sweep import SweepSettings
-from lake.settings.verify import VerifySettings
-from lake.settings.workers import DPUS, WORKERS, check_emr_memory, check_worker
+from lake.settings.stage import (
+    AlarmSettings,
+    EncryptionSettings,
+    ProtectionSettings,
+    QuotaSettings,
+    SparkSettings,
+    VerifySettings,
+)
+from lake.settings.sweep import LedgerSettings, SweepSettings, keep_days_conflict
+from lake.settings.workers import ARM, DPUS, WORKERS, X86, memory_conflict
 from lake.shards import Shards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}")
+"""A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
+Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication)."""
+TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{0,256}")
+"""A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmrSettings:
+    """The EMR Serverless application of the batch lane, and what it has in common with the one of the stream lane."""
+
+    max_vcpus: Annotated[
+        int,
+        Range(4, 1_000_000),
+        "Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait "
+        "in the queue.",
+    ] = 400
+    architecture: Annotated[
+        str,
+        Choice((X86, ARM)),
+        "Processor of the workers in both lanes; Arm is cheaper. Each has a build of the libraries.",
+    ] = X86
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of one stage; raises ``InvalidSettingsError`` for values that do not fit together."""
+    """All settings of one stage."""
 
-    stage: str
-    """Name of the deployment, part of every resource name: 1 to 43 lower case letters, digits and underscores."""
-    time_zone: str = "UTC"
-    """IANA time zone name of peak hours and schedules."""
-    max_datasets: int = 1000
-    """Maximum number of datasets that keys create by rules named ``{folder}``; files of further ones are recorded as
-    IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count."""
-    tags: tuple[str, ...] = ()
-    """Tags of every resource of the stack, each as ``name=value``, besides ``hybrid-router:stage``."""
+    stage: Annotated[
+        str,
+        Text(STAGE_NAME, "1 to 43 lower case letters, digits and underscores"),
+        "Name of the deployment, part of every resource name.",
+    ]
+    time_zone: Annotated[str, TIME_ZONE, "Time zone of peak hours and schedules."] = "UTC"
+    max_datasets: Annotated[
+        int,
+        Range(1, 100_000),
+        "Maximum number of datasets that keys create by rules named {folder}; files of further ones are recorded as "
+        "IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count.",
+    ] = 1000
+    tags: Annotated[
+        tuple[str, ...],
+        Text(TAG, "name=value with characters of AWS tags, such as team=data"),
+        "Tags of every resource of the stack, in addition to hybrid-router:stage.",
+    ] = ()
     input: InputSettings = field(default_factory=InputSettings)
     datasets: tuple[DatasetRule, ...] = (DatasetRule(FOLDER),)
-    """Rules in order of priority."""
     records: tuple[RecordsRule, ...] = ()
-    """Streams and topics whose records become files of the input bucket."""
     urgent: UrgentSettings = field(default_factory=UrgentSettings)
     peak: PeakSettings = field(default_factory=PeakSettings)
     stream: StreamSettings = field(default_factory=StreamSettings)
@@ -68,43 +94,51 @@ class Settings:
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
-    def __post_init__(self) -> None:
-        check_pattern("stage", self.stage, STAGE_NAME, "1 to 43 lower case letters, digits and underscores")
-        check_time_zone("time_zone", self.time_zone)
-        check_range("max_datasets", self.max_datasets, 1, 100_000)
-        stream, row_group_bytes = self.stream, self.convert.row_group_bytes
-        if stream.on_emr:
-            vcpus, gigabytes = stream.emr_executor_vcpus, stream.emr_executor_gb
-            check_emr_memory("stream.emr_executor_gb", vcpus, gigabytes, row_group_bytes)
-        else:
-            check_worker("stream.worker_type", stream.worker_type, row_group_bytes)
-        check_worker("batch.worker_type", self.batch.worker_type, row_group_bytes)
-        check_keep_days("ledger.keep_days", self.ledger.keep_days, self.sweep)
-        check_keep_days("input.keep_days", self.input.keep_days, self.sweep)
-        for tag in self.tags:
-            check_pattern("tags", tag, TAG, "name=value with characters of AWS tags, such as team=data")
-        if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
-            expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
-            raise InvalidSettingsError("convert.max_core_minutes", self.convert.max_core_minutes, expected)
-        run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
-        if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
-            expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
-            raise InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
-        if not self.datasets:
-            raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
-        check_order(self.datasets)
-        check_policy_room(self.datasets)
-        check_records(self.records, self.stage, self.datasets, self.urgent, self.input)
+    def conflicts(self) -> Iterator[Conflict]:
+        """Values of different tables that do not fit together."""
+        yield from rule_conflicts(self.datasets)
+        yield from records_conflicts(self.records, self.stage, self.datasets, self.input)
+        yield from keep_days_conflict("ledger.keep_days", self.ledger.keep_days, self.sweep)
+        yield from keep_days_conflict("input.keep_days", self.input.keep_days, self.sweep)
+        yield from self._conflicts_of_runs()
         jobs = self.stream.jobs
         if self.max_overnight_runs < 1:
             streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
             beside = "" if self.stream.on_emr else f"{streams} {self.stream_dpus:g} DPU and "
-            raise InvalidSettingsError(
-                "quota.dpus",
-                self.quota.dpus,
+            expected = (
                 f"{beside}each run of the batch lane {'needs ' * (not beside)}{self.run_dpus:g}: take fewer or "
-                "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs",
+                "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs"
             )
+            sizes = [
+                f"{lane}.{key}" for lane in ("stream", "batch") for key in ("worker_type", "workers", "max_workers")
+            ]
+            yield Conflict(
+                (
+                    "quota.dpus",
+                    "quota.job_runs",
+                    "batch.max_runs",
+                    "stream.jobs",
+                    "stream.engine",
+                    "verify.share",
+                    *sizes,
+                ),
+                self.quota.dpus,
+                expected,
+            )
+
+    def _conflicts_of_runs(self) -> Iterator[Conflict]:
+        """What a run needs of memory, time and vCPUs, and does not get."""
+        yield from memory_conflict("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
+        yield from memory_conflict("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
+        if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
+            expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
+            keys: tuple[str, ...] = ("convert.max_core_minutes", "batch.run_timeout_minutes")
+            yield Conflict(keys, self.convert.max_core_minutes, expected)
+        run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
+        if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
+            expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
+            keys = ("emr.max_vcpus", "batch.workers", "batch.worker_type", "batch.engines")
+            yield Conflict(keys, self.emr.max_vcpus, expected)
 
     @property
     def shards(self) -> Shards:

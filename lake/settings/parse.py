@@ -1,20 +1,18 @@
-"""TOML or JSON to ``Settings``: strict types, no unknown keys."""
+"""TOML or JSON to ``Settings``: strict types, no unknown keys, and all errors at once."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 from lake.errors import InvalidSettingsError
+from lake.settings.declaration import KINDS, Field, declared
 from lake.settings.model import Settings
 
-if TYPE_CHECKING:
-    from types import GenericAlias
-
-
+T = TypeVar("T")
 PRODUCTION = "prod"
 """Name of the stage whose data is protected by default."""
 
@@ -27,17 +25,6 @@ def load_settings(path: Path) -> Settings:
     InvalidSettingsError
         A value is not valid; or the file is missing or cannot be parsed, then ``key`` is ``file``.
     """
-    return parse_settings(read_body(path))
-
-
-def read_body(path: Path) -> dict[str, Any]:
-    """The parsed document of a ``.toml`` or ``.json`` file (UTF-8), whatever its keys are.
-
-    Raises
-    ------
-    InvalidSettingsError
-        The file is missing or cannot be parsed; ``key`` is ``file``.
-    """
     try:
         text = Path(path).read_text(encoding="utf-8")
         body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -45,7 +32,7 @@ def read_body(path: Path) -> dict[str, Any]:
         raise InvalidSettingsError("file", str(path), "the file does not exist: copy settings/dev.toml") from error
     except (OSError, ValueError) as error:
         raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
-    return body
+    return parse_settings(body)
 
 
 def parse_settings(body: dict[str, Any]) -> Settings:
@@ -57,12 +44,11 @@ def parse_settings(body: dict[str, Any]) -> Settings:
     Raises
     ------
     InvalidSettingsError
-        Unknown or missing key, or a value of a wrong type or range; ``key`` is the full dotted key.
+        The first error of the document, with all ``others``.
     """
     if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
         body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
-    settings: Settings = build(Settings, body, "")
-    return settings
+    return build(Settings, body)
 
 
 def dump_settings(settings: Settings) -> str:
@@ -70,40 +56,101 @@ def dump_settings(settings: Settings) -> str:
     return json.dumps(asdict(settings), indent=1, sort_keys=True)
 
 
-def build(cls: type[Any], body: object, path: str) -> Any:  # noqa: ANN401
-    """An instance of the dataclass ``cls`` from a parsed table; ``path`` of its keys is empty or ends in a dot.
+def build(kind: type[T], body: object) -> T:
+    """An instance of a class whose fields are declared (``lake.settings.declaration``) from a parsed table.
 
     Raises
     ------
     InvalidSettingsError
-        As ``parse_settings``; also where ``cls`` does not belong to the settings, such as the profile of a simulation.
+        An unknown or missing key, a value of a wrong type or range, or values that do not fit together; ``key`` is the
+        full dotted key. Its ``others`` are all further errors.
     """
-    if not isinstance(body, dict):
-        raise InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys")
-    hints = get_type_hints(cls)
-    unknown = sorted(set(body) - set(hints))
-    if unknown:
-        raise InvalidSettingsError(path + unknown[0], body[unknown[0]], f"no such key; known: {', '.join(hints)}")
-    for item in fields(cls):
-        required = item.default is MISSING and item.default_factory is MISSING
-        if required and item.name not in body:
-            raise InvalidSettingsError(path + item.name, None, "this key is required")
-    return cls(**{key: _value(hints[key], value, path + key) for key, value in body.items()})
+    table = _Table()
+    built: T = table.build(kind, body, "")
+    if table.errors:
+        first, *others = table.errors
+        raise InvalidSettingsError(first.key, first.value, first.expected, others)
+    return built
 
 
-def _value(kind: type[Any] | GenericAlias, value: object, path: str) -> Any:  # noqa: ANN401
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list | tuple):
-            raise InvalidSettingsError(path, value, "expected a list")
-        return tuple(_value(get_args(kind)[0], item, path) for item in value)
-    if is_dataclass(kind):
-        return build(kind, value, path + ".")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):  # type: ignore[arg-type]
-        raise InvalidSettingsError(path, value, f"expected {_kind_name(kind)}")
-    return value
+class _Table:
+    """Collects the errors of a table: a wrong value is replaced by its default, so that the rest can be checked."""
+
+    def __init__(self) -> None:
+        self.errors: list[InvalidSettingsError] = []
+        self._wrong: set[str] = set()
+
+    def build(self, kind: type[Any], body: object, path: str) -> Any:  # noqa: ANN401
+        """An instance of ``kind``; ``path`` of its keys is empty or ends in a dot."""
+        if not isinstance(body, dict):
+            self._refuse(path.rstrip(".") or "settings", body, "expected a table of keys")
+            body = {}
+        known = declared(kind)
+        names = [field.name for field in known]
+        for name in body:
+            if name not in names:
+                self._refuse(path + name, body[name], f"no such key; known: {', '.join(names)}")
+        values: dict[str, Any] = {}
+        for field in known:
+            if field.name in body:
+                self._add(values, field, body[field.name], path + field.name)
+            elif field.required:
+                values[field.name] = _nothing(field)
+                if (path.rstrip(".") or "settings") not in self._wrong:
+                    self._refuse(path + field.name, None, "this key is required")
+        built = kind(**values)
+        if hasattr(built, "conflicts"):
+            for conflict in built.conflicts():
+                if not any(self._is_wrong(key) for key in conflict.keys):
+                    self._refuse(conflict.keys[0], conflict.value, conflict.expected)
+        return built
+
+    def _add(self, values: dict[str, Any], field: Field, value: object, key: str) -> None:
+        before = len(self.errors)
+        found = self._items(field, value, key) if field.is_list else self._value(field, value, key)
+        is_table = is_dataclass(field.kind) and not field.is_list
+        if is_table or len(self.errors) == before:
+            values[field.name] = found
+            return
+        self._wrong.add(key)
+        if field.required:
+            values[field.name] = _nothing(field)
+
+    def _items(self, field: Field, value: object, key: str) -> tuple[Any, ...]:
+        if isinstance(value, list | tuple):
+            return tuple(self._item(field, item, key) for item in value)
+        self._refuse(key, value, "expected a list")
+        return ()
+
+    def _item(self, field: Field, item: object, key: str) -> Any:  # noqa: ANN401
+        """An item of a list; each table of a list has its own wrong keys."""
+        if not is_dataclass(field.kind):
+            return self._value(field, item, key)
+        table = _Table()
+        built = table.build(field.kind, item, f"{key}.")
+        self.errors += table.errors
+        return built
+
+    def _value(self, field: Field, value: object, key: str) -> Any:  # noqa: ANN401
+        kind = field.kind
+        if is_dataclass(kind):
+            return self.build(kind, value, f"{key}.")
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self._refuse(key, value, f"expected {KINDS[kind][0]}")
+        elif refusal := next(filter(None, (rule.refusal(value) for rule in field.rules)), None):
+            self._refuse(key, value, refusal)
+        return value
+
+    def _refuse(self, key: str, value: object, expected: str) -> None:
+        self.errors.append(InvalidSettingsError(key, value, expected))
+        self._wrong.add(key)
+
+    def _is_wrong(self, key: str) -> bool:
+        return any(key == wrong or key.startswith(f"{wrong}.") for wrong in self._wrong)
 
 
-def _kind_name(kind: object) -> str:
-    return {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}[kind]  # type: ignore[index]
+def _nothing(field: Field) -> Any:  # noqa: ANN401
+    """A placeholder for a required value that is missing or wrong."""
+    return () if field.is_list else field.kind()

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from lake.errors import InvalidSettingsError
-from lake.settings.checks import check_range, minutes_of_day
-from lake.settings.schedule_expression import check_schedule, minute_of_start
+from lake.schedule import Schedule
+from lake.settings.checks import SCHEDULE, TIME
+from lake.settings.declaration import Conflict, Range, Unit
+from lake.time import minutes_of_day
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSettings:
-    """When the state machines start and stop, in ``time_zone``."""
+    """When the state machines start and stop, in ``time_zone``; schedules are EventBridge Scheduler expressions."""
 
-    overnight: str = "cron(0 22 * * ? *)"
-    """Start of the overnight execution: an EventBridge Scheduler expression."""
-    deadline: str = "06:00"
-    """``HH:MM`` at which the overnight execution should be complete; a plan says whether it will be."""
-    stream_start: str = "cron(45 7 ? * MON-FRI *)"
-    """Start of the stream window: an EventBridge Scheduler expression."""
-    stream_end: str = "20:15"
-    """``HH:MM`` of the end of the stream window: the streaming run is then requested to stop."""
-    stop_grace_minutes: int = 15
-    """Time that a requested stop may take before the run is killed (StopJobRun)."""
-    watch_seconds: int = 60
-    """Interval at which the ``stream_window`` machine checks the streaming run."""
+    overnight: Annotated[str, SCHEDULE, "Start of the overnight execution."] = "cron(0 22 * * ? *)"
+    deadline: Annotated[
+        str, TIME, "Time at which the overnight execution should be complete; a plan says whether it will be."
+    ] = "06:00"
+    stream_start: Annotated[str, SCHEDULE, "Start of the stream window."] = "cron(45 7 ? * MON-FRI *)"
+    stream_end: Annotated[str, TIME, "End of the stream window, at which the streaming run is requested to stop."] = (
+        "20:15"
+    )
+    stop_grace_minutes: Annotated[
+        int,
+        Range(1, 240),
+        Unit("minutes"),
+        "Time that a requested stop may take before the run is killed (StopJobRun).",
+    ] = 15
+    watch_seconds: Annotated[
+        int,
+        Range(1, 3600),
+        Unit("seconds"),
+        "Interval at which the stream_window state machine checks the streaming run.",
+    ] = 60
 
-    def __post_init__(self) -> None:
-        for key in ("overnight", "stream_start"):
-            check_schedule(f"schedule.{key}", getattr(self, key))
+    def conflicts(self) -> Iterator[Conflict]:
+        """Values that do not fit together."""
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
-            key, value = f"schedule.{end}", getattr(self, end)
-            if minutes_of_day(key, value) == minute_of_start(getattr(self, start)):
-                raise InvalidSettingsError(key, value, f"expected another time of day than that of schedule.{start}")
-        check_range("schedule.stop_grace_minutes", self.stop_grace_minutes, 1, 240)
-        check_range("schedule.watch_seconds", self.watch_seconds, 1, 3600)
+            clock = getattr(self, end)
+            if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
+                keys = (f"schedule.{end}", f"schedule.{start}")
+                yield Conflict(keys, clock, f"expected another time of day than that of schedule.{start}")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lake.counted import format_count
-from lake.errors import InvalidSettingsError
+from lake.settings.declaration import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -14,6 +19,8 @@ DPUS = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 MAX_DPUS = 299
 """DPUs of a job run, the driver's included: AWS's pages have had 299 workers of G.1X and 149 of G.2X, and no number for
 other types."""
+MAX_WORKERS = 299
+"""Workers of a job run of the smallest types."""
 FLEX_WORKERS = ("G.1X", "G.2X")
 """Glue's execution class FLEX has no others (AWS Glue, "Worker types")."""
 EMR_WORKERS = ("G.1X", "G.2X", "G.4X")
@@ -21,6 +28,11 @@ EMR_WORKERS = ("G.1X", "G.2X", "G.4X")
 "Supported worker configurations")."""
 MEMORY_GIB = {"G.025X": 4, "G.1X": 16, "G.2X": 32, "G.4X": 64, "G.8X": 128}
 """GiB of each worker type (AWS Glue, "Worker types")."""
+X86, ARM = "x86_64", "arm64"
+"""Processors of EMR Serverless."""
+EMR_DRIVER_VCPUS, EMR_DRIVER_GB = 2, 8
+"""Size of a streaming job's driver on EMR Serverless: Spark keeps up to 1 GiB of results
+(``spark.driver.maxResultSize``), which fit in a heap of 5."""
 _OUTSIDE_HEAP = 5 / 16
 """Assumed share of memory outside the JVM: of a G.1X's 16 GB, the heap takes about 10 and its overhead 1.
 
@@ -31,9 +43,6 @@ _EXECUTOR_BYTES = 1_000_000_000
 _TASK_BYTES = 300_000_000
 """Budget per task with the default row group; measurements: docs/performance.md."""
 _ROW_GROUP_BYTES = 64 * MIB
-EMR_MEMORY_GB = {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16: (32, 120, 8)}
-"""vCPUs of a worker of EMR Serverless -> smallest and largest memory in GB, and its step (Amazon EMR Serverless User
-Guide, "Supported worker configurations")."""
 _HEAP_SIXTEENTHS = 10
 """Share of a worker's memory on EMR Serverless that the JVM gets, in sixteenths: as assumed of Glue."""
 
@@ -56,50 +65,14 @@ def emr_heap_gb(gigabytes: int) -> int:
     return gigabytes * _HEAP_SIXTEENTHS // 16
 
 
-def check_emr_size(part: str, vcpus: int, gigabytes: int, min_gigabytes: int = 1) -> None:
-    """Check that EMR Serverless has a worker of this size, for the settings ``<part>_vcpus`` and ``<part>_gb``.
-
-    Raises
-    ------
-    InvalidSettingsError
-        It has none, or the memory is below ``min_gigabytes``.
-    """
-    if vcpus not in EMR_MEMORY_GB:
-        expected = f"expected one of {', '.join(map(str, EMR_MEMORY_GB))}"
-        raise InvalidSettingsError(f"{part}_vcpus", vcpus, expected)
-    smallest, largest, step = EMR_MEMORY_GB[vcpus]
-    smallest = max(smallest, min_gigabytes)
-    if not smallest <= gigabytes <= largest or (gigabytes - smallest) % step:
-        steps = "" if step == 1 else f" in steps of {step}"
-        expected = f"expected a whole number from {smallest} to {largest}{steps}, for a worker of {vcpus} vCPU"
-        raise InvalidSettingsError(f"{part}_gb", gigabytes, expected)
-
-
-def check_worker(key: str, worker_type: str, row_group_bytes: int) -> None:
-    """Check that a worker type has the memory that its tasks need.
-
-    Raises
-    ------
-    InvalidSettingsError
-        The executors would run out of memory and be killed.
-    """
+def memory_conflict(key: str, worker_type: str, row_group_bytes: int) -> Iterator[Conflict]:
+    """A conflict if the executors of a worker type would run out of memory and be killed."""
     vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * _OUTSIDE_HEAP)
-    _check_memory(key, worker_type, vcpus, available, row_group_bytes, "G.1X or larger")
-
-
-def check_emr_memory(key: str, vcpus: int, gigabytes: int, row_group_bytes: int) -> None:
-    """Check that an executor of EMR Serverless has the memory that its tasks need; raises as ``check_worker``."""
-    available = (gigabytes - emr_heap_gb(gigabytes)) * GIB
-    _check_memory(key, gigabytes, vcpus, available, row_group_bytes, "more memory or fewer vCPUs")
-
-
-def _check_memory(key: str, value: object, vcpus: int, available: int, row_group_bytes: int, advice: str) -> None:
     needed = needed_bytes(vcpus, row_group_bytes)
     if needed > available:
-        raise InvalidSettingsError(
-            key,
-            value,
-            f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB beside the JVM's heap, of "
-            f"which there are about {available / 1e9:.1f}: take {advice}, or a smaller convert.row_group_bytes where "
-            "that is set",
+        expected = (
+            f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
+            f"which there are about {available / 1e9:.1f}: take G.1X or larger, or a smaller convert.row_group_bytes "
+            "where that is set"
         )
+        yield Conflict((key, "convert.row_group_bytes"), worker_type, expected)

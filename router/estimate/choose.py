@@ -31,7 +31,7 @@ class Work:
     core_seconds: float
     """Time on one vCPU of Glue."""
     min_runs: int
-    """Number of runs that the limits of a run demand (``batch.run_bytes``, ``run_manifests``, ``run_files``)."""
+    """Number of runs that the limits of a run demand (``batch.run_bytes``, ``RUN_MANIFESTS``, ``RUN_FILES``)."""
     max_runs: int
     """Number of manifests: none is divided among runs."""
 

@@ -75,5 +75,5 @@ def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer:
 
 
 def _busy_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
-    cores = (workers - DRIVERS) * offer.vcpus * offer.speed_factor
+    cores = (workers - DRIVERS) * offer.vcpus
     return offer.times.ramp / 2 + core_seconds / cores + offer.times.tail

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.settings.price import FLEX_WAIT_MINUTES
 from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ class Offer:
     start_seconds: float
     wait_seconds: float
     """Assumed time in which a run waits for capacity, before it starts."""
-    speed_factor: float
-    """Speed of its vCPU, where 1 is that of Glue's."""
     times: RunTimes = AWS_TIMES
 
 
@@ -87,9 +86,9 @@ def offers(settings: Settings) -> Iterator[Offer]:
         if engine is Engine.EMR_SERVERLESS:
             vcpu_hour, gb_hour = price.emr_rates(settings.emr.architecture)
             dollars = WORKERS[worker] * vcpu_hour + MEMORY_GIB[worker] * gb_hour
-            units, start, wait, factor = float(WORKERS[worker]), EMR_START_SECONDS, 0.0, price.emr_speed_factor
+            units, start, wait = float(WORKERS[worker]), EMR_START_SECONDS, 0.0
         else:
             dollars = DPUS[worker] * price.dpu_rate(engine)
-            units, start, factor = DPUS[worker], GLUE_START_SECONDS, 1.0
-            wait = 60 * price.flex_wait_minutes if engine is Engine.GLUE_FLEX else 0.0
-        yield Offer(engine, worker, WORKERS[worker], units, dollars, start, wait, factor)
+            units, start = DPUS[worker], GLUE_START_SECONDS
+            wait = 60 * FLEX_WAIT_MINUTES if engine is Engine.GLUE_FLEX else 0.0
+        yield Offer(engine, worker, WORKERS[worker], units, dollars, start, wait)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import DPUS, WORKERS
+from lake.settings.workers import DPUS, EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
 from router.estimate.offer import EMR_START_SECONDS, GLUE_START_SECONDS
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ class StreamCluster:
     executor_dollars: float
     start_seconds: float
     """Assumed: from StartJobRun until the first task runs."""
-    speed_factor: float
-    """Speed of a vCPU, where 1 is that of Glue's."""
 
     @property
     def quiet_dollars(self) -> float:
@@ -42,21 +40,19 @@ class StreamCluster:
 
 
 def stream_cluster(settings: Settings) -> StreamCluster:
-    """Those of each streaming job of a stage, by the prices of its settings."""
+    """The workers of each streaming job of a stage, by the prices of its settings."""
     stream, price = settings.stream, settings.price
+    vcpus, dpus = WORKERS[stream.worker_type], DPUS[stream.worker_type]
     if not stream.on_emr:
-        dpus = DPUS[stream.worker_type]
         dollars = dpus * price.dpu_hour
-        vcpus = WORKERS[stream.worker_type]
-        return StreamCluster(vcpus, GLUE_MIN_EXECUTORS, dpus, dpus, dollars, dollars, GLUE_START_SECONDS, 1.0)
+        return StreamCluster(vcpus, GLUE_MIN_EXECUTORS, dpus, dpus, dollars, dollars, GLUE_START_SECONDS)
     vcpu_hour, gb_hour = price.emr_rates(settings.emr.architecture)
     return StreamCluster(
-        stream.emr_executor_vcpus,
+        vcpus,
         stream.emr_min_executors,
-        stream.emr_driver_vcpus / VCPUS_OF_A_DPU,
-        stream.emr_executor_vcpus / VCPUS_OF_A_DPU,
-        stream.emr_driver_vcpus * vcpu_hour + stream.emr_driver_gb * gb_hour,
-        stream.emr_executor_vcpus * vcpu_hour + stream.emr_executor_gb * gb_hour,
+        EMR_DRIVER_VCPUS / VCPUS_OF_A_DPU,
+        dpus,
+        EMR_DRIVER_VCPUS * vcpu_hour + EMR_DRIVER_GB * gb_hour,
+        vcpus * vcpu_hour + MEMORY_GIB[stream.worker_type] * gb_hour,
         EMR_START_SECONDS,
-        price.emr_speed_factor,
     )

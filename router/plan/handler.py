@@ -13,6 +13,7 @@ from botocore.config import Config
 from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
+from lake.schedule import Schedule
 from lake.time import iso_utc, next_local_time
 from router.documents import write_document
 from router.entry import with_product_errors, with_refusals
@@ -22,7 +23,6 @@ from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, plan_night
-from router.plan.night_start import next_night_start
 from router.requests.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import Metric, count, logger, metrics
@@ -84,7 +84,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     result = {**_result(services, execution, planned), "leftFrom": left_from}
     told = {
         "quotas": room.source,
-        "prices": services.settings.price.origin,
+        "prices": services.settings.price.source,
         "engines": engines,
         "datasets": _by_dataset(rows, speeds),
     }
@@ -114,7 +114,8 @@ def _plan_night(
 ) -> PlannedNight:
     settings, now = services.settings, services.clock()
     settings = replace(settings, batch=replace(settings.batch, engines=engines))
-    start = next_night_start(settings, now) if dry_run else now
+    schedule = Schedule.parse(settings.schedule.overnight)
+    start = (dry_run and schedule.next_start(settings.time_zone, now)) or now
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     return plan_night(rows, settings, speeds, room, start, deadline)
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.settings.workers import WORKERS
 from router.estimate.choose import MARGIN, Room, Work, choose
 from router.estimate.night import DRIVERS, run_seconds
@@ -89,7 +90,7 @@ def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settin
     return max(
         math.ceil(core_seconds / run_cores / MAX_RUN_SECONDS),
         math.ceil(sum(row.bytes for row in rows) / batch.run_bytes),
-        math.ceil(sum(row.files for row in rows) / batch.run_files),
-        math.ceil(len(rows) / batch.run_manifests),
+        math.ceil(sum(row.files for row in rows) / RUN_FILES),
+        math.ceil(len(rows) / RUN_MANIFESTS),
         1,
     )

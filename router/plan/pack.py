@@ -6,6 +6,8 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -51,9 +53,9 @@ class _OpenRun:
     def has_room(self, row: ManifestRow, limits: BatchSettings) -> bool:
         """An empty run takes any manifest."""
         return not self.manifests or (
-            len(self.manifests) < limits.run_manifests
+            len(self.manifests) < RUN_MANIFESTS
             and self._bytes + row.bytes <= limits.run_bytes
-            and self._files + row.files <= limits.run_files
+            and self._files + row.files <= RUN_FILES
         )
 
 
@@ -62,7 +64,7 @@ def pack_evenly(
 ) -> list[PlannedRun]:
     """About ``count`` runs that take about the same time; more where the limits of a run demand it.
 
-    Runs have at most ``run_bytes``, ``run_manifests`` and ``run_files``; a larger manifest has a run of its own. Every
+    Runs have at most ``run_bytes``, ``RUN_MANIFESTS`` and ``RUN_FILES``; a larger manifest has a run of its own. Every
     manifest is in exactly one run. The longest manifest first, each to the run with the least work.
     """
     runs = [_OpenRun() for _ in range(max(count, 1))]
@@ -78,7 +80,7 @@ def pack_evenly(
             number = len(runs)
             runs.append(_OpenRun())
         runs[number].add(row, seconds(row))
-        if len(runs[number].manifests) < limits.run_manifests:
+        if len(runs[number].manifests) < RUN_MANIFESTS:
             tried.append((runs[number].seconds, number))
         for entry in tried:
             heapq.heappush(least, entry)

@@ -63,8 +63,8 @@ def decide_lane(
         return LaneDecision(None, None, reason_without_dataset(arrival.key, settings.datasets) or "")
     limit = stream_file_limit(arrival.key, settings)
     if arrival.size > limit:
-        name = "stream.max_file_bytes" if settings.stream.max_file_bytes else "what the stream lane converts in time"
-        return LaneDecision(Lane.BATCH, dataset, f"larger than {name} ({arrival.size} > {limit} bytes)")
+        reason = f"larger than what the stream lane converts in time ({arrival.size} > {limit} bytes)"
+        return LaneDecision(Lane.BATCH, dataset, reason)
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
@@ -77,12 +77,10 @@ def decide_lane(
 def stream_file_limit(key: str, settings: Settings) -> int:
     """Maximum size in bytes of a file of the stream lane, whether it is urgent or not.
 
-    Without ``stream.max_file_bytes``, what the cores of its streaming job convert within the latency goal at the speed
-    that forecasts assume; a file with a compressed name is read by one core.
+    It is what the cores of its streaming job convert within the latency goal at the speed that forecasts assume; a file
+    with a compressed name is read by one core.
     """
     stream, price = settings.stream, settings.price
-    if stream.max_file_bytes:
-        return stream.max_file_bytes
     compressed = has_compressed_name(key)
     speed = price.compressed_mb_per_second_per_core if compressed else price.mb_per_second_per_core * stream.cores
     return round(speed * MEGABYTE * stream.latency_goal_seconds)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from lake.settings.checks import minutes_of_day
 from lake.settings.routing import DAYS
+from lake.time import minutes_of_day
 
 if TYPE_CHECKING:
     from datetime import date, datetime
@@ -26,7 +26,7 @@ def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None
     today, yesterday = local.date(), local.date() - timedelta(days=1)
     for window in peak.hours:
         first, _, last = window.partition("-")
-        start, end = minutes_of_day("peak.hours", first), minutes_of_day("peak.hours", last)
+        start, end = minutes_of_day(first), minutes_of_day(last)
         if start < end:
             inside = start <= minute < end and _is_peak_day(peak, today)
         else:

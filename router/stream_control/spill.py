@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from router.estimate.speed import Speeds
-from router.estimate.stream_cluster import stream_cluster
 from router.services import PARALLEL_REQUESTS
 
 if TYPE_CHECKING:
@@ -42,4 +41,4 @@ def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> f
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         measured = dict(zip(names, pool.map(services.ledger.datasets.speed, names), strict=True))
     speeds = Speeds(measured, settings.price)
-    return sum(map(speeds.core_seconds, backlog)) / stream_cluster(settings).speed_factor
+    return sum(map(speeds.core_seconds, backlog))

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from lake.settings.sweep import LISTING_DAYS
 from lake.time import iso_utc
 from router.listing import ListingProgress, ListingRequest, find_unrecorded
 from router.sweep.datasets import find_datasets
@@ -71,8 +72,8 @@ def _report(repair: Repair, search: InputSearch) -> None:
     settings, now = repair.services.settings.sweep, repair.services.clock()
     behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
     position: dict[str, Any] = {"dataset": search.dataset, "covered_until": search.covered_until, "first": search.first}
-    # The first round begins listing_days back; another one may take as long.
-    if behind > 2 * timedelta(days=settings.listing_days) + timedelta(minutes=settings.missed_minutes):
+    # The first round begins LISTING_DAYS back; another one may take as long.
+    if behind > 2 * timedelta(days=LISTING_DAYS) + timedelta(minutes=settings.missed_minutes):
         repair.counts["stalled"] += 1
         logger.warning("the listing of missed events is behind", hours_behind=behind // ONE_HOUR, **position)
     else:
@@ -88,10 +89,10 @@ def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, set
     """The next round. Pure; ``datasets`` are sorted by name.
 
     It covers whole hours that ended ``sweep.missed_minutes`` before ``now`` (the event of a later object may still be
-    on its way), for ``sweep.listing_days``, and further back to the last complete round, however long ago that was.
+    on its way), for ``LISTING_DAYS``, and further back to the last complete round, however long ago that was.
     """
     end = now.astimezone(UTC) - timedelta(minutes=settings.missed_minutes) - ONE_HOUR
-    window = (end - timedelta(days=settings.listing_days)).strftime(HOUR_FORMAT)
+    window = (end - timedelta(days=LISTING_DAYS)).strftime(HOUR_FORMAT)
     covered_until = search.covered_until or window
     return InputSearch(
         begun_at=iso_utc(now),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lake.layout import pointer_prefix
 from lake.ledger import State
 from lake.manifest import Lane
+from lake.settings.sweep import POINTER_MINUTES
 from router.ownership import write_pointer
 from router.streaming import ensure_running
 from router.telemetry import logger
@@ -30,7 +31,7 @@ def renew_pointers(repair: Repair) -> None:
     Counts ``repointed``.
     """
     services = repair.services
-    limit = timedelta(minutes=services.settings.sweep.pointer_minutes)
+    limit = timedelta(minutes=POINTER_MINUTES)
     shards = services.settings.shards
     waiting: set[str] = set()
     for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):

@@ -1,7 +1,7 @@
 """Positions of the sweep's listings, kept after each page: a sweep that is killed loses one page of its work.
 
 Each listing has a document of its own, so that saving one position never overwrites another. Losing one only repeats
-work, unless the sweep was off for longer than ``sweep.listing_days``.
+work, unless the sweep was off for longer than ``LISTING_DAYS``.
 """
 
 from __future__ import annotations

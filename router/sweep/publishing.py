@@ -9,6 +9,7 @@ from lake.errors import NewerDocumentError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.publish import roll_forward
+from lake.settings.sweep import PUBLISHING_MINUTES
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def finish_publishing(repair: Repair) -> None:
-    """Finish publishes that take longer than ``sweep.publishing_minutes``.
+    """Finish publishes that take longer than ``PUBLISHING_MINUTES``.
 
     Counts ``rolledForward`` manifests, which are DONE, and ``vanished`` ones, FAILED because their uploads are gone.
     """
@@ -30,7 +31,7 @@ def finish_publishing(repair: Repair) -> None:
 
 def _finish(repair: Repair, manifest: str) -> None:
     services = repair.services
-    limit = timedelta(minutes=services.settings.sweep.publishing_minutes)
+    limit = timedelta(minutes=PUBLISHING_MINUTES)
     row = services.ledger.manifests.get(manifest)
     if row is None or row.state != State.PUBLISHING:
         return

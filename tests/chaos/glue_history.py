@@ -114,7 +114,7 @@ def _settings(random: Random) -> Settings:
     base = random_settings(random)
     return replace(
         base,
-        stream=replace(base.stream, trigger_seconds=1, idle_minutes=0.05, manifest_files=2, max_attempts=3),
+        stream=replace(base.stream, trigger_seconds=1, idle_minutes=0.05, manifest_files=2),
         batch=replace(base.batch, lease_seconds=10, manifest_files=2, max_attempts=3),
         convert=replace(base.convert, split_bytes=300, target_file_bytes=300),
     )

@@ -96,9 +96,8 @@ class _History:
         world = self._world
         if "lost uploads" in self._conditions and "gone before completion" in str(row.get("reason")):
             return True
-        lanes = world.settings.stream if row["lane"] == "stream" else world.settings.batch
         tries = row["attempt"] - row["base_attempt"]
-        return lanes.max_attempts <= tries <= len(world.fired)
+        return world.settings.batch.max_attempts <= tries <= len(world.fired)
 
     def _await_renewal(self) -> None:
         """Wait for the next renewal (at most 1 s): tasks of production size last longer than a renewal interval."""

@@ -26,7 +26,7 @@ def random_settings(random: Random) -> Settings:
         "chaos",
         datasets=tuple(DatasetRule(name, f"{name}/") for name in DATASETS),
         peak=PeakSettings(hours=()),
-        stream=StreamSettings(manifest_files=random.randint(1, 3), max_attempts=random.randint(1, 3)),
+        stream=StreamSettings(manifest_files=random.randint(1, 3)),
         batch=BatchSettings(manifest_files=random.randint(2, 6), max_attempts=random.randint(1, 3), engines=("glue",)),
         convert=ConvertSettings(
             split_bytes=random.choice([64, 300, 1 << 20]), target_file_bytes=random.choice([64, 500, 1 << 20])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 DATASET = "clicks"
-FOLDER = f"{DATASET}/records/{DATASET}/urgent/"
+FOLDER = f"{DATASET}/records/{DATASET}/"
 
 
 def put_records(scenario: Scenario) -> ObjectVersion:

@@ -36,7 +36,8 @@ def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batc
     world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given a denied input bucket, and two pointers
-    world.configure("stream", trigger_seconds=1, idle_minutes=0.05, max_attempts=1)
+    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
+    world.configure("batch", max_attempts=1)
     manifests = [enqueue(world, name) for name in "ab"]
     input_bucket = world.services.resources.input_bucket
     world.deny(input_bucket, "s3:GetObject*")

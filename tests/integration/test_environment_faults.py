@@ -77,7 +77,6 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
 ) -> None:
     # Given a manifest with one denied file, whose key has the names of errors, one that was deleted, and a good one
     world.configure("batch", max_attempts=1)
-    world.configure("stream", max_attempts=1)
     key = "orders/AccessDenied/InvalidRange.json"
     gone = world.put("orders/gone.json", b'{"a":"gone"}\n')
     files = [world.put(key, b'{"a":"denied"}\n'), gone, world.put("orders/b.json", b'{"a":"b"}\n')]

@@ -57,7 +57,7 @@ def test_a_slow_file_leaves_the_stream_and_its_neighbours_are_published(
     world: ConversionWorld, processor: Processor
 ) -> None:
     # Given a manifest of the stream lane that may be tried once, with slow files
-    world.configure("stream", max_attempts=1)
+    world.configure("batch", max_attempts=1)
     mixed = enqueue(world, "a", "slow-1", "slow-2", "slow-3", "slow-4", "slow-5", urgent=True)
 
     # When

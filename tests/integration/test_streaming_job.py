@@ -153,7 +153,7 @@ def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(
     world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a manifest whose task always dies, and a good one
-    world.configure("stream", max_attempts=1)
+    world.configure("batch", max_attempts=1)
     crash_the_reader(monkeypatch, "orders/a.ndjson")
     bad = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
     good = world.enqueue([world.put("orders/b.ndjson", b'{"a":1}\n')], Lane.STREAM)

@@ -29,7 +29,7 @@ operation is repeated by another process."""
 FINAL_ROUNDS = 8
 SMALL = replace(
     SETTINGS,
-    stream=replace(SETTINGS.stream, manifest_files=2, max_attempts=1),
+    stream=replace(SETTINGS.stream, manifest_files=2),
     batch=replace(SETTINGS.batch, max_attempts=1),
 )
 """Two files fill a manifest of the stream lane; after one failed attempt a manifest is superseded or FAILED."""

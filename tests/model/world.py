@@ -39,7 +39,6 @@ SETTINGS = parse_settings(
         "urgent": {"keys": ["orders/urgent*"]},
         "peak": {"hours": []},
         "batch": {"max_attempts": 12, "lease_seconds": 600},
-        "stream": {"max_attempts": 12},
         "convert": {"target_file_bytes": 20},
         "sweep": {"listing_hours": 0, "missed_minutes": 10, "grace_minutes": 60},
     }
@@ -227,6 +226,5 @@ def name_of(file: ObjectVersion) -> str:
 
 
 def with_attempts(number: int) -> Settings:
-    """The model's settings with so many attempts in each lane."""
-    stream, batch = SETTINGS.stream, SETTINGS.batch
-    return replace(SETTINGS, stream=replace(stream, max_attempts=number), batch=replace(batch, max_attempts=number))
+    """The model's settings with this number of attempts."""
+    return replace(SETTINGS, batch=replace(SETTINGS.batch, max_attempts=number))

@@ -135,9 +135,7 @@ def night_settings(files: int) -> Settings:
             # What may not be read ends its run after two rounds.
             max_attempts=2,
             lease_seconds=60,
-            held_wait_seconds=1,
             manifest_files=manifest_files,
-            run_files=4 * manifest_files,
             max_runs=2,
             engines=("glue-flex", "glue"),
         ),

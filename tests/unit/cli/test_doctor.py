@@ -19,8 +19,7 @@ from cli.exit_codes import ExitCode
 from infra.code_version import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.errors import HybridRouterError
-from lake.settings import EncryptionSettings, InputSettings, Settings
-from lake.settings.ledger import LedgerSettings
+from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
 
 if TYPE_CHECKING:
     from pathlib import Path

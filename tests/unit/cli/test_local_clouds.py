@@ -18,7 +18,7 @@ from cli.local_stage import local_up as up_module
 from cli.local_stage.local_clouds import LocalCloudRunsError, LocalStage, stages
 from cli.local_stage.local_down import local_down, print_local_clouds
 from cli.local_stage.local_up import local_up
-from lake.errors import InvalidSettingsError
+from lake.errors import InvalidInputError
 from local.isolation import AccessKey
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.
 
 
 def test_down_takes_no_path_for_a_stage() -> None:
-    with pytest.raises(InvalidSettingsError, match="stage"):
+    with pytest.raises(InvalidInputError, match="stage"):
         local_down("../elsewhere")
 
 

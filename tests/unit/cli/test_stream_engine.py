@@ -75,11 +75,9 @@ def test_the_event_log_of_a_streaming_run_is_below_its_attempt(stack: DeployedSt
 
 
 def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
-    stream = StreamSettings(engine="emr-serverless", emr_driver_vcpus=1, emr_driver_gb=4, max_workers=5)
+    stream = StreamSettings(engine="emr-serverless", max_workers=5)
     settings = Settings(stage="dev", stream=stream, emr=EmrSettings(architecture="arm64"))
     told = dict(summary(settings))["stream lane"]
     assert "unless more wait than 16 cores convert in 300 s" in told
-    assert told.endswith(
-        "on EMR Serverless a driver of 1 vCPU and 4 GB and 0 to 4 executors of 4 vCPU and 16 GB, $0.0606 an hour while "
-        "one is quiet"
-    )
+    words = "on EMR Serverless a small driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
+    assert told.endswith(words)

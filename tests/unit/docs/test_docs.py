@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer.main
 
 from cli.main import app
-from lake.settings import DatasetRule, RecordsRule, Settings
+from lake.settings import Settings
+from lake.settings.declaration import declared_keys
 from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
 
 if TYPE_CHECKING:
@@ -81,13 +81,8 @@ def is_defined(name: str) -> bool:
     return False
 
 
-def setting_keys(settings: Any = Settings, where: str = "") -> set[str]:
-    keys = set()
-    for item in fields(settings):
-        kind = get_type_hints(settings)[item.name]
-        inner = {"datasets": DatasetRule, "records": RecordsRule}.get(item.name, kind)
-        keys |= setting_keys(inner, f"{where}{item.name}.") if is_dataclass(inner) else {where + item.name}
-    return keys
+def setting_keys() -> set[str]:
+    return {key for key, _ in declared_keys(Settings)}
 
 
 def unknown_settings(code: list[str]) -> list[str]:

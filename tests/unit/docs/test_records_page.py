@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 
 from lake.settings import parse_settings
-from lake.settings.records import FAILED_RECORDS
+from lake.settings.records import EXTENSION, FAILED_RECORDS
 from local.isolation import BUCKET_PLACE
 
 PAGE = (Path(__file__).parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def test_the_settings_are_valid_and_the_key_of_the_page_is_under_their_folder() 
     settings = parse_settings({"stage": "prod", **tomllib.loads(text)})
     (key,) = blocks("text")
     assert key.startswith(f"{settings.records[0].folder(settings.datasets)}2026/11/23/10/hybrid-router-prod-clicks-1-")
-    assert key.strip().endswith(settings.records[0].extension)
+    assert key.strip().endswith(EXTENSION)
 
 
 @mock_aws

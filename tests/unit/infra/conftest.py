@@ -109,7 +109,7 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         verify=VerifySettings(share=0.01),
         records=RECORDS,
         alarms=AlarmSettings(email="data-team@example.com", daily_dollars=250, stream_oldest_minutes=12.5),
-        protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
+        protection=ProtectionSettings(versions=True, deletion=True),
         spark=SparkSettings(ui_logs=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

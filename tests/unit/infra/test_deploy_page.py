@@ -1,25 +1,17 @@
-"""docs/deploy.md lists every settings key with the code's default, and counts what the stack creates."""
+"""docs/deploy.md counts what the stack creates."""
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli.cost.cost_estimate import S3_READ
-from lake.settings import DatasetRule, RecordsRule, Settings
-from lake.settings.workers import GIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.unit.infra.conftest import Assembly
 
 PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
-ROW = re.compile(r"^\| `([a-z_.]+)` \| (.+?) \| (.+) \|$", re.MULTILINE)
-LISTS = {"datasets": DatasetRule, "records": RecordsRule}
 COUNTED = {
     "S3 buckets": "AWS::S3::Bucket",
     "DynamoDB table": "AWS::DynamoDB::GlobalTable",
@@ -29,36 +21,6 @@ COUNTED = {
     "schedules": "AWS::Scheduler::Schedule",
     "alarms, topic, dashboard": "AWS::CloudWatch::Alarm",
 }
-
-
-def defaults(settings: Any = Settings, where: str = "") -> Iterator[tuple[str, Any]]:
-    """(key, default) of every key, nested ones with dots."""
-    for item in fields(settings):
-        if item.name in LISTS:
-            yield from defaults(LISTS[item.name], f"{item.name}.")
-        elif item.default_factory is not MISSING:
-            yield from defaults(item.default_factory, f"{where}{item.name}.")
-        else:
-            yield where + item.name, item.default
-
-
-def formatted(value: Any) -> str:
-    """A default as the page writes it."""
-    if value is MISSING:
-        return "required"
-    if isinstance(value, tuple):
-        return f"`{json.dumps(list(value))}`"
-    if isinstance(value, str | bool):
-        return f"`{json.dumps(value)}`"
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
-        if value and value % unit == 0:
-            return f"{value // unit} {name}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def test_every_key_is_on_the_page_with_its_default() -> None:
-    written = {key: default for key, default, _ in ROW.findall(PAGE.read_text())}
-    assert written == {key: formatted(default) for key, default in defaults()}
 
 
 def test_the_page_counts_what_the_stack_creates(assembly: Assembly) -> None:

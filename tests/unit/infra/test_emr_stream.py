@@ -33,7 +33,7 @@ URGENT_ATTRIBUTES = {
     for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
 }
 POLICY = re.compile(r"DefaultPolicy\w{8}$")
-STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_driver_vcpus=1, emr_driver_gb=4, emr_min_executors=2)
+STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_min_executors=2)
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +63,9 @@ def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
 
 
 def test_the_application_has_room_for_all_workers_of_all_shards(on_emr: Assembly) -> None:
-    # Given two shards, each with a driver of 1 vCPU and 4 GB and up to 9 executors of 4 vCPU and 16 GB
+    # Given two shards, each with a driver of 2 vCPU and 8 GB and up to 9 executors of 4 vCPU and 16 GB
     application = on_emr.one(APPLICATION, "EmrStream")
-    assert application["MaximumCapacity"] == {"Cpu": "74 vCPU", "Memory": "296 GB"}
+    assert application["MaximumCapacity"] == {"Cpu": "76 vCPU", "Memory": "304 GB"}
     assert application["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
     assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
     assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
@@ -93,8 +93,8 @@ def test_a_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
     _, launch = next(launches(on_emr))
     properties = spark_properties(launch.request("1", "job", "token"))
     # Then all workers have sizes that exist, and the driver keeps two executors
-    assert needed_capacity(properties) == Capacity(vcpus=37, gigabytes=148)
-    assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("2g", "2g")
+    assert needed_capacity(properties) == Capacity(vcpus=38, gigabytes=152)
+    assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("5g", "3g")
     scaling = {name.rpartition(".")[2]: value for name, value in properties.items() if ".dynamicAllocation." in name}
     assert scaling == {"enabled": "true", "minExecutors": "2", "maxExecutors": "9", "initialExecutors": "2"}
 
@@ -225,4 +225,4 @@ def test_the_quotas_count_what_each_engine_needs() -> None:
     assert (glue[runs], glue[dpus]) == (50, 500)
     assert (emr[runs], emr[dpus], emr[vcpus]) == (50, 500, 38)
     both = BatchSettings(engines=("emr-serverless",))
-    assert needed(stream=STREAM, batch=both, emr=EmrSettings(max_vcpus=64))[vcpus] == 64 + 74
+    assert needed(stream=STREAM, batch=both, emr=EmrSettings(max_vcpus=64))[vcpus] == 64 + 76

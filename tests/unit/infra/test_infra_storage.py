@@ -101,7 +101,7 @@ def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly
         assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
         (_, old, *more) = bucket["LifecycleConfiguration"]["Rules"]
         # Then old versions expire, and so do the markers that hide none any more.
-        assert old["NoncurrentVersionExpiration"] == {"NoncurrentDays": 7}
+        assert old["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
         assert old["ExpiredObjectDeleteMarker"] is True
         assert old["Status"] == "Enabled"
         assert bool(more) == name.startswith("StorageControl")

@@ -11,6 +11,7 @@ import pytest
 
 from infra.machines import INDEX_WAIT_SECONDS
 from lake import errors
+from lake.settings.lanes import HELD_ROUNDS
 from router.entry import RAISE_REFUSAL
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def test_the_stack_fills_in_every_placeholder_and_no_other(file: Path, other_ass
 def test_numbers_come_from_the_settings(assembly: Assembly) -> None:
     overnight = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")["DefinitionSubstitutions"]
     assert overnight["IndexWaitSeconds"] == str(INDEX_WAIT_SECONDS)
-    assert overnight["HeldRounds"] == str(assembly.settings.batch.held_rounds)
+    assert overnight["HeldRounds"] == str(HELD_ROUNDS)
     assert overnight["HeldWaitSeconds"] == str(assembly.settings.batch.held_wait_seconds)
     window = assembly.one("AWS::StepFunctions::StateMachine", "MachinesStreamWindow")["DefinitionSubstitutions"]
     # One minute of grace, checked every 40 seconds.

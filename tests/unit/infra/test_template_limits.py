@@ -26,6 +26,7 @@ from lake.settings import (
     SparkSettings,
     StreamSettings,
     VerifySettings,
+    parse_settings,
 )
 from lake.shards import MAX_SHARDS
 from tests.records import RECORDS
@@ -96,9 +97,9 @@ ACCEPTED_BY_LINT = {
 
 
 def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
-    rules = tuple(DatasetRule(f"d{number}", f"{'p' * 100}{number:04}/", urgent=URGENT) for number in range(150))
+    rules = [{"name": f"d{n}", "prefix": f"{'p' * 100}{n:04}/", "urgent": {"tags": ["a=b"]}} for n in range(150)]
     with pytest.raises(InvalidSettingsError, match="datasets"):
-        Settings(stage="dev", datasets=rules)
+        parse_settings({"stage": "dev", "datasets": rules})
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

@@ -40,8 +40,6 @@ PRICE = PriceSettings(
     dpu_hour_flex=0.29,
     emr_vcpu_hour=0.05,
     emr_gb_hour=0.006,
-    emr_arm_vcpu_hour=0.04,
-    emr_arm_gb_hour=0.005,
 )
 
 
@@ -86,7 +84,7 @@ def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
     found = bill("emr-serverless:00app:00run")
     assert (found.engine, found.run, found.seconds) == (Engine.EMR_SERVERLESS, RUN, 1800)
     assert found.micro_dollars(PRICE) == round((20.5 * 0.05 + 82 * 0.006) * 1_000_000)
-    assert found.micro_dollars(PRICE, "arm64") == round((20.5 * 0.04 + 82 * 0.005) * 1_000_000)
+    assert found.micro_dollars(PRICE, "arm64") == round(0.8 * (20.5 * 0.05 + 82 * 0.006) * 1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,9 @@ import pytest
 
 from lake.errors import InvalidSettingsError
 from lake.settings import (
-    BatchSettings,
     DatasetUrgentSettings,
     InputSettings,
     ProtectionSettings,
-    Settings,
-    StreamSettings,
     dump_settings,
     load_settings,
     parse_settings,
@@ -66,13 +63,14 @@ def test_only_the_stage_has_no_default() -> None:
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
         ({"peak": {"hour": []}}, "peak.hour", []),
         ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
-        ({"peak": {"hours": ["8-20"]}}, "peak.hours", "8"),
-        ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "25:00"),
+        ({"peak": {"hours": ["8-20"]}}, "peak.hours", "8-20"),
+        ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
         ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
         ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
         ({"peak": []}, "peak", []),
         ({"input": {"bucket": "No_Bucket"}}, "input.bucket", "No_Bucket"),
-        ({"input": {"suffixes": ["json"]}}, "input.suffixes", ["json"]),
+        ({"input": {"suffixes": ["json"]}}, "input.suffixes", "json"),
+        ({"input": {"suffixes": []}}, "input.suffixes", []),
         ({"datasets": []}, "datasets", []),
         ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
         ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
@@ -94,6 +92,9 @@ def test_only_the_stage_has_no_default() -> None:
         ({"batch": {"worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
         ({"batch": {"worker_type": "G.025X", "engines": ["glue"]}}, "batch.worker_type", "G.025X"),
         ({"stream": {"worker_type": "G.025X"}}, "stream.worker_type", "G.025X"),
+        ({"stream": {"engine": "emr-serverless", "worker_type": "G.8X"}}, "stream.worker_type", "G.8X"),
+        ({"stream": {"emr_min_executors": 10}}, "stream.emr_min_executors", 10),
+        ({"stream": {"batch_bytes": 1}}, "stream.batch_bytes", 1),
         ({"convert": {"row_group_bytes": 512 << 20}}, "stream.worker_type", "G.1X"),
         ({"batch": {"engines": "glue"}}, "batch.engines", "glue"),
         ({"batch": {"engines": []}}, "batch.engines", []),
@@ -110,11 +111,9 @@ def test_only_the_stage_has_no_default() -> None:
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"verify": {"share": 1.5}}, "verify.share", 1.5),
         ({"verify": {"share": -0.1}}, "verify.share", -0.1),
-        ({"verify": {"start": "13:00"}}, "verify.start", "13:00"),
         ({"alarms": {"email": "data team"}}, "alarms.email", "data team"),
         ({"schedule": {"deadline": "6"}}, "schedule.deadline", "6"),
         ({"price": {"dpu_hour": -1.0}}, "price.dpu_hour", -1.0),
-        ({"price": {"date": "24.09.2026"}}, "price.date", "24.09.2026"),
         ({"price": {"source": "a\nb"}}, "price.source", "a\nb"),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
         ({"input": {"bucket": "landing-zone-1", "kms_key": ALIAS}}, "input.kms_key", ALIAS),
@@ -156,17 +155,14 @@ def test_the_longest_of_the_configured_suffixes_is_found() -> None:
 
 def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
     # Two tasks of 300 MB and 1 GB for the executor exceed what a quarter of a G.1X has outside the heap.
-    with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB beside the JVM's heap, .* about 1\.3"):
-        Settings(stage="dev", stream=StreamSettings(worker_type="G.025X"))
+    with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB next to the JVM's heap, .* about 1\.3"):
+        parse_settings({"stage": "dev", "stream": {"worker_type": "G.025X"}})
 
 
 @pytest.mark.parametrize("worker_type", ["G.1X", "G.2X", "G.4X", "G.8X"])
 def test_the_other_workers_have_memory_for_the_default_row_group(worker_type: str) -> None:
-    settings = Settings(
-        stage="dev",
-        stream=StreamSettings(worker_type=worker_type),
-        batch=BatchSettings(worker_type=worker_type, engines=("glue",)),
-    )
+    lanes = {"stream": {"worker_type": worker_type}, "batch": {"worker_type": worker_type, "engines": ["glue"]}}
+    settings = parse_settings({"stage": "dev", **lanes})
     assert needed_bytes(4, settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
 
 
@@ -189,8 +185,8 @@ def test_a_file_that_cannot_be_parsed_is_reported(tmp_path: Path, name: str, tex
         ({"stage": "dev"}, ProtectionSettings()),
         ({"stage": "prod"}, ProtectionSettings(versions=True, deletion=True)),
         (
-            {"stage": "prod", "protection": {"versions": False, "version_days": 7}},
-            ProtectionSettings(version_days=7, deletion=True),
+            {"stage": "prod", "protection": {"versions": False}},
+            ProtectionSettings(deletion=True),
         ),
     ],
 )

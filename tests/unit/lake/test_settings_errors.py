@@ -1,25 +1,26 @@
-"""All errors of a settings file at once; the fields of schedule expressions; rules that can never match."""
+"""All errors of a settings file at once; rules that can never match."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lake.errors import InvalidSettingsError
-from lake.settings import DatasetRule, Settings, parse_settings
-from lake.settings.find_errors import find_errors
-from lake.settings.parse import read_body
-from lake.settings.schedule_expression import check_schedule
+from lake.settings import load_settings, parse_settings
 
-DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN_TIMEOUT = ["batch.run_timeout_minutes"]
 ONE_RUN = 512 << 20
 """Row groups for which the default workers have too little memory."""
 
 
 def keys(body: Any) -> list[str]:
-    return [error.key for error in find_errors(body)]
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings(body)
+    return [caught.value.key, *(error.key for error in caught.value.others)]
 
 
 def test_every_wrong_value_is_found_at_once() -> None:
@@ -43,7 +44,6 @@ def test_every_wrong_value_is_found_at_once() -> None:
         "peak.days",
         "peak.hours",
         "peak.hours",
-        "quota.dpus",
         "schedule.deadline",
         "schedule.overnight",
         "stage",
@@ -59,7 +59,7 @@ def test_every_wrong_value_is_found_at_once() -> None:
     [
         ([], ["settings"]),
         ({}, ["stage"]),
-        ({"stage": "a", "batch": [], "peak": 3}, ["batch", "peak"]),
+        ({"stage": "a", "batch": [], "peak": 3}, ["peak", "batch"]),
         ({"stage": "a", "datasets": {}}, ["datasets"]),
         ({"stage": "a", "datasets": []}, ["datasets"]),
         ({"stage": "a", "datasets": [3, {"name": "B"}]}, ["datasets", "datasets.name"]),
@@ -72,72 +72,29 @@ def test_every_wrong_value_is_found_at_once() -> None:
             ["datasets.urgent.tags", "datasets.urgent.min_bytes", "peak"],
         ),
         ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
-        ({"stage": "a", "convert": {"row_group_bytes": ONE_RUN}}, ["stream.worker_type"]),
+        ({"stage": "a", "convert": {"row_group_bytes": ONE_RUN}}, ["stream.worker_type", "batch.worker_type"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
+        # Values are not compared with one that is wrong itself.
+        ({"stage": "a", "batch": {"workers": 1}, "quota": {"dpus": 9}}, ["batch.workers"]),
+        ({"stage": "a", "batch": {"run_timeout_minutes": 0}, "convert": {"max_core_minutes": 241}}, RUN_TIMEOUT),
     ],
 )
-def test_an_error_without_a_key_that_could_be_removed_is_reported_once(body: Any, found: list[str]) -> None:
+def test_each_error_is_reported_once_and_in_the_order_of_the_keys(body: Any, found: list[str]) -> None:
     assert keys(body) == found
 
 
-def test_a_valid_file_has_no_errors() -> None:
-    assert find_errors(read_body(DEV)) == []
+def test_the_message_has_a_line_for_each_error() -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings({"stage": "a", "stream": {"trigger_seconds": 0, "jobs": "two"}})
+    assert str(caught.value).splitlines() == [
+        "settings: stream.trigger_seconds = 0 is wrong: expected a number from 1 to 3600",
+        "settings: stream.jobs = 'two' is wrong: expected a whole number",
+    ]
 
 
 def test_a_folder_is_not_a_settings_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match="not readable"):
-        read_body(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "cron(0 22 * * ? *)",
-        "cron(45 7 ? * MON-FRI *)",
-        "cron(0/15 8-18 ? JAN,mar SUN 2026-2030)",
-        "cron(*/5 0 L * ? *)",
-        "cron(0 0 15W 2/3 ? *)",
-        "cron(0 0 ? * 6L *)",
-        "cron(0 0 ? * FRI#2 2199)",
-        "rate(1 minute)",
-        "rate(15 minutes)",
-        "rate(2 days)",
-        "at(2026-11-20T22:00:00)",
-    ],
-)
-def test_an_expression_of_the_scheduler_is_accepted(expression: str) -> None:
-    check_schedule("schedule.overnight", expression)
-
-
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("22:00", "cron(...), rate(...), at(...)"),
-        ("cron(0 22 * * *)", "the 6 fields minutes, hours, day of month, month, day of week, year; there are 5"),
-        ("cron(0 22 * * ? *", "cron(...)"),
-        ("cron(60 22 * * ? *)", "its field minutes is '60', expected numbers from 0 to 59"),
-        ("cron(0 24 * * ? *)", "its field hours is '24'"),
-        ("cron(0 8- * * ? *)", "its field hours is '8-'"),
-        ("cron(0 8-9-10 * * ? *)", "its field hours"),
-        ("cron(0 8/0 * * ? *)", "its field hours"),
-        ("cron(0 ? * * ? *)", "its field hours"),
-        ("cron(0 22 32 * ? *)", "its field day of month"),
-        ("cron(0 22 32W * ? *)", "its field day of month"),
-        ("cron(0 22 * MAI ? *)", "its field month is 'MAI', expected numbers from 1 to 12 or JAN-DEC"),
-        ("cron(0 22 ? * 0 *)", "its field day of week is '0', expected numbers from 1 to 7 or SUN-SAT"),
-        ("cron(0 22 ? * MON#6 *)", "its field day of week"),
-        ("cron(0 22 * * ? 1969)", "its field year"),
-        ("cron(0 22 * * MON *)", "? in exactly one of"),
-        ("cron(0 22 ? * ? *)", "? in exactly one of"),
-        ("rate(0 minutes)", "such as rate(1 day)"),
-        ("rate(5 weeks)", "such as rate(1 day)"),
-        ("at(2026-11-31T22:00:00)", "such as at(2026-11-20T22:00:00)"),
-    ],
-)
-def test_a_field_that_the_scheduler_refuses_is_named(expression: str, expected: str) -> None:
-    with pytest.raises(InvalidSettingsError) as caught:
-        check_schedule("schedule.overnight", expression)
-    assert expected in caught.value.expected
+        load_settings(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +126,10 @@ def test_a_window_ends_at_another_time_than_it_starts(schedule: dict[str, str], 
     ],
 )
 def test_a_rule_that_never_matches_is_refused(earlier: tuple[str, str], later: tuple[str, str], shadowed: bool) -> None:
-    rules = (DatasetRule(*earlier), DatasetRule(*later))
+    body = {"stage": "dev", "datasets": [{"name": name, "prefix": prefix} for name, prefix in (earlier, later)]}
     if not shadowed:
-        assert Settings(stage="dev", datasets=rules).datasets == rules
+        assert len(parse_settings(body).datasets) == 2
         return
     with pytest.raises(InvalidSettingsError, match="never matches") as caught:
-        Settings(stage="dev", datasets=rules)
+        parse_settings(body)
     assert (caught.value.key, caught.value.value) == ("datasets.prefix", later[1])

@@ -155,13 +155,6 @@ def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None
     assert decided("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
 
 
-@pytest.mark.parametrize(("size", "lane"), [(10, Lane.STREAM), (11, Lane.BATCH)])
-def test_large_files_wait_even_at_peak(size: int, lane: Lane) -> None:
-    decision = decided("orders/a.json", "2026-11-20T12:00", size=size, stream={"max_file_bytes": 10})
-    assert decision[0] == lane
-    assert lane == Lane.STREAM or decision[2] == "larger than stream.max_file_bytes (11 > 10 bytes)"
-
-
 @pytest.mark.parametrize(("suffix", "limit"), [("", 4 * 40_000_000 * 300), (".gz", 15_750_000 * 300)])
 @pytest.mark.parametrize("larger", [0, 1])
 def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_convert_in_time(

@@ -76,9 +76,9 @@ def test_what_is_a_lack_of_capacity(
 def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:
     """The index of four runs of one manifest each, which take an hour of their 396 vCPUs."""
     deployment.configure(
-        batch={"engines": list(engines), "run_manifests": 1, "workers": 100},
+        batch={"engines": list(engines), "run_bytes": 1, "workers": 100},
         quota={"dpus": 410},
-        price={"flex_wait_minutes": 10, "dpu_hour": 0.44, "dpu_hour_flex": 0.29},
+        price={"dpu_hour": 0.44, "dpu_hour_flex": 0.29},
     )
     deployment.ledger.datasets.register("orders")
     deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100_000_000, 1, 396 * 3600 * 10**9))

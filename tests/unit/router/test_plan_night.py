@@ -16,7 +16,6 @@ from lake.settings import PriceSettings, parse_settings
 from router.estimate.speed import Speeds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
-from router.plan.night_start import next_night_start
 from tests.unit.lake.world import PARTITION
 
 START = datetime(2026, 11, 20, 21, tzinfo=UTC)
@@ -77,15 +76,15 @@ def test_a_night_that_cannot_fit_says_how_late_it_is_and_does_the_oldest_hours_f
 def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
     # Given: all engines, and spare capacity that is cheap and comes late
     engines = {"engines": ["glue-flex", "glue", "emr-serverless"]}
-    price = {"dpu_hour_flex": 0.1, "dpu_hour": 0.3, "flex_wait_minutes": 60, "emr_vcpu_hour": 1.0}
+    price = {"dpu_hour_flex": 0.1, "dpu_hour": 0.3, "emr_vcpu_hour": 1.0}
     rows = manifests(100, 10 * GB)
     # When, Then
     assert planned(rows, batch=engines, price=price).night.engine is Engine.GLUE_FLEX
-    in_a_hurry = planned(rows, 1, batch=engines, price=price)
+    in_a_hurry = planned(rows, 0.25, batch=engines, price=price)
     assert in_a_hurry.night.engine is Engine.GLUE
     options = in_a_hurry.forecast.options
     assert {option.engine for option in options} == set(engines["engines"])
-    assert planned(rows, 1, price=price).night.engine is Engine.GLUE_FLEX
+    assert planned(rows, 0.25, price=price).night.engine is Engine.GLUE_FLEX
     assert [option.dollars for option in options] == sorted(option.dollars for option in options)
 
 
@@ -151,11 +150,11 @@ def test_the_forecast_of_one_run() -> None:
     night = planned(
         manifests(1, 3600 * 360_000_000),
         measured=DatasetSpeed(10e6, None),
-        price={"flex_wait_minutes": 0},
         quota={"dpus": 29},
     )
-    # Then: 60 s of start, half of the ramp (15 s), the tail (35 s), half of the interval of .sync (150 s)
-    assert night.forecast.minutes == round((3600 + 60 + 15 + 35 + 150) / 60, 1)
+    # Then: 5 minutes of waiting for capacity,
+    # 60 s of start, half of the ramp (15 s), the tail (35 s), half of the interval of .sync (150 s)
+    assert night.forecast.minutes == round((3600 + 300 + 60 + 15 + 35 + 150) / 60, 1)
     assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * PriceSettings().dpu_hour_flex, 2)
     assert night.forecast.deadline == "2026-11-21T05:00:00.000+00:00"
 
@@ -163,13 +162,6 @@ def test_the_forecast_of_one_run() -> None:
 def test_nothing_to_convert_takes_no_run() -> None:
     night = planned([])
     assert (night.runs, night.forecast.dollars, night.forecast.fits) == ((), 0, True)
-
-
-def test_a_dry_run_plans_for_the_next_start_of_the_schedule() -> None:
-    settings = parse_settings({"stage": "t", "time_zone": "Europe/Berlin"})
-    assert next_night_start(settings, START - timedelta(hours=9)) == START
-    weekdays = parse_settings({"stage": "t", "schedule": {"overnight": "cron(0 22 ? * MON-FRI *)"}})
-    assert next_night_start(weekdays, START) == START
 
 
 @pytest.mark.parametrize(

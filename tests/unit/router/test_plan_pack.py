@@ -10,6 +10,7 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import parse_settings
+from lake.settings.lanes import RUN_FILES
 from router.plan import pack as pack_module
 from router.plan.pack import MAX_TRIES, pack_evenly
 from tests.unit.lake.world import PARTITION
@@ -47,7 +48,7 @@ def test_a_dataset_that_is_converted_slowly_weighs_more_than_its_bytes() -> None
     assert sorted(len(run.manifests) for run in runs) == [1, 4]
 
 
-@pytest.mark.parametrize("files", [lambda random: 1, lambda random: random.randint(1, LIMITS.run_files)])
+@pytest.mark.parametrize("files", [lambda random: 1, lambda random: random.randint(1, RUN_FILES)])
 def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(
     files: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

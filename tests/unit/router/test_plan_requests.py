@@ -27,7 +27,7 @@ def test_run_documents_are_written_side_by_side_and_the_index_after_them(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: two runs, and a write of a run document that ends only when that of the other run has begun
-    deployment.configure(batch={"run_manifests": 1})
+    deployment.configure(batch={"run_bytes": 1})
     for hour in HOURS[:2]:
         deployment.queued(f"{hour.hour}.json", partition=hour)
     keys, both_have_begun = list[str](), threading.Barrier(2)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import BatchSettings, parse_settings
+from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.time import next_local_time
 from router.merge.merge import MAX_SOURCES, mergeable_groups
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
@@ -43,7 +44,7 @@ small_rows = rows_of(6, 1)
 LIMITS = parse_settings(
     {
         "stage": "t",
-        "batch": {"manifest_bytes": 100, "manifest_files": 20, "run_bytes": 300, "run_manifests": 4, "run_files": 30},
+        "batch": {"manifest_bytes": 100, "manifest_files": 20, "run_bytes": 300},
         "stream": {"manifest_bytes": 10, "manifest_files": 10},
     }
 ).batch
@@ -60,17 +61,25 @@ def test_every_manifest_is_in_exactly_one_run(pack: Pack, backlog: list[Manifest
     assert Counter(row.id for run in runs for row in run.manifests) == Counter(row.id for row in backlog)
     for run in runs:
         assert run.manifests
-        assert len(run.manifests) == 1 or (run.bytes <= 300 and len(run.manifests) <= 4 and run.files <= 30)
+        assert len(run.manifests) == 1 or run.bytes <= 300
 
 
 def test_small_files_fill_a_run_by_their_number() -> None:
     # Given: manifests of many empty files, and one that has more files than a run may have
     backlog = [
         ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, files)
-        for number, files in enumerate([12, 12, 12, 40])
+        for number, files in enumerate([80_000, 80_000, 80_000, RUN_FILES + 1])
     ]
     # When, Then: the large one has a run of its own
-    assert sorted(run.files for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [12, 24, 40]
+    assert sorted(run.files for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [80_000, 160_000, RUN_FILES + 1]
+
+
+def test_a_run_has_a_limited_number_of_manifests() -> None:
+    backlog = [
+        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 1)
+        for number in range(RUN_MANIFESTS + 1)
+    ]
+    assert sorted(len(run.manifests) for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [1, RUN_MANIFESTS]
 
 
 def test_runs_of_a_late_night_begin_with_the_oldest_hours() -> None:

@@ -238,7 +238,7 @@ def test_a_reprocess_of_the_hour_warns(deployment: Deployment) -> None:
 
 def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
-    deployment.configure(ledger={"keep_days": 40}, sweep={"listing_days": 7})
+    deployment.configure(ledger={"keep_days": 40})
     request(deployment, name)
     # When DynamoDB has deleted the row
     (row,) = recorded(deployment)

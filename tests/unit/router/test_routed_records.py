@@ -11,7 +11,7 @@ import pytest
 from lake.layout import canary_key
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
-from lake.settings.records import FAILED_RECORDS
+from lake.settings.records import EXTENSION, FAILED_RECORDS
 from local.emulator_patches.delivery_streams import object_key
 from router.requests.backfill import backfill
 from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
@@ -39,7 +39,7 @@ def key_of_firehose(settings: Settings) -> str:
     (record,) = settings.records
     config = {
         "Prefix": f"{record.folder(settings.datasets)}!{{timestamp:yyyy/MM/dd/HH}}/",
-        "FileExtension": record.extension,
+        "FileExtension": EXTENSION,
     }
     return object_key("hybrid-router-prod-web", 1, config)
 

@@ -11,7 +11,6 @@ from lake.job_runs import emr_run_id, live_emr_runs
 from lake.ledger import State
 from lake.manifest import Lane
 from router.job_runs import release_unheld
-from router.stream_control.spill import read_core_seconds
 from router.stream_engines import START_SETTLES, stream_engine
 from tests.unit.router.emr import APPLICATION, ON_EMR, FakeEmr, emr_error
 from tests.unit.router.stream_actions import act
@@ -140,12 +139,3 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
     emr.end("FAILED")
     assert [row.id for row in release_unheld(deployment.services, rows)] == [rows[0].id]
     assert deployment.row(rows[1].id).state == State.RUNNING
-
-
-def test_slower_vcpus_make_a_backlog_longer(deployment: Deployment, emr: FakeEmr) -> None:
-    row = deployment.queued("a.json", lane=Lane.STREAM)
-    on_emr = read_core_seconds(deployment.services, [row])
-    deployment.configure(stream=ON_EMR, price={"emr_speed_factor": 0.5})
-    assert read_core_seconds(deployment.services, [row]) == pytest.approx(2 * on_emr)
-    deployment.configure(price={"emr_speed_factor": 0.5})
-    assert read_core_seconds(deployment.services, [row]) == pytest.approx(on_emr)

@@ -58,11 +58,6 @@ def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, reason: str | N
     assert (decision.lane, decision.reason, decision.unread) == (*expected, None)
 
 
-def test_a_file_that_the_stream_cannot_convert_in_time_is_not_urgent() -> None:
-    decision = decided({"min_bytes": 50}, size=100, max_file_bytes=10)
-    assert (decision.lane, decision.urgent) == (Lane.BATCH, False)
-
-
 @pytest.mark.parametrize(
     ("attributes", "lane", "reason", "unread"),
     [

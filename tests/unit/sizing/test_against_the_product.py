@@ -47,7 +47,7 @@ GROUPS = {
 """By the number of the window of 20 seconds in the day before the night."""
 LIMITS = {
     "input": {"event_window_seconds": 20},
-    "stream": {"manifest_bytes": 50_000_000, "max_file_bytes": 20_000_000, "batch_bytes": 60_000_000},
+    "stream": {"manifest_bytes": 50_000_000, "batch_bytes": 60_000_000},
     "batch": {"manifest_bytes": 100_000_000, "run_bytes": 300_000_000, "engines": ["glue"]},
 }
 RATIO = 8.0

@@ -125,7 +125,7 @@ def test_windows_do_not_keep_step_with_triggers() -> None:
 
 
 def test_a_file_above_the_stream_s_limit_waits_for_the_night_and_the_others_do_not() -> None:
-    of = settings(stream={"max_file_bytes": 5 * MB})
+    of = settings(stream={"latency_goal_seconds": 1, "max_workers": 2}, price={"mb_per_second_per_core": 1.25})
     found = routed(of, [FileGroup("a/file.json", size * MB, 1) for size in (4, 6, 5, 7)], DAY)
     by_lane = {lane: sum(item.row.bytes for item in found if item.row.lane == lane) for lane in Lane}
     assert by_lane == {Lane.STREAM: 9 * MB, Lane.BATCH: 13 * MB}

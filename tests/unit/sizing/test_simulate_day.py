@@ -86,7 +86,7 @@ def test_batch_is_cheaper_and_stream_is_sooner() -> None:
 def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_executors() -> None:
     # Given two files an hour, which keep a stream waiting all day
     few: dict[str, Any] = {"files": 48, "sizes": [{"bytes": MB}], "urgent_share": 1, "datasets": 1}
-    on_emr = settings(stream={"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4})
+    on_emr = settings(stream={"engine": "emr-serverless"})
     found = {name: simulated(of, **few) for name, of in (("glue", settings()), ("emr", on_emr))}
     glue, emr = (option(item, "all-stream") for item in found.values())
     # Then

@@ -92,13 +92,14 @@ def test_workers_that_come_and_go_are_counted_while_they_live(stream: Stream) ->
 
 
 @pytest.mark.parametrize(
-    ("architecture", "vcpu_hour", "gb_hour"), [("x86_64", 0.052624, 0.0057785), ("arm64", 0.042094, 0.004628)]
+    ("architecture", "vcpu_hour", "gb_hour"),
+    [("x86_64", 0.052624, 0.0057785), ("arm64", 0.8 * 0.052624, 0.8 * 0.0057785)],
 )
 def test_on_emr_serverless_the_vcpus_and_the_memory_of_driver_and_executors_are_metered(
     architecture: str, vcpu_hour: float, gb_hour: float
 ) -> None:
-    # Given a driver of 1 vCPU and 4 GB alone for 10 minutes, then with 3 executors of 4 vCPU and 16 GB for 5
-    sizes = {"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4}
+    # Given a driver of 2 vCPU and 8 GB alone for 10 minutes, then with 3 executors of 4 vCPU and 16 GB for 5
+    sizes = {"engine": "emr-serverless"}
     with new_world() as world:
         stream = Stream(world, {"stream": sizes, "emr": {"architecture": architecture}}, workers=1)
         stream.passes(minutes=9)
@@ -110,10 +111,10 @@ def test_on_emr_serverless_the_vcpus_and_the_memory_of_driver_and_executors_are_
     minutes = {"driver": 15, "executors": 3 * 5}
     assert row.engine == "emr-serverless"
     assert row.dpu_milliseconds == 0
-    assert row.vcpu_milliseconds == 60_000 * (minutes["driver"] + 4 * minutes["executors"])
-    assert row.gb_milliseconds == 60_000 * (4 * minutes["driver"] + 16 * minutes["executors"])
+    assert row.vcpu_milliseconds == 60_000 * (2 * minutes["driver"] + 4 * minutes["executors"])
+    assert row.gb_milliseconds == 60_000 * (8 * minutes["driver"] + 16 * minutes["executors"])
     hours = {name: value / 60 for name, value in minutes.items()}
-    dollars = hours["driver"] * (vcpu_hour + 4 * gb_hour) + hours["executors"] * (4 * vcpu_hour + 16 * gb_hour)
+    dollars = hours["driver"] * (2 * vcpu_hour + 8 * gb_hour) + hours["executors"] * (4 * vcpu_hour + 16 * gb_hour)
     assert row.micro_dollars == pytest.approx(dollars * 1_000_000, abs=1)
 
 

@@ -151,7 +151,7 @@ def convert_all(lane: MovingLane) -> None:
 
 
 def sweep(lane: MovingLane) -> None:
-    """What waits for longer than ``sweep.pointer_minutes`` gets another pointer."""
+    """A manifest that waits for longer than ``POINTER_MINUTES`` gets another pointer."""
     lane.world.wait(timedelta(hours=1))
     repair = Repair(lane.services, lane.world.now + timedelta(hours=1))
     renew_pointers(repair)

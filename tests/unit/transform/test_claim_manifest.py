@@ -17,7 +17,7 @@ from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from lake.publish import roll_forward
-from lake.settings import BatchSettings, Settings, StreamSettings
+from lake.settings import BatchSettings, Settings
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import LEASE, PARTITION, World, new_world
 from transform import claim_manifest
@@ -28,7 +28,7 @@ from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SETTINGS = Settings("test", stream=StreamSettings(max_attempts=2), batch=BatchSettings(max_attempts=2))
+SETTINGS = Settings("test", batch=BatchSettings(max_attempts=2))
 
 
 @pytest.fixture

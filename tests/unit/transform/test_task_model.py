@@ -7,7 +7,7 @@ from ndjson_arrow import REASONS
 
 from lake.documents import encode_document
 from lake.manifest import ObjectVersion
-from lake.settings.lanes import MAX_FILES_OF_A_JOB
+from lake.settings.lanes import RUN_FILES
 from transform.quarantine_content import read_back
 from transform.task_model import Split, SplitResult
 
@@ -42,4 +42,4 @@ def test_the_results_of_as_many_files_as_a_job_may_have_fit_the_driver(tmp_path:
     results = ([result_of(file) for file in files], read_back(quarantine))
     size = len(pickle.dumps(results)) / FILES
     # Then a job with the most files that the settings allow stays below Spark's limit
-    assert size * MAX_FILES_OF_A_JOB < MAX_RESULT_BYTES
+    assert size * RUN_FILES < MAX_RESULT_BYTES

@@ -78,24 +78,22 @@ def test_a_listing_that_is_far_behind_is_counted(deployment: Deployment, monkeyp
     assert sweep(deployment.services)["stalled"] == 0
     deployment.wait(timedelta(days=1))
     assert sweep(deployment.services)["stalled"] == 0
-    # When more than twice sweep.listing_days have passed
+    # When more than twice LISTING_DAYS have passed
     deployment.wait(timedelta(days=2))
     # Then
     assert sweep(deployment.services)["stalled"] == 1
 
 
-rounds = st.lists(
-    st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600), st.integers(1, 10)), min_size=1
-)
+rounds = st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1)
 
 
 @given(rounds)
-def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, bool, float, int]]) -> None:
+def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, bool, float]]) -> None:
     # Given rounds at arbitrary times, some of which could not list a dataset, with settings that change
     search, now, covered = InputSearch(), NOW, ""
-    for minutes, incomplete, missed_minutes, days in plan:
+    for minutes, incomplete, missed_minutes in plan:
         now += timedelta(minutes=minutes)
-        settings = SweepSettings(missed_minutes=missed_minutes, listing_days=days)
+        settings = SweepSettings(missed_minutes=missed_minutes)
         search = begin_round(search, ["orders"], now, settings)
         # Then each begins no later than the last hour that the complete rounds before have covered
         assert not covered or search.first <= covered

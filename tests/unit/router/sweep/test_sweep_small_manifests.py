@@ -140,7 +140,7 @@ def test_what_a_plan_has_packed_into_runs_is_not_merged(
     deployment: Deployment, hours: tuple[Partition, Partition]
 ) -> None:
     # Given manifests that are too large for a plan to merge, and a plan that gives each to a run of its own
-    deployment.configure(batch={"manifest_files": 16, "run_manifests": 1, "workers": 2})
+    deployment.configure(batch={"manifest_files": 16, "run_bytes": 1, "workers": 2})
     clicks = Partition("clicks", hours[0].date, hours[0].hour)
     for partition in (hours[0], clicks):
         for name in "abcd":

@@ -1,0 +1,161 @@
+"""What a field of the settings declares: the accepted values, the unit, and the sentence that documents it.
+
+A field is written ``name: Annotated[int, Range(1, 3600), Unit("seconds"), "What it does."] = 5``. Parsing, the commands
+``settings check`` and ``settings explain``, and the reference page use it. A rule holds for each item of a list.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+KINDS = {
+    int: ("a whole number", "any whole number"),
+    float: ("a number", "any number"),
+    str: ("a string", "any text"),
+    bool: ("true or false", "true or false"),
+}
+"""Type of a value -> what an error calls it, and what is accepted without a rule."""
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Accepts or refuses a value of the right type."""
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, for people."""
+        ...
+
+    def refusal(self, value: Any) -> str | None:  # noqa: ANN401
+        """What is expected instead of ``value``; None if the value is accepted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, for people."""
+        return f"a number from {self.low} to {self.high}"
+
+    def refusal(self, value: float) -> str | None:
+        """What is expected instead; None if the number is in the range."""
+        return None if self.low <= value <= self.high else f"expected {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few texts."""
+
+    values: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, for people."""
+        return f"one of {', '.join(self.values)}"
+
+    def refusal(self, value: str) -> str | None:
+        """What is expected instead; None if the text is one of them."""
+        return None if value in self.values else f"expected {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Texts that match a pattern as a whole, or that a function accepts."""
+
+    accepts: re.Pattern[str] | Callable[[str], bool]
+    described: str
+    or_empty: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, for people."""
+        return f"{self.described}, or an empty string" if self.or_empty else self.described
+
+    def refusal(self, value: str) -> str | None:
+        """What is expected instead; None if the text is accepted."""
+        accepts = self.accepts.fullmatch if isinstance(self.accepts, re.Pattern) else self.accepts
+        return None if (self.or_empty and not value) or accepts(value) else f"expected {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit of a number."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Values that do not fit together, found by the method ``conflicts`` of a settings class."""
+
+    keys: tuple[str, ...]
+    """The compared keys; the error names the first one. It is not reported while one of them is wrong."""
+    value: object
+    """The value of the first key."""
+    expected: str
+    """What would fit, and what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The declaration of one field."""
+
+    name: str
+    kind: type[Any]
+    """The type of the value; of each item of a list."""
+    is_list: bool
+    required: bool
+    default: Any
+    rules: tuple[Rule, ...]
+    unit: str | None
+    meaning: str
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, for people."""
+        texts = [rule.allowed for rule in self.rules] or [KINDS[self.kind][1]]
+        return f"a list; of each item: {' and '.join(texts)}" if self.is_list else " and ".join(texts)
+
+
+def declared(settings: type[Any]) -> tuple[Field, ...]:
+    """The fields of a settings class, in their order."""
+    hints = get_type_hints(settings, include_extras=True)
+    return tuple(
+        _field(item.name, hints[item.name], item.default, item.default is item.default_factory is MISSING)
+        for item in fields(settings)
+    )
+
+
+def declared_keys(settings: type[Any], path: str = "") -> Iterator[tuple[str, Field]]:
+    """Dotted key and declaration of every value of a settings class, also of the tables in it."""
+    for field in declared(settings):
+        if is_dataclass(field.kind):
+            yield from declared_keys(field.kind, f"{path}{field.name}.")
+        else:
+            yield path + field.name, field
+
+
+def _field(name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa: ANN401
+    kind, extras = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
+    is_list = get_origin(kind) is tuple
+    return Field(
+        name,
+        get_args(kind)[0] if is_list else kind,
+        is_list,
+        required,
+        None if default is MISSING else default,
+        tuple(extra for extra in extras if isinstance(extra, Rule)),
+        next((extra.name for extra in extras if isinstance(extra, Unit)), None),
+        " ".join(extra for extra in extras if isinstance(extra, str)),
+    )

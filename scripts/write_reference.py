@@ -1,0 +1,93 @@
+"""``make reference``: write the pages that are made from declarations.
+
+These are the reference of the settings, docs/settings.md, and the JSON Schemas of ``--json`` in docs/schemas.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.documents import (
+    FailuresDocument,
+    FileExplanation,
+    HoursDocument,
+    NightDocument,
+    NightsDocument,
+    ObjectExplanation,
+    StatusDocument,
+    Suggestion,
+)
+from lake.json_document import schema_of
+from lake.settings import Settings
+from lake.settings.declaration import Field, declared, declared_keys
+from router.sweep.hour_marker import HourDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DOCS = Path(__file__).parents[1] / "docs"
+WIDTH = 160
+"""Characters of a line of a page."""
+DOCUMENTS: dict[str, Any] = {
+    "catalog suggest": Suggestion,
+    "explain": FileExplanation | ObjectExplanation,
+    "failures": FailuresDocument,
+    "hour": HourDocument,
+    "hours": HoursDocument,
+    "night": NightDocument,
+    "nights": NightsDocument,
+    "status": StatusDocument,
+}
+"""Command -> the type of what it prints with ``--json``; "hour" is the marker of a complete hour."""
+
+
+def reference() -> dict[Path, str]:
+    """Path of each file -> its text."""
+    schemas = {command.replace(" ", "-"): _schema(command, kind) for command, kind in DOCUMENTS.items()}
+    pages = {DOCS / "schemas" / f"{name}.json": text for name, text in schemas.items()}
+    return {**pages, DOCS / "settings.md": "\n".join(_settings_page())}
+
+
+def _settings_page() -> Iterator[str]:
+    yield from ("# Settings", "")
+    yield from _wrapped(
+        "One TOML file for each stage, such as `settings/dev.toml`. A key that is missing has its default. "
+        "`hybrid-router settings check FILE` reports all that is wrong in a file and says what the file means; "
+        "`hybrid-router settings explain KEY` prints what this page has about a key. `make reference` writes it."
+    )
+    yield from _keys((key, field) for key, field in declared_keys(Settings) if "." not in key)
+    for table in declared(Settings):
+        if is_dataclass(table.kind):
+            yield from ("", f"## {table.name}", "")
+            yield from _wrapped(" ".join((table.kind.__doc__ or "").replace("``", "`").split()))
+            yield from _keys(declared_keys(table.kind, f"{table.name}."))
+    yield ""
+
+
+def _keys(keys: Iterable[tuple[str, Field]]) -> Iterator[str]:
+    yield ""
+    for key, field in keys:
+        default = "required" if field.required else f"`{json.dumps(field.default)}`"
+        values = "; ".join(filter(None, (field.allowed if field.rules else "", field.unit))).replace(
+            "a number from ", ""
+        )
+        meaning = field.meaning.replace("*", r"\*")
+        yield from _wrapped(f"- `{key}`: {default}{f' ({values})' if values else ''}. {meaning}", "  ")
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _schema(command: str, kind: Any) -> str:  # noqa: ANN401
+    title = "Marker of a complete hour" if command == "hour" else f"hybrid-router {command} --json"
+    return json.dumps(schema_of(kind, title), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    for path, text in reference().items():
+        path.write_text(text, encoding="utf-8")
