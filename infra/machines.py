@@ -14,6 +14,7 @@ from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
 from infra.machine import Machine
 from lake import layout
 from lake.settings.lanes import HELD_ROUNDS
+from lake.settings.schedule import STOP_GRACE_MINUTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,9 +111,7 @@ class Machines(Construct):
                 **_function_arns(functions, "stream_control"),
                 "Topic": topic.topic_arn,
                 "WatchSeconds": str(settings.schedule.watch_seconds),
-                "StopRounds": str(
-                    math.ceil(settings.schedule.stop_grace_minutes * 60 / settings.schedule.watch_seconds)
-                ),
+                "StopRounds": str(math.ceil(STOP_GRACE_MINUTES * 60 / settings.schedule.watch_seconds)),
             },
         )
         self.verify = self._create_verify(names, jobs, topic) if settings.verify.share else None

@@ -39,7 +39,7 @@ def demo_settings() -> Settings:
         stream=StreamSettings(trigger_seconds=1),
         batch=BatchSettings(run_bytes=24 << 20, max_runs=2, lease_seconds=60, engines=("glue",)),
         convert=ConvertSettings(),
-        schedule=ScheduleSettings(watch_seconds=1, stop_grace_minutes=2),
+        schedule=ScheduleSettings(watch_seconds=1),
     )
 
 

@@ -13,6 +13,10 @@ from lake.time import minutes_of_day
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+STOP_GRACE_MINUTES = 15
+"""Time that a requested stop may take before the run is killed (StopJobRun): longer than a micro-batch and its publishes
+take, and a killed run loses nothing but work."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSettings:
@@ -26,12 +30,6 @@ class ScheduleSettings:
     stream_end: Annotated[str, TIME, "End of the stream window, at which the streaming run is requested to stop."] = (
         "20:15"
     )
-    stop_grace_minutes: Annotated[
-        int,
-        Range(1, 240),
-        Unit("minutes"),
-        "Time that a requested stop may take before the run is killed (StopJobRun).",
-    ] = 15
     watch_seconds: Annotated[
         int,
         Range(1, 3600),

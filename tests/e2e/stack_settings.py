@@ -52,7 +52,6 @@ def e2e_settings() -> Settings:
             overnight=NIGHT_START,
             deadline=DEADLINE,
             watch_seconds=1,
-            stop_grace_minutes=1,
         ),
         verify=VerifySettings(share=1.0),
     )

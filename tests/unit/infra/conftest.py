@@ -90,7 +90,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         time_zone="America/New_York",
         datasets=(DatasetRule("tagged", "tagged/$*", urgent=urgent), DatasetRule("{folder}")),
         batch=BatchSettings(max_runs=7, worker_type="G.2X", workers=4, run_timeout_minutes=150),
-        schedule=ScheduleSettings(overnight="cron(30 21 * * ? *)", watch_seconds=40, stop_grace_minutes=1),
+        schedule=ScheduleSettings(overnight="cron(30 21 * * ? *)", watch_seconds=40),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("checked"), checked=True), settings)
 

@@ -208,7 +208,7 @@ def test_numbers_come_from_the_settings(assembly: Assembly) -> None:
     assert overnight["HeldWaitSeconds"] == str(assembly.settings.batch.held_wait_seconds)
     window = assembly.one("AWS::StepFunctions::StateMachine", "MachinesStreamWindow")["DefinitionSubstitutions"]
     # One minute of grace, checked every 40 seconds.
-    assert (window["WatchSeconds"], window["StopRounds"]) == ("40", "2")
+    assert (window["WatchSeconds"], window["StopRounds"]) == ("40", "23")
 
 
 def test_overnight_outlasts_the_longest_run_and_backfill_outlasts_overnight() -> None:
