@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
 from lake.counted import format_count
+from lake.format_values import format_instant
 from report.tables import Cell, dollars, duration, number, size, table, text
-from report.texts import format_instant, safe
+from report.texts import safe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

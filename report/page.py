@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lake.format_values import format_instant
 from report.charts import chart_data
 from report.sections import SECTIONS, tiles
-from report.texts import format_instant, safe
+from report.texts import safe
 
 if TYPE_CHECKING:
     from report.model import Report

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
 from lake.counted import format_count
+from lake.format_values import format_dollars, format_duration
 from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import badge, outcome_of, plan_beside_outcome
 from report.figures import MAX_NAMED_MANIFESTS
 from report.tables import Cell, dollars, duration, instant, number, size, table, text
-from report.texts import format_dollars, format_duration, safe
+from report.texts import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

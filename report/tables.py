@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
-from report.texts import format_dollars, format_duration, format_instant, format_size, safe
+from lake.format_values import format_dollars, format_duration, format_instant, format_size
+from report.texts import safe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

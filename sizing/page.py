@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.format_values import format_size
 from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.settings.workers import ARM, EMR_DRIVER_GB, EMR_DRIVER_VCPUS
-from report.texts import format_size
 from router.estimate.stream_cluster import stream_cluster
 from sizing.arrivals import ProfileArrivals
 from sizing.day import simulate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lake.counted import format_count
-from report.texts import format_dollars, format_duration, format_size
+from lake.format_values import format_dollars, format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from cli.cost.plan import print_plan
 from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
 from lake.counted import format_count
-from report.texts import format_size
+from lake.format_values import format_size
 from router.requests.selection import parse_hours
 
 if TYPE_CHECKING:

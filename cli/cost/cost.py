@@ -14,9 +14,9 @@ from cli.cost.cost_report import cost_report, executions_of
 from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.errors import InvalidInputError
+from lake.format_values import format_size
 from lake.printable import printable
 from report.model import BY_ENGINES
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from cli.cost.cost_by import CostBy

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from cli.exit_codes import ExitCode
 from lake.counted import format_count
+from lake.format_values import format_size
 from lake.printable import printable
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

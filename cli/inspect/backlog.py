@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.documents import Backlog
-from cli.format_values import read_instant
+from lake.format_values import read_instant
 from lake.ledger import Failure, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cli.format_values import read_instant
+from lake.format_values import read_instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

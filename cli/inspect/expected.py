@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cli.documents import Expectation, NextNight
-from cli.format_values import read_instant
 from cli.inspect.night_schedule import read_forecast, read_schedule
+from lake.format_values import read_instant
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc

@@ -7,10 +7,9 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.format_values import format_instant, read_instant
 from lake.counted import format_count
+from lake.format_values import format_clock, format_size, read_instant
 from lake.printable import printable
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +39,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
     zone = ZoneInfo(document.night.time_zone)
 
     def clock(text: str) -> str:
-        return format_instant(read_instant(text), zone, now)
+        return format_clock(read_instant(text), zone, now)
 
     for version in document.versions:
         typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.documents import FailureKind
-from cli.format_values import format_instant, read_instant
 from lake.counted import format_count
+from lake.format_values import format_clock, format_size, read_instant
 from lake.printable import printable
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
     """A few lines for each; instants are on the wall clock of ``zone``."""
     for trouble in document.failures:
-        since = f" since {format_instant(read_instant(trouble.since), zone, now)}" if trouble.since else ""
+        since = f" since {format_clock(read_instant(trouble.since), zone, now)}" if trouble.since else ""
         typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")
         typer.echo(f"  why   {printable(trouble.reason)}")
         typer.echo(f"  do    {trouble.advice}")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.format_values import (
+from cli.tables import print_table
+from lake.format_values import (
+    format_clock,
     format_dollars,
     format_duration,
-    format_instant,
+    format_size,
     read_instant,
 )
-from cli.tables import print_table
 from lake.printable import printable
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -139,7 +139,7 @@ def _print_omitted(more: int) -> None:
 
 
 def _clock(text: str | None, *, zone: ZoneInfo, now: datetime) -> str:
-    return UNKNOWN if text is None else format_instant(read_instant(text), zone, now)
+    return UNKNOWN if text is None else format_clock(read_instant(text), zone, now)
 
 
 def _number(number: int | None) -> str:

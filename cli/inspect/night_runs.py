@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cli.documents import NightActual, NightRun
-from cli.format_values import read_instant
 from cli.inspect.run_logs import log_of_run
 from lake.bills import MICRO
+from lake.format_values import read_instant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from cli.documents import PlannedNight
-from cli.format_values import read_instant
 from lake.documents import find_document
+from lake.format_values import read_instant
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.schedule import Schedule
 

@@ -21,8 +21,8 @@ from cli.inspect.event_logs import copy_event_logs, newest_event_logs
 from cli.progress import shown_when_slow
 from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidInputError
+from lake.format_values import format_size
 from local.spark_jars import java_command, spark_class
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.format_values import (
-    format_dollars,
-    format_duration,
-    format_instant,
-    read_instant,
-)
 from cli.tables import print_table
 from lake.counted import format_count
+from lake.format_values import (
+    format_clock,
+    format_dollars,
+    format_duration,
+    format_size,
+    read_instant,
+)
 from lake.printable import printable
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +34,7 @@ def print_status_document(
     """Print it; instants are on the wall clock of ``zone``, and the commands that it names have these options."""
 
     def clock(text: str) -> str:
-        return format_instant(read_instant(text), zone, now)
+        return format_clock(read_instant(text), zone, now)
 
     typer.echo(f"{document.stack}, times in {zone.key}")
     if document.backlog:

@@ -23,6 +23,7 @@ from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.errors import InvalidInputError
+from lake.format_values import format_size
 from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
 from offline.conversion import Conversion
@@ -30,7 +31,6 @@ from offline.input_files import Destination, Search, groups
 from offline.local_files import LocalFile
 from offline.output_folder import OutputFolder
 from offline.s3_files import SCHEME
-from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

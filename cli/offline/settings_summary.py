@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cli.format_values import format_dollars, format_duration
 from infra.names import stack_name
 from lake.counted import format_count
+from lake.format_values import format_dollars, format_duration, format_size
 from lake.schedule import Schedule
 from lake.settings import NotifyQuarantine
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.settings.stage import KEPT_VERSION_DAYS
 from lake.time import minutes_of_day
-from report.texts import format_size
 from router.estimate.stream_cluster import stream_cluster
 
 if TYPE_CHECKING:

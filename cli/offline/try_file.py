@@ -18,6 +18,7 @@ from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.faults import error_code
+from lake.format_values import format_size
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.printable import printable
@@ -27,7 +28,6 @@ from offline.input_files import InputFile
 from offline.local_files import LocalFile
 from offline.output_folder import LAKE, OutputFolder
 from offline.s3_files import SCHEME
-from report.texts import format_size
 from router.estimate.offer import offers
 from router.route.attributes import Attribute, NotRead
 from router.route.decide_lane import decide_lane

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STOP_GRACE_MINUTES = 15
-"""Time that a requested stop may take before the run is killed (StopJobRun): longer than a micro-batch and its publishes
-take, and a killed run loses nothing but work."""
+"""Time that a requested stop may take before the run is killed (StopJobRun): longer than a micro-batch. A killed run
+loses nothing but work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from cli.cost.plan import print_plan
 from lake.errors import InvalidInputError
-from report.texts import format_size
+from lake.format_values import format_size
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}

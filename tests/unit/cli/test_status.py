@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.documents import MissedEvents
-from cli.format_values import format_dollars, format_duration, format_instant
 from cli.inspect.night_schedule import read_schedule
 from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
+from lake.format_values import format_clock, format_dollars, format_duration
 from lake.json_document import to_json
 from lake.layout import sweep_key
 from lake.manifest import Lane, ObjectVersion
@@ -212,7 +212,17 @@ def test_alarms_without_a_state_are_not_called_quiet(
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(59.9, "59 s"), (60, "1 min"), (3600, "1 h"), (3660, "1 h 1 min"), (86_400, "1 d"), (90_000, "1 d 1 h")],
+    [
+        (59.9, "59.9 s"),
+        (45, "45 s"),
+        (140, "2 min 20 s"),
+        (725, "12 min"),
+        (60, "1 min"),
+        (3600, "1 h"),
+        (3660, "1 h 1 min"),
+        (86_400, "1 d"),
+        (90_000, "1 d 1 h"),
+    ],
 )
 def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
@@ -224,7 +234,7 @@ def test_small_amounts_keep_their_digits() -> None:
 
 def test_an_instant_of_another_day_has_its_date(world: World) -> None:
     zone = read_schedule(stack_of(world, FakeServices())).zone
-    told = [format_instant(MORNING + timedelta(hours=hours), zone, MORNING) for hours in (-48, -12, 1, 12, 24, 48)]
+    told = [format_clock(MORNING + timedelta(hours=hours), zone, MORNING) for hours in (-48, -12, 1, 12, 24, 48)]
     assert told == [
         "2026-11-18 10:30",
         "yesterday 22:30",
