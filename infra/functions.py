@@ -48,7 +48,7 @@ SPECS = (
     FunctionSpec("plan", "plan.handler", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769, scheduled=True),
     # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
     FunctionSpec("backfill", "requests.backfill", "finds older arrivals that have no owner", 240, 1024),
-    FunctionSpec("run_status", "run_status.handler", "counts what is left of a run", 300),
+    FunctionSpec("run_status", "executions.run_status", "counts what is left of a run", 300),
     FunctionSpec("settle", "settle.handler", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1769),
     FunctionSpec(
         "sweep",
@@ -59,7 +59,7 @@ SPECS = (
         scheduled=True,
     ),
     FunctionSpec("catalog", "catalog.handler", "creates and extends the tables", 300, scheduled=True),
-    FunctionSpec("stream_control", "stream_control.handler", "starts, watches and stops the streaming job", 60),
+    FunctionSpec("stream_control", "stream.handler", "starts, watches and stops the streaming job", 60),
     FunctionSpec("promote", "requests.promote", "moves queued files to the stream lane", MAX_TIMEOUT_SECONDS, 1024),
     FunctionSpec(
         "reprocess", "requests.reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ import botocore.session
 from botocore.config import Config
 from botocore.utils import parse_timestamp
 
+from lake.documents import encode_document, get_document, put_document
+from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ARRIVALS_QUEUE, ResourceNames
 from lake.settings import Settings, load_settings
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
-from router.object_listing import read_listings_quickly
+from router.listing.fast_pages import read_listings_quickly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +69,23 @@ class Services:
     """URL of the queue of events; empty: the function is not invoked by it."""
     stream_launch: StreamLaunch | None = None
     """None: the streaming jobs run on Glue, or the function starts none of them."""
+
+
+def write_document(services: Services, key: str, body: object) -> str:
+    """Put a document into the control bucket; returns its URI."""
+    bucket = services.resources.control_bucket
+    put_document(services.s3, bucket, key, encode_document(body))
+    return f"s3://{bucket}/{key}"
+
+
+def read_document(services: Services, key: str) -> Any:  # noqa: ANN401
+    """Get a document of the control bucket; raises ``InvalidInputError`` when it does not exist."""
+    bucket = services.resources.control_bucket
+    try:
+        body = get_document(services.s3, bucket, key)
+    except InvalidDocumentError as error:
+        raise InvalidInputError(f"s3://{bucket}/{key} does not exist: plan the execution first") from error
+    return json.loads(body)
 
 
 def new_session() -> boto3.Session:

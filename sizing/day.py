@@ -12,7 +12,7 @@ from lake.counted import format_count
 from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from lake.time import iso_utc
-from router.stream_control.spill import is_spilling
+from router.stream.spill import is_spilling
 from sizing.arrivals import DAY_SECONDS
 from sizing.assumptions import SWEEP_INTERVAL, assumptions, dataset_speeds
 from sizing.batch_lane import collect_backlog, simulate_night

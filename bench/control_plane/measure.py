@@ -17,9 +17,9 @@ from lake.layout import run_key
 from lake.ledger import Ledger
 from lake.settings import Settings
 from router.catalog.handler import catalog
+from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.backfill import backfill
-from router.run_status.handler import run_status
 from router.services import CLIENT_CONFIG, Services
 from router.sweep.handler import sweep
 from router.telemetry import logger

@@ -8,7 +8,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from infra.quotas import needed_quotas
-from router.service_quotas import read_quota
+from router.plan.glue_room import read_quota
 
 if TYPE_CHECKING:
     from lake.settings import Settings

@@ -14,7 +14,7 @@ from infra.names import stack_name
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
 from lake.errors import InvalidSettingsError
-from router.service_quotas import read_quota
+from router.plan.glue_room import read_quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.job_runs import live_emr_runs, live_glue_runs
-from router.stream_engines import MAX_LISTED_RUNS
+from router.stream.engines import MAX_LISTED_RUNS
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack

@@ -29,8 +29,7 @@ from offline.local_files import LocalFile
 from offline.output_folder import LAKE, OutputFolder
 from offline.s3_files import SCHEME
 from router.estimate.offer import offers
-from router.route.attributes import Attribute, NotRead
-from router.route.decide_lane import decide_lane
+from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from lake.commit import SourceCount
     from lake.settings import Settings
-    from router.route.attributes import Attributes
+    from router.route.decide_lane import Attributes
 
 MEGABYTE = 1_000_000
 MAX_NAMED_COLUMNS = 40

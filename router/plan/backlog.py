@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.job_runs import release_unheld
+from router.executions.holders import release_unheld
 from router.merge.successors import queued_successors, read_rows
 from router.requests.selection import open_rows
 from router.services import PARALLEL_REQUESTS

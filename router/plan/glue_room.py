@@ -9,7 +9,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.counted import format_count
 from lake.job_runs import live_glue_runs
-from router.service_quotas import read_quota
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -75,3 +74,17 @@ def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, sourc
     others = alive + settings.max_verifications
     left = dpus - settings.stream_dpus - others * settings.run_dpus
     return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - others, 1), source)
+
+
+def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401
+    """The account's value, else AWS's default; None if the service lists no such quota here.
+
+    ``service_quotas`` is a client of Service Quotas. Raises botocore's errors.
+    """
+    for request in (service_quotas.get_service_quota, service_quotas.get_aws_default_service_quota):
+        try:
+            value: float = request(ServiceCode=service, QuotaCode=code)["Quota"]["Value"]
+        except service_quotas.exceptions.NoSuchResourceException:
+            continue
+        return value
+    return None

@@ -15,16 +15,14 @@ from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.schedule import Schedule
 from lake.time import iso_utc, next_local_time
-from router.documents import write_document
 from router.entry import with_product_errors, with_refusals
 from router.estimate.speed import MEGABYTE, Speeds
 from router.merge.merge import merge
-from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
-from router.plan.night import PlannedNight, plan_night
+from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, parse_flag, parse_selection
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import PARALLEL_REQUESTS, Services, container_services, write_document
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.engines import Engine
+from lake.errors import InvalidInputError
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.settings.workers import WORKERS
 from router.estimate.choose import MARGIN, Room, Work, choose
@@ -17,15 +18,35 @@ from router.plan.forecast import Forecast, forecast
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from lake.ledger import ManifestRow
-    from lake.settings import Settings
+    from lake.settings import BatchSettings, Settings
     from router.estimate.choose import Choice
     from router.estimate.night import Night
     from router.estimate.speed import Speeds
     from router.plan.glue_room import GlueRoom
+
+
+def allowed_engines(given: Mapping[str, Any], batch: BatchSettings) -> tuple[str, ...]:
+    """The engine that the input field ``engine`` names; without one, all of ``batch.engines``.
+
+    Raises
+    ------
+    InvalidInputError
+        The settings do not allow the engine, so it may not be deployed.
+    """
+    asked = given.get("engine")
+    if asked is None:
+        return batch.engines
+    if asked not in batch.engines:
+        raise InvalidInputError(
+            f"engine = {asked!r} is not allowed: pass one of {', '.join(batch.engines)}, "
+            "or add it to batch.engines and deploy the stack again"
+        )
+    return (asked,)
+
 
 MAX_RUN_SECONDS = 3600
 """Longest work of a run of ``batch.workers``, also of input whose stored bytes take long, such as compressed files."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from router.entry import with_product_errors, with_refusals
-from router.listing import ListingRequest, find_unrecorded
+from router.listing.unrecorded import ListingRequest, find_unrecorded
 from router.requests.selection import check_kept, parse_fields, parse_flag, parse_selection
 from router.services import Services, container_services
 from router.telemetry import logger

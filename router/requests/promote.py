@@ -22,7 +22,7 @@ from router.requests.report import PROMOTE_COUNTS, Report
 from router.requests.selection import parse_fields, parse_flag, parse_target
 from router.requests.steps import Step, next_promote_step
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.streaming import ensure_all_running
+from router.stream.runs import ensure_all_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from lake.manifest import is_manifest_id
 from lake.s3_uri import S3Uri, parse_s3_uri
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
-from router.folders import folders_of
+from router.listing.folders import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,28 +1,97 @@
-"""Which lane an arrival takes, and why. Pure."""
+"""Which lane an arrival takes, and why: peak hours, urgency by key, size, tags and metadata. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+from zoneinfo import ZoneInfo
 
 from lake.compression import has_compressed_name
 from lake.counted import format_count
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.manifest import Lane
 from lake.settings.records import FAILED_RECORDS
+from lake.settings.routing import DAYS
+from lake.time import minutes_of_day
 from router.estimate.speed import MEGABYTE
-from router.route.attributes import NotRead, asked_attributes, first_match
-from router.route.peak import peak_window
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lake.settings import DatasetUrgentSettings
+
+    Attributes: TypeAlias = Mapping["Attribute", Mapping[str, str] | "NotRead"]
+    """What has been read of an object: values by their names."""
     from collections.abc import Collection
-    from datetime import datetime
+    from datetime import date, datetime
 
     from lake.manifest import ObjectVersion
-    from lake.settings import DatasetRule, Settings
-    from router.route.attributes import Attribute, Attributes
+    from lake.settings import DatasetRule, PeakSettings, Settings
+
+
+class Attribute(StrEnum):
+    """What no event has of an object: each costs a request."""
+
+    TAGS = "tags"
+    METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """An attribute that S3 refuses to give; the same request will not succeed later without a person's help."""
+
+    reason: str
+    """A phrase for people."""
+    is_denied: bool = False
+    """A permission is missing: it concerns other files as well."""
+    error: str = field(default="", compare=False)
+    """What S3 answered."""
+
+
+def asked_attributes(rule: DatasetUrgentSettings) -> list[tuple[Attribute, Sequence[str]]]:
+    """Attributes that the rule depends on, in the order in which they are read, with its patterns."""
+    every = ((Attribute.TAGS, rule.tags), (Attribute.METADATA, rule.metadata))
+    return [(attribute, patterns) for attribute, patterns in every if patterns]
+
+
+def first_match(values: Mapping[str, str], patterns: Sequence[str]) -> str | None:
+    """The first of the patterns ``name=value`` that the values match; None: none does."""
+    for pattern in patterns:
+        name, _, value = pattern.partition("=")
+        if name in values and fnmatchcase(values[name], value):
+            return pattern
+    return None
+
+
+def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:
+    """The window of ``peak.hours`` that contains ``now`` (aware), or None.
+
+    Windows follow the wall clock of ``time_zone``: the hour that is skipped in spring is in no window, the hour that is
+    repeated in autumn is in its window twice. A window that passes midnight belongs to the day on which it begins.
+    """
+    local = now.astimezone(ZoneInfo(time_zone))
+    minute = local.hour * 60 + local.minute
+    today, yesterday = local.date(), local.date() - timedelta(days=1)
+    for window in peak.hours:
+        first, _, last = window.partition("-")
+        start, end = minutes_of_day(first), minutes_of_day(last)
+        if start < end:
+            inside = start <= minute < end and _is_peak_day(peak, today)
+        else:
+            evening = minute >= start and _is_peak_day(peak, today)
+            inside = evening or (minute < end and _is_peak_day(peak, yesterday))
+        if inside:
+            return window
+    return None
+
+
+def _is_peak_day(peak: PeakSettings, day: date) -> bool:
+    return DAYS[day.weekday()] in peak.days
+
 
 WAITS = "waits for the overnight run"
 NOT_DELIVERED = "records that Firehose could not deliver, with its error: see docs/records.md"

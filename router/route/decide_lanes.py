@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.faults import FORBIDDEN, RIGHTS_CODES, can_pass, error_code, http_status
-from router.route.attributes import Attribute, NotRead
-from router.route.decide_lane import decide_lane
+from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 

@@ -22,7 +22,7 @@ from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
 from router.route.redelivery import deliver_again, receives
 from router.services import Services, container_services
-from router.streaming import FailedStartsError, ensure_running, read_spilling
+from router.stream.runs import FailedStartsError, ensure_running, read_spilling
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:

@@ -9,17 +9,15 @@ from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import State
 from lake.time import iso_utc
-from router.documents import read_document, write_document
 from router.entry import with_product_errors
-from router.plan_rows import current_row_pages
-from router.services import Services, container_services
-from router.settle.night_outcome import read_night_outcome
+from router.executions.rows import current_row_pages
+from router.services import Services, container_services, read_document, write_document
 from router.settle.notification import format_notification, format_quarantine
 from router.settle.object_check import PublishedManifests
 from router.settle.report_page import ReportPage
 from router.settle.tally import Tally
 from router.settle.unreadable_files import read_unreadable_files
-from router.settle.verdict import judge, should_notify
+from router.settle.verdict import judge, read_night_outcome, should_notify
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:

@@ -1,20 +1,65 @@
-"""What the rows of an execution add up to: counts, and the few rows and objects that the verdict names. Pure."""
+"""What the rows of an execution add up to, in all and by dataset, and the few rows that the verdict names. Pure."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lake.ledger import ManifestCounts, State
-from router.settle.by_dataset import DatasetTallies
+from lake.ledger import ConvertedCounts, ManifestCounts, State
 from router.settle.published import MAX_NAMED_OBJECTS
 from router.settle.unreadable_files import MAX_NAMED_FILES
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow, PublishedTotals
     from router.settle.published import Damage, DamagedObject
+
+MAX_NAMED_DATASETS = 200
+"""Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DatasetTally(ConvertedCounts):
+    """The manifests of one dataset; files, bytes and lines are those of its DONE ones."""
+
+    dataset: str
+    bytes: int = 0
+    """Of the files, as stored."""
+
+
+class DatasetTallies:
+    """One tally for each dataset of an execution."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, DatasetTally] = {}
+
+    def add(self, row: ManifestRow) -> None:
+        """Add the current row of a manifest."""
+        self._of(row).count_state(row)
+
+    def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
+        """Add what a DONE manifest has published."""
+        tally = self._of(row)
+        tally.bytes += row.bytes
+        tally.count_converted(row, totals)
+
+    def above(self, share: float) -> list[DatasetTally]:
+        """Datasets of which more than ``share`` is in the quarantine, the largest share first."""
+        found = [tally for tally in self._tallies.values() if tally.quarantined_share > share]
+        return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The list of the verdict document."""
+        order = sorted(self._tallies.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
+        return [
+            {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
+        ]
+
+    def _of(self, row: ManifestRow) -> DatasetTally:
+        dataset = row.partition.dataset
+        return self._tallies.setdefault(dataset, DatasetTally(dataset=dataset))
+
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""

@@ -1,19 +1,19 @@
-"""The verdict on an execution. Pure."""
+"""The verdict on an execution, and how it has ended compared with its deadline. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from router.settle.by_dataset import DatasetTally
-    from router.settle.tally import Tally
+    from router.settle.tally import DatasetTally, Tally
 
 MAX_QUOTED_CHARACTERS = 1000
 """Of a reason, in the message: it goes through the state machine, to the topic and into the cause of its end."""
@@ -147,3 +147,32 @@ def _format_share(share: float) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."
+
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class NightOutcome:
+    """An execution beside its plan."""
+
+    planned_end: str | None
+    """ISO 8601, UTC; None: no plan was recorded, and so there is no deadline."""
+    deadline: str | None
+    late_minutes: int
+    """How much later than the deadline it has ended, in whole minutes; 0: it has not."""
+
+    def sentences(self) -> list[str]:
+        """What a person reads of it; without a full stop. Empty: it has ended in time."""
+        if not self.late_minutes:
+            return []
+        late = f"it ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
+        return [f"{late}; planned was {self.planned_end}"]
+
+
+def read_night_outcome(row: Mapping[str, Any], ended: datetime) -> NightOutcome:
+    """The outcome by the execution's row; ``ended`` is aware."""
+    plan = row.get("plan", {})
+    deadline = plan.get("deadline")
+    late = ended - datetime.fromisoformat(deadline) if deadline else timedelta()
+    return NightOutcome(plan.get("ends_at"), deadline, max(late // MINUTE, 0))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.dataset_rules import named_datasets
 from lake.settings.routing import FOLDER, name_of_folder
-from router.folders import folder_pages, folders_on
+from router.listing.folders import folder_pages, folders_on
 from router.telemetry import logger
 
 if TYPE_CHECKING:

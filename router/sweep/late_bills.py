@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from router.documents import read_document
-from router.plan_rows import current_row_pages
-from router.run_costs import RunCosts
+from router.executions.costs import RunCosts
+from router.executions.rows import current_row_pages
+from router.services import read_document
 from router.telemetry import logger
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.job_runs import reason_to_release, release_unheld
+from router.executions.holders import reason_to_release, release_unheld
 from router.telemetry import logger
 
 if TYPE_CHECKING:

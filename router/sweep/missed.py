@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.settings.sweep import LISTING_DAYS
 from lake.time import iso_utc
-from router.listing import ListingProgress, ListingRequest, find_unrecorded
+from router.listing.unrecorded import ListingProgress, ListingRequest, find_unrecorded
 from router.sweep.datasets import find_datasets
 from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger

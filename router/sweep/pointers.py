@@ -13,7 +13,7 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.settings.sweep import POINTER_MINUTES
 from router.ownership import write_pointer
-from router.streaming import ensure_running
+from router.stream.runs import ensure_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:

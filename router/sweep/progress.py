@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.layout import sweep_key
-from router.documents import read_document, write_document
+from router.services import read_document, write_document
 
 if TYPE_CHECKING:
     from router.services import Services

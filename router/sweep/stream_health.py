@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
-from router.streaming import has_valid_heartbeat
+from router.stream.runs import has_valid_heartbeat
 
 if TYPE_CHECKING:
     from router.services import Services

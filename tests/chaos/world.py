@@ -17,11 +17,11 @@ from lake.errors import HybridRouterError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from local.isolation import BUCKET_PLACE, REGION
+from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.promote import promote
 from router.requests.reprocess import reprocess
 from router.route.handler import route
-from router.run_status.handler import run_status
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
 from streaming_job.micro_batch import convert_pointers

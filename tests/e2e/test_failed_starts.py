@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from lake.time import iso_utc
 from router.services import Services
-from router.stream_control.handler import stream_control
-from router.streaming import FailedStartsError
+from router.stream.handler import stream_control
+from router.stream.runs import FailedStartsError
 from tests.e2e.stack_settings import NOW, e2e_settings
 from tests.e2e.user_commands import leave_local_state
 from tests.e2e.waiting import wait_for

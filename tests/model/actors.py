@@ -21,7 +21,7 @@ from router.requests.backfill import backfill
 from router.requests.promote import promote
 from router.requests.reprocess import reprocess
 from router.route.handler import route as route_messages
-from router.stream_control.control import kill, start, stop, watch
+from router.stream.control import kill, start, stop, watch
 from router.sweep.handler import sweep
 from router.telemetry import logger
 from streaming_job.inbox import find_inboxes

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import batch_job.main
+from router.executions.run_status import run_status
 from router.plan.handler import plan
-from router.run_status.handler import run_status
 from router.settle.handler import settle
 from tests.model.actors import conversion
 from tests.model.denial import BLOCKING

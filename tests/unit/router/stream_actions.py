@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from router.stream_control.handler import stream_control
+from router.stream.handler import stream_control
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment

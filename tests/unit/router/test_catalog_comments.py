@@ -12,8 +12,7 @@ from ndjson_arrow import column_name, original_key
 from lake.ledger.datasets import DatasetRow
 from lake.ledger.measurements import MeasuredDataset
 from lake.settings import ConvertSettings
-from router.catalog.comments import key_of_column
-from router.catalog.glue_table import new_table
+from router.catalog.glue_table import key_of_column, new_table
 from router.catalog.handler import catalog
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.denials import read_denied, write_denied
 from lake.layout import denial_key
-from router.run_status.handler import run_status
+from router.executions.run_status import run_status
 from tests.unit.router.settling import done, planned
 
 if TYPE_CHECKING:

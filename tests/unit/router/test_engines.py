@@ -18,7 +18,7 @@ from lake.job_runs import emr_run_id
 from lake.ledger import State
 from lake.settings import BatchSettings, EmrSettings, Settings
 from router.estimate.offer import offers
-from router.job_runs import release_unheld
+from router.executions.holders import release_unheld
 from tests.unit.lake.world import LEASE
 from tests.unit.router.planning import document, plan_overnight
 

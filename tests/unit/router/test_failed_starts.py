@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
 from router.route.handler import route
-from router.stream_control.handler import stream_control
-from router.streaming import MAX_STARTS, FailedStartsError
+from router.stream.handler import stream_control
+from router.stream.runs import MAX_STARTS, FailedStartsError
 from router.sweep.pointers import renew_pointers
 from router.sweep.repair import Repair
 from tests.unit.router.events import batch, failures, message, s3_record

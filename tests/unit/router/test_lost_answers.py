@@ -19,11 +19,11 @@ from lake.ledger import State
 from lake.manifest import Lane
 from router.catalog.handler import catalog
 from router.entry import with_product_errors
+from router.executions.run_status import run_status
 from router.ownership import RoutedArrival
 from router.ownership.intent import write_intent
 from router.requests.backfill import backfill
-from router.run_status.handler import run_status
-from router.stream_control.handler import stream_control
+from router.stream.handler import stream_control
 from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment, new_deployment

@@ -13,8 +13,7 @@ from lake.engines import Engine
 from lake.ledger import DatasetMeasurement
 from lake.partition import Partition
 from lake.time import iso_utc
-from router.run_status.handler import run_status
-from router.run_status.next_round import found_no_capacity, next_engine
+from router.executions.run_status import found_no_capacity, next_engine, run_status
 from router.telemetry import metrics
 from tests.unit.lake.world import MORNING
 from tests.unit.router.planning import document, plan_overnight
@@ -145,6 +144,6 @@ def test_a_run_that_is_done_keeps_its_engine_and_is_not_late(deployment: Deploym
 
 def test_what_cannot_be_judged_holds_up_no_conversion(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
-    monkeypatch.setattr("router.run_status.handler.late_minutes", lambda *_: 1 / 0)
+    monkeypatch.setattr("router.executions.run_status.late_minutes", lambda *_: 1 / 0)
     answer = end_of_round(deployment, run, seconds=0)
     assert (answer["open"], answer["engine"]) == (1, "glue-flex")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from router.settle.night_outcome import read_night_outcome
+from router.settle.verdict import read_night_outcome
 from tests.unit.lake.world import MORNING
 from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled

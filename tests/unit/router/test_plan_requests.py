@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lake.ledger import State
-from router.documents import write_document
+from router.services import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment

@@ -14,7 +14,7 @@ from lake.manifest import Lane
 from lake.shards import FIRST_SHARD
 from router.route import handler as route_module
 from router.route.handler import route
-from router.streaming import start_run
+from router.stream.runs import start_run
 from tests.unit.router.conftest import Deployment, new_deployment
 from tests.unit.router.events import batch, failures, message, raw_message, s3_record
 from tests.unit.router.raising import RaisingClients, errors_of

@@ -20,7 +20,7 @@ from lake.manifest_document import read_manifest
 from router.route import handler as route_module
 from router.route.handler import route
 from router.route.redelivery import pause_seconds
-from router.streaming import FailedStartsError
+from router.stream.runs import FailedStartsError
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, raw_message, s3_record

@@ -16,8 +16,8 @@ from lake.ledger import CommitReference, ManifestRow, Published, PublishedTotals
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane
 from lake.partition import Partition
-from router.run_costs import cost_shares
-from router.run_status.handler import run_status
+from router.executions.costs import cost_shares
+from router.executions.run_status import run_status
 from tests.unit.router.settling import done, planned
 
 if TYPE_CHECKING:

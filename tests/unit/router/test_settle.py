@@ -7,7 +7,7 @@ import pytest
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane
-from router.run_status.handler import run_status
+from router.executions.run_status import run_status
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
 

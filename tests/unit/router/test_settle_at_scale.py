@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lake import successors
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import new_manifest_id
-from router.plan_rows import current_row_pages
+from router.executions.rows import current_row_pages
 from router.settle.object_check import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING

@@ -13,9 +13,8 @@ from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane
 from lake.partition import Partition
-from router.settle.by_dataset import MAX_NAMED_DATASETS, DatasetTallies
 from router.settle.notification import format_quarantine
-from router.settle.tally import Tally
+from router.settle.tally import MAX_NAMED_DATASETS, DatasetTallies, Tally
 from router.settle.unreadable_files import UnreadableFile
 from router.settle.verdict import judge
 from tests.unit.lake.world import MORNING, PARTITION

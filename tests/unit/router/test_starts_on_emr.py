@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, TransientError
 from router.route.handler import route
-from router.stream_engines import START_SETTLES, stream_engine
-from router.streaming import ensure_running
+from router.stream.engines import START_SETTLES, stream_engine
+from router.stream.runs import ensure_running
 from tests.unit.router.emr import LAUNCH, FakeEmr, emr_error
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.stream_actions import act

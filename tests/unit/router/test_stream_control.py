@@ -8,7 +8,7 @@ from lake.errors import InvalidInputError, TransientError
 from lake.ledger.measurements import MIN_SAMPLE_BYTES, DatasetMeasurement
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.stream_control.spill import is_spilling
+from router.stream.spill import is_spilling
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.stream_actions import act

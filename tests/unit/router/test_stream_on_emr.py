@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from lake.job_runs import emr_run_id, live_emr_runs
 from lake.ledger import State
 from lake.manifest import Lane
-from router.job_runs import release_unheld
-from router.stream_engines import START_SETTLES, stream_engine
+from router.executions.holders import release_unheld
+from router.stream.engines import START_SETTLES, stream_engine
 from tests.unit.router.emr import APPLICATION, ON_EMR, FakeEmr, emr_error
 from tests.unit.router.stream_actions import act
 

@@ -9,8 +9,7 @@ import pytest
 
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.attributes import Attribute, NotRead
-from router.route.decide_lane import LaneDecision, decide_lane
+from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane
 from tests.unit.lake.world import file_of
 
 TAGS, METADATA = Attribute.TAGS, Attribute.METADATA

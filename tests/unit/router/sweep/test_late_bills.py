@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from router.run_status.handler import run_status
+from router.executions.run_status import run_status
 from router.sweep.handler import sweep
 from tests.unit.router.settling import done, planned
 from tests.unit.router.test_run_costs import BILL, RUN, ended, holder, recorded

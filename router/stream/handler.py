@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lake.errors import InvalidInputError
 from router.entry import with_product_errors
 from router.services import Services, container_services
-from router.stream_control.control import ShardStatus, kill, start, stop, watch
+from router.stream.control import ShardStatus, kill, start, stop, watch
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:

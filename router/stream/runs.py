@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
 from lake.time import iso_utc
-from router.stream_engines import stream_engine
+from router.stream.engines import stream_engine
 from router.telemetry import logger
 
 if TYPE_CHECKING:

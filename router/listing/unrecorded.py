@@ -14,7 +14,7 @@ from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
-from router.folders import folders_of
+from router.listing.folders import folders_of
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
 from router.requests.selection import Selection
 from router.services import PARALLEL_REQUESTS

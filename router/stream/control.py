@@ -13,8 +13,8 @@ from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
-from router.stream_control.spill import is_spilling, read_core_seconds
-from router.streaming import end_runs, has_valid_heartbeat, live_runs, start_run
+from router.stream.runs import end_runs, has_valid_heartbeat, live_runs, start_run
+from router.stream.spill import is_spilling, read_core_seconds
 from router.telemetry import logger
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lake.denials import read_denied
@@ -11,14 +12,14 @@ from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.printable import printable
-from router.documents import read_document
+from lake.time import iso_utc
 from router.entry import with_product_errors
+from router.estimate.night import run_seconds
 from router.estimate.offer import offers
-from router.job_runs import release_unheld
-from router.plan_rows import current_row_pages
-from router.run_costs import RunCosts
-from router.run_status.next_round import found_no_capacity, late_minutes, next_engine
-from router.services import Services, container_services
+from router.executions.costs import RunCosts
+from router.executions.holders import release_unheld
+from router.executions.rows import current_row_pages
+from router.services import Services, container_services, read_document
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from lake.bills import Bill
     from lake.ledger import ManifestRow
+    from router.estimate.offer import Offer
 
 REFUSED_RUN = "its job run did not start"
 FAILED_RUN = "its last job run failed"
@@ -164,3 +167,41 @@ def _record(services: Services, reasons: Sequence[tuple[ManifestRow, str]]) -> N
         return
     with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
         list(pool.map(lambda item: services.ledger.manifests.record_reason(*item), reasons))
+
+
+NO_ROOM = ("Glue.ConcurrentRunsExceededException", "Glue.ResourceNumberLimitExceededException")
+"""Refusals of Glue that the state machine has already repeated for hours."""
+
+
+def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed: bool) -> bool:
+    """Whether the last job run of a run did not get its workers.
+
+    A job run of Flex that waits in vain fails, and Glue has metered no second of it; ``bill`` is None if it is unknown.
+    """
+    waited_in_vain = failed and engine is Engine.GLUE_FLEX and bill is not None and not bill.seconds
+    return waited_in_vain or refusal.startswith(NO_ROOM)
+
+
+def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_capacity: bool) -> Engine:
+    """The engine of the next job run of a run; ``now`` is aware.
+
+    A run that found no capacity, or that begins later than it must in order to end before the deadline, goes on on the
+    dearer engine that its plan names. The first job run follows the same rule of time, in ``overnight.asl.json``.
+    """
+    if engine != run["engine"] or not run["fallback"]:
+        return engine
+    return Engine(run["fallback"]) if no_capacity or iso_utc(now) > run["beginBy"] else engine
+
+
+def late_minutes(run: Mapping[str, Any], offers: Sequence[Offer], engine: Engine, left: float, now: datetime) -> float:
+    """Minutes after the deadline at which a run is expected to end that begins its next job run ``now`` (aware).
+
+    Parameters
+    ----------
+    left
+        Share of the run's manifests that are open; with 0 it has ended.
+    """
+    (offer,) = (offer for offer in offers if offer.engine == engine)
+    seconds = run_seconds(run["coreSeconds"] * left, run["workers"], offer) if left else 0.0
+    late = (now - datetime.fromisoformat(run["deadline"])).total_seconds() + seconds
+    return round(max(0.0, late) / 60, 1) if left else 0.0

@@ -1,1 +1,0 @@
-"""Between two Glue runs of one Map child: what the first has left open."""

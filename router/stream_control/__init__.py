@@ -1,1 +1,0 @@
-"""The stream window: start, watch, stop and kill the streaming run."""
