@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import NoRegionError
 
 import router
+from infra.functions import SPECS
 from lake.errors import OwnershipError, TerminalError, TransientError
 from lake.ledger.table import RefusedError
 from lake.manifest import Lane
@@ -124,8 +125,11 @@ CASES = (
 )
 
 
+MODULES = {spec.name: spec.module for spec in SPECS}
+
+
 def invoke(function: str, event: dict[str, Any], deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Any:
-    module = import_module(f"router.{function}.handler")
+    module = import_module(f"router.{MODULES[function]}")
     monkeypatch.setattr(module, "container_services", lambda: deployment.services)
     # Without its client plan takes the quotas of the settings.
     monkeypatch.setattr(module, "_service_quotas", lambda: None, raising=False)
@@ -189,7 +193,8 @@ def test_errors_of_the_product_keep_their_class() -> None:
 
 
 def test_every_handler_is_decorated_outermost() -> None:
-    for file in (Path(router.__file__).parent).glob("*/handler.py"):
+    for module in MODULES.values():
+        file = Path(router.__file__).parent / f"{module.replace('.', '/')}.py"
         (handler,) = (
             node
             for node in ast.parse(file.read_text(encoding="utf-8")).body
