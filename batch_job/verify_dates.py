@@ -13,6 +13,7 @@ from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
+from lake.object_listing import list_objects
 from lake.time import iso_utc
 from transform.outcome import ALARM
 from verify.hours import Effort, HoursCheck
@@ -109,11 +110,8 @@ def _parse_date(text: str) -> str:
 
 def _verified_dates(context: ConversionContext) -> set[str]:
     services = context.services
-    pages = services.s3.get_paginator("list_objects_v2").paginate(
-        Bucket=services.resources.control_bucket, Prefix=VERIFICATIONS
-    )
-    keys = (item["Key"] for page in pages for item in page.get("Contents", []))
-    return {key.removeprefix(VERIFICATIONS).removesuffix(".json") for key in keys}
+    documents = list_objects(services.s3, services.resources.control_bucket, VERIFICATIONS)
+    return {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, result_key
 from lake.ledger.manifest_row import State
+from lake.object_listing import list_objects
 from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.time import iso_utc
 
@@ -230,9 +231,8 @@ def _completion(item: PendingObject) -> dict[str, Any]:
 
 
 def _delete_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for item in page.get("Contents", []):
-            s3.delete_object(Bucket=bucket, Key=item["Key"])
+    for item in list_objects(s3, bucket, prefix):
+        s3.delete_object(Bucket=bucket, Key=item["Key"])
 
 
 def _current_state(ledger: Ledger, row: ManifestRow) -> State:

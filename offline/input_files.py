@@ -16,7 +16,7 @@ from lake.partition import Partition
 from lake.settings.routing import name_of_folder
 from offline.local_files import LocalFile
 from offline.output_folder import identity
-from offline.s3_files import SCHEME, list_objects
+from offline.s3_files import SCHEME, list_named
 from transform.clients import s3_client
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Search:
     """Of the buckets."""
 
     def find(self, output: Path, on_refusal: OnRefusal) -> Iterator[InputFile]:
-        """Every file, once however often it is named; raises what ``find_files`` and ``list_objects`` raise."""
+        """Every file, once however often it is named; raises what ``find_files`` and ``list_named`` raise."""
         found: set[bytes] = set()
         for item in self._named(output, on_refusal):
             key = identity(item.file.uri, item.file.version)
@@ -84,7 +84,7 @@ class Search:
 
     def _of_s3(self, uri: str) -> Iterator[InputFile]:
         name = uri.removeprefix(SCHEME).partition("/")[2]
-        for file in list_objects(s3_client(self.region), uri):
+        for file in list_named(s3_client(self.region), uri):
             if file.key == name or self.settings.input.suffix_of(file.key) is not None:
                 folder = PurePosixPath("/", file.bucket, file.key).parent.name
                 yield _input_file(file, file.key, folder, self.settings, self.destination)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
+from lake.object_listing import list_objects
 from offline.local_files import LocalFile, LocalFiles, denial
 from transform.source import DeniedFileError, Source
 
@@ -40,7 +41,7 @@ class InputFiles:
         return Source.in_region(self._region, None)
 
 
-def list_objects(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:
+def list_named(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:
     """The object of this name, and every object below the name as a folder; page by page.
 
     Raises
@@ -54,7 +55,6 @@ def list_objects(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:
     if not bucket:
         raise InvalidInputError(f"{uri!r} names no bucket: pass s3://bucket/key or s3://bucket/folder/")
     folder = key if key.endswith("/") or not key else f"{key}/"
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key):
-        for item in page.get("Contents", []):
-            if item["Key"] == key or item["Key"].startswith(folder):
-                yield ObjectVersion.of(bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], None)
+    for item in list_objects(s3, bucket, key):
+        if item["Key"] == key or item["Key"].startswith(folder):
+            yield ObjectVersion.of(bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], None)

@@ -10,6 +10,7 @@ from lake.bills import divide
 from lake.documents import find_document
 from lake.layout import manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
+from lake.object_listing import list_objects
 from lake.successors import follow
 from report.costs import cost_figures
 from report.figures import arrival_of
@@ -50,11 +51,10 @@ def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[s
 
     A file that came late in the day is recorded on the next one. Raises botocore's errors.
     """
-    pages = s3.get_paginator("list_objects_v2")
     for made in (day, day + ONE_DAY):
-        for page in pages.paginate(Bucket=control_bucket, Prefix=manifest_day_prefix(str(made))):
-            found = (manifest_of_key(item["Key"]) for item in page.get("Contents", []))
-            yield from (manifest for manifest in found if manifest is not None)
+        documents = list_objects(s3, control_bucket, manifest_day_prefix(str(made)))
+        found = (manifest_of_key(item["Key"]) for item in documents)
+        yield from (manifest for manifest in found if manifest is not None)
 
 
 def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[ManifestRow, Mapping[float, int]]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lake.counted import format_count
 from lake.layout import manifest_day_prefix
 from lake.manifest import Identity, decode_manifest
+from lake.object_listing import list_objects
 from sizing.arrivals import DAY_SECONDS
 from sizing.listing import ListedFile
 
@@ -56,11 +57,10 @@ def _keys(s3: S3Client, bucket: str, first: datetime, last: datetime) -> Iterato
     day = first
     while day.date() <= last.date():
         prefix = manifest_day_prefix(f"{day:%Y-%m-%d}")
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-            for item in page.get("Contents", []):
-                made = item["Key"].rpartition("/")[2][:15]
-                if f"{first:%Y%m%dT%H%M%S}" <= made <= f"{last:%Y%m%dT%H%M%S}":
-                    yield item["Key"]
+        for item in list_objects(s3, bucket, prefix):
+            made = item["Key"].rpartition("/")[2][:15]
+            if f"{first:%Y%m%dT%H%M%S}" <= made <= f"{last:%Y%m%dT%H%M%S}":
+                yield item["Key"]
         day += timedelta(days=1)
 
 

@@ -11,14 +11,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.counted import format_count
 from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer
 from lake.manifest import Lane
+from lake.object_listing import list_objects
 from lake.shards import FIRST_SHARD
 from transform.environment_fault import EnvironmentFault, fault_of
 from transform.outcome import ALARM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from mypy_boto3_s3 import S3Client
+    from collections.abc import Iterable, Sequence
 
     from transform.context import ConversionContext, JobServices
 
@@ -46,9 +45,9 @@ def has_open_manifests(services: JobServices, inboxes: Iterable[str] = (INBOX,))
     """
     manifests = services.ledger.manifests
     seen = set()
-    keys = (_keys(services.s3, services.resources.control_bucket, prefix) for prefix in inboxes)
-    for key in chain.from_iterable(keys):
-        manifest = manifest_of_pointer(key)
+    pointers = (list_objects(services.s3, services.resources.control_bucket, prefix) for prefix in inboxes)
+    for item in chain.from_iterable(pointers):
+        manifest = manifest_of_pointer(item["Key"])
         if manifest and manifest not in seen:
             seen.add(manifest)
             row = manifests.get(manifest)
@@ -91,9 +90,3 @@ def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str
         stay = format_count(len(left), "pointer that was read stays", "pointers that were read stay")
         context.log(f"{mark}{stay} in the inbox: {faults[0]}; it is tried again soon")
     return left
-
-
-def _keys(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for item in page.get("Contents", []):
-            yield item["Key"]

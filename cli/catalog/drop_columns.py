@@ -19,6 +19,7 @@ from lake.faults import error_code
 from lake.layout import parse_generation
 from lake.ledger import State
 from lake.manifest import Lane
+from lake.object_listing import list_objects
 from lake.settings.conversion import MAX_COLUMN_LIMIT
 
 if TYPE_CHECKING:
@@ -93,8 +94,7 @@ def _check_idle(stack: DeployedStack, dataset: str) -> None:
 
 def _columns_of_files(stack: DeployedStack, dataset: str) -> Iterator[set[str]]:
     bucket = stack.resources.lake_bucket
-    pages = stack.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{dataset}/")
-    for item in (item for page in pages for item in page.get("Contents", [])):
+    for item in list_objects(stack.s3, bucket, f"{dataset}/"):
         if parse_generation(item["Key"]) is None:
             continue
         try:

@@ -13,6 +13,7 @@ from cli.inspect.trace import Trace, trace_arrival
 from lake.errors import TerminalError
 from lake.ledger import State
 from lake.manifest import ObjectVersion
+from lake.object_listing import list_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,8 +184,7 @@ def export(stack: DeployedStack, output: Path, console: DemoConsole) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        pages = stack.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-        keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
+        keys = [item["Key"] for item in list_objects(stack.s3, bucket)]
         with console.stage(f"copy the {name} to plain files", len(keys)) as report:
             for number, key in enumerate(keys, start=1):
                 path = folder / key

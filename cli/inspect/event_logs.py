@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from lake.layout import SPARK_LOGS
+from lake.object_listing import list_objects
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,15 +45,14 @@ def newest_event_logs(s3: S3Client, control_bucket: str, limit: int) -> list[Eve
         S3 refused to list the bucket, or did not answer.
     """
     logs: dict[str, EventLog] = {}
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=control_bucket, Prefix=SPARK_LOGS):
-        for item in page.get("Contents", []):
-            parts = _parts(item["Key"])
-            if parts is None:
-                continue
-            log = logs.setdefault(parts[0], EventLog(parts[0]))
-            log.keys.append(item["Key"])
-            log.size += item["Size"]
-            log.changed_at = max(log.changed_at or item["LastModified"], item["LastModified"])
+    for item in list_objects(s3, control_bucket, SPARK_LOGS):
+        parts = _parts(item["Key"])
+        if parts is None:
+            continue
+        log = logs.setdefault(parts[0], EventLog(parts[0]))
+        log.keys.append(item["Key"])
+        log.size += item["Size"]
+        log.changed_at = max(log.changed_at or item["LastModified"], item["LastModified"])
     return sorted(logs.values(), key=attrgetter("changed_at"), reverse=True)[:limit]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from lake.object_listing import list_objects
 from lake.settings.records import FAILED_RECORDS
 from lake.time import iso_utc
 
@@ -67,7 +68,5 @@ def list_failed_records(stack: DeployedStack, dataset: str | None) -> tuple[list
 
 
 def _objects(stack: DeployedStack) -> Iterator[Any]:
-    pages = stack.s3.get_paginator("list_objects_v2").paginate(
-        Bucket=stack.resources.input_bucket, Prefix=FAILED_RECORDS
-    )
-    return (item for page in pages for item in page.get("Contents", []) if not item["Key"].endswith("/"))
+    found = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
+    return (item for item in found if not item["Key"].endswith("/"))

@@ -14,6 +14,7 @@ from cli.known_dataset import check_dataset_is_known
 from lake.commit import read_commit
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
+from lake.object_listing import list_objects
 from lake.partition import Partition
 from lake.s3_uri import parse_s3_uri
 from router.requests.selection import Selection, parse_hours
@@ -191,16 +192,11 @@ def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[_Ke
 
 def _keys(stack: DeployedStack, span: _KeySpan) -> Iterator[str]:
     """Keys of the quarantine's objects, in the order of their hours."""
-    after = span.first
-    while True:
-        page = stack.s3.list_objects_v2(Bucket=stack.resources.quarantine_bucket, Prefix=span.prefix, StartAfter=after)
-        for item in page.get("Contents", []):
-            after = item["Key"]
-            if span.last is not None and after > span.last and not after.startswith(span.last):
-                return
-            yield after
-        if not page["IsTruncated"]:
+    for item in list_objects(stack.s3, stack.resources.quarantine_bucket, span.prefix, span.first):
+        key = item["Key"]
+        if span.last is not None and key > span.last and not key.startswith(span.last):
             return
+        yield key
 
 
 def _hour_prefix(dataset: str, stamp: str) -> str:

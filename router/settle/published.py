@@ -13,6 +13,7 @@ from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_prefix, result_key
 from lake.ledger import State
+from lake.object_listing import list_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,24 +83,13 @@ def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocum
     objects = sorted((*document.objects, *document.quarantine), key=lambda item: item.bucket)
     for bucket, group in groupby(objects, key=lambda item: item.bucket):
         expected = {item.key: item for item in group}
-        for found in _list(services, bucket, prefix):
+        for found in list_objects(services.s3, bucket, prefix):
             item = expected.pop(found["Key"], None)
             problem = None if item is None else _difference(item, etags.get(item.key), found)
             if problem:
                 yield DamagedObject(row.id, f"s3://{bucket}/{found['Key']}", problem)
         for key in sorted(expected):
             yield DamagedObject(row.id, f"s3://{bucket}/{key}", "is missing")
-
-
-def _list(services: Services, bucket: str, prefix: str) -> Iterator[ObjectTypeDef]:
-    after = ""
-    while True:
-        page = services.s3.list_objects_v2(Bucket=bucket, Prefix=prefix, StartAfter=after)
-        found = page.get("Contents", [])
-        yield from found
-        if not page["IsTruncated"]:
-            return
-        after = found[-1]["Key"]
 
 
 def _published_etags(services: Services, document: CommitDocument) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lake.commit import read_commit
 from lake.layout import is_own_key, manifest_prefix, parse_generation
 from lake.ledger.table import batches_of
+from lake.object_listing import list_objects
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 
@@ -82,10 +83,7 @@ def may_delete(row: ManifestRow, due: DueDeletion, generation: int) -> bool:
 
 def _own_objects(services: Services, bucket: str, row: ManifestRow) -> Iterator[tuple[str, int]]:
     """Key and generation of all objects that attempts at a manifest have made visible."""
-    pages = services.s3.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=manifest_prefix(row.partition, row.id)
-    )
-    for item in (item for page in pages for item in page.get("Contents", [])):
+    for item in list_objects(services.s3, bucket, manifest_prefix(row.partition, row.id)):
         parsed = parse_generation(item["Key"])
         if parsed is not None and is_own_key(item["Key"], row.partition, *parsed):
             yield item["Key"], parsed[1]

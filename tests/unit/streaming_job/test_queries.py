@@ -76,7 +76,9 @@ class FakeLane:
         """One run of the job, until it is idle."""
         context = context_of(self.world)
         s3: Any = SimpleNamespace(
-            delete_object=self.world.s3.delete_object, get_paginator=self.world.raw_s3.get_paginator
+            delete_object=self.world.s3.delete_object,
+            list_objects_v2=self.world.raw_s3.list_objects_v2,
+            get_paginator=self.world.raw_s3.get_paginator,
         )
         settings = context.services.settings
         object.__setattr__(settings.stream, "trigger_seconds", 0)
