@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
-from router import listing as find_module
+from router.listing import unrecorded as find_module
 from router.requests.backfill import backfill
 from router.route.handler import route
 from tests.unit.router.conftest import Deployment
