@@ -16,7 +16,7 @@ INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e storms permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count reference audit pins synth local-up clean
@@ -33,11 +33,12 @@ demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> tak
 test: setup ## what to run before each push, and CI's first job: checks, units, model, conversion, one night on the local cloud
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-night test-modules check
 
-test-all: setup ## everything else too, and the coverage of all tests, whose floor is in pyproject.toml
+test-all: setup ## everything else too, second opinions, and the coverage of all tests, whose floor is in pyproject.toml
 	@$(PY) -m coverage erase
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-everything check PYTEST="$(PY) -m coverage run -m pytest"
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
+	@$(MAKE) --no-print-directory conformance
 
 # Both lanes, urgent, duplicates, bad files, records, backfill, quarantine retry, verify, a removed right, every engine: one deployed stack.
 NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_verify.py test_engines.py test_removed_permissions.py)
@@ -68,6 +69,9 @@ integration: setup ## tests on a real Spark session and S3 over HTTP
 
 e2e: setup ## tests on the whole local cloud
 	@$(PY) -m pytest tests/e2e
+
+conformance: setup ## DynamoDB Local, MinIO, old SDKs, reference JSONata, cfn-lint, seven Parquet readers; writes docs/conformance.md
+	@$(PY) -m tests.conformance
 
 # Each check is also a hook in .pre-commit-config.yaml; a test compares the two lists.
 check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs
@@ -124,9 +128,6 @@ hooks: setup ## run the checks before each commit and push in this clone
 format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
 	@if cargo fmt --version >/dev/null 2>&1; then cd native && cargo fmt; fi
-
-storms: setup ## every error of AWS in every state of the machines, once and in storms; a full quota of Glue runs
-	@$(PY) -m pytest tests/unit/router/test_lost_answers.py tests/e2e/machines tests/e2e/test_full_quota.py -m "long or not long"
 
 permissions: setup ## every end-to-end test, the long ones too, and then: which permission was never used?
 	@$(PY) -m pytest tests/e2e -m "long or not long"

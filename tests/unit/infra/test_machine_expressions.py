@@ -91,7 +91,7 @@ def test_an_error_of_any_cause_has_a_text(library: Path, file: Path, cause: str)
     output = {"Error": "Some.Error", **CAUSES[cause]}
 
     # When an error has this cause
-    answers = evaluate(library, [{"expression": text, "errorOutput": output} for text in caught])
+    answers = evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in caught])
 
     # Then each has a value: Step Functions fails an execution where one has none, and nobody is notified.
     missing = [(text, answer) for text, answer in zip(caught, answers, strict=True) if "value" not in answer]
@@ -105,7 +105,7 @@ def test_a_notification_has_the_message_of_the_function(library: Path, cause: st
     texts = expressions(HERE.parents[2] / "statemachines" / "stream_window.asl.json")
     caught = [text for text in texts if "$states.errorOutput.Cause" in text]
     output = {"Error": "Some.Error", **CAUSES[cause]}
-    answers = evaluate(library, [{"expression": text, "errorOutput": output} for text in caught])
+    answers = evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in caught])
     assert {answer["value"] for answer in answers} == {MESSAGES[cause]}
 
 
@@ -114,7 +114,7 @@ def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library
     texts = expressions(HERE.parents[2] / "statemachines" / "overnight.asl.json")
     caught = [text for text in texts if "$states.errorOutput" in text and "Id" in text]
     output = {"Error": "States.TaskFailed", **CAUSES[engine]}
-    answers = evaluate(library, [{"expression": text, "errorOutput": output} for text in caught])
+    answers = evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in caught])
     values = {str(answer["value"]) for answer in answers}
     job_run = "jr_1" if engine == "Glue" else "emr-serverless:${EmrApplication}:00f1"
     assert {job_run, f'States.TaskFailed: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -28,8 +28,12 @@ REGION = "eu-central-1"
 MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 """A Friday, 10:30 in Berlin."""
 RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+SECRET = "notasecret"
+BUCKETS = ("input", "lake", "quarantine", "control")
 PARTITION = Partition("orders", "2026-11-20", 9)
 LEASE = timedelta(minutes=10)
+ENDPOINTS: dict[str, str] = {}
+"""Servers over HTTP in place of moto, by "dynamodb" and "s3": `tests/conformance` sets them."""
 
 
 @dataclass
@@ -89,12 +93,40 @@ def new_world() -> Iterator[World]:
     with patch.dict(os.environ), _quick_moto(), mock_aws():
         os.environ.pop("AWS_ENDPOINT_URL", None)
         s3, dynamodb = clients()
-        for bucket in ("input", "lake", "quarantine", "control"):
+        with _buckets(s3), _table(dynamodb):
+            faults = Faults()
+            ledger = Ledger.over(faults.wrap(dynamodb), RESOURCES.ledger_table)
+            yield World(faults.wrap(s3), s3, ledger, faults, dynamodb)
+
+
+@contextmanager
+def _buckets(s3: Any) -> Iterator[None]:
+    if "s3" not in ENDPOINTS:
+        for bucket in BUCKETS:
             s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, REGION)
-        create_table(dynamodb)
-        faults = Faults()
-        ledger = Ledger.over(faults.wrap(dynamodb), RESOURCES.ledger_table)
-        yield World(faults.wrap(s3), s3, ledger, faults, dynamodb)
+        yield
+        return
+    for bucket in BUCKETS:
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+    try:
+        yield
+    finally:
+        for bucket in BUCKETS:
+            for upload in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
+                s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+            s3.delete_bucket(Bucket=bucket)
+
+
+@contextmanager
+def _table(dynamodb: Any) -> Iterator[None]:
+    create_table(dynamodb)
+    try:
+        yield
+    finally:
+        if "dynamodb" in ENDPOINTS:
+            # One of the tests has no table.
+            with suppress(dynamodb.exceptions.ResourceNotFoundException):
+                dynamodb.delete_table(TableName=RESOURCES.ledger_table)
 
 
 @contextmanager
@@ -107,12 +139,13 @@ def _quick_moto() -> Iterator[None]:
 @cache
 def clients() -> tuple[Any, Any]:
     """Made once: it takes longer than most tests. What they talk to is new in every world."""
-    session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
+    session = boto3.Session(aws_access_key_id=SECRET, aws_secret_access_key=SECRET, region_name=REGION)
     # boto3 composes its own user agent twice for every request.
     config = Config(user_agent="tests")
-    dynamodb = session.resource("dynamodb", config=config).meta.client
-    send_directly(dynamodb)
-    return session.client("s3", config=config), dynamodb
+    dynamodb = session.resource("dynamodb", config=config, endpoint_url=ENDPOINTS.get("dynamodb")).meta.client
+    if "dynamodb" not in ENDPOINTS:
+        send_directly(dynamodb)
+    return session.client("s3", config=config, endpoint_url=ENDPOINTS.get("s3")), dynamodb
 
 
 def create_table(dynamodb: Any) -> None:

@@ -1,0 +1,127 @@
+"""The tests of lake and router on DynamoDB Local and MinIO, and their requests in the models of older SDKs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
+
+from tests.conformance.opinion import Opinion
+from tests.conformance.servers import dynamodb, minio
+from tests.conformance.tools import REPOSITORY, ToolError, older_python
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PLUGIN = ("-p", "tests.conformance.plugin")
+LEDGER = ("tests/unit/lake", "tests/unit/router")
+OBJECTS = (
+    "tests/unit/lake/test_documents.py",
+    "tests/unit/lake/test_lake_publish.py",
+    "tests/unit/lake/test_lake_transitions.py",
+    "tests/unit/lake/test_manifest_binding.py",
+    "tests/unit/lake/test_publish_errors.py",
+    "tests/unit/router/reprocess",
+    "tests/unit/router/sweep",
+    "tests/unit/router/test_backfill.py",
+    "tests/unit/router/test_intents.py",
+    "tests/unit/router/test_object_listing.py",
+    "tests/unit/router/test_resubmit.py",
+    "tests/unit/router/test_route_lookup.py",
+    "tests/unit/router/test_settle_objects.py",
+)
+"""The tests that write documents and objects, complete uploads or list a bucket."""
+LISTED_BY_KEY = "MinIO lists unfinished uploads of a whole key, not of a prefix (its documentation)"
+KEY_MARKERS = "MinIO appends text of its own to the key marker of a page, which S3 never parses"
+BY_PREFIX = "test_lake_publish::test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix"
+BY_PAGE = "test_sweep_interrupted::test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep"
+KNOWN_OF_MINIO = {
+    f"{BY_PREFIX}[change_document-was changed after]": LISTED_BY_KEY,
+    f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,
+    **{f"{BY_PAGE}[{page}]": KEY_MARKERS for page in range(1, 5)},
+}
+KNOWN_OF_OLD_MODELS = {
+    "s3 CreateMultipartUpload": (
+        "Checksums of whole objects came with botocore 1.36; only jobs begin uploads, and Glue has 1.42"
+    ),
+    "s3 CompleteMultipartUpload": (
+        "The sweep's function finishes publishes, with checksums of whole objects: it needs botocore 1.36 (January "
+        "2025) or newer; Lambda updates its runtimes unless a function is held back"
+    ),
+    "emr-serverless CancelJobRun": (
+        "The time that a cancelled run has is not in 1.38, and is in 1.40: `stream_control` needs it for a stream on "
+        "EMR Serverless"
+    ),
+}
+
+
+def dynamodb_local(folder: Path) -> Opinion:
+    """``folder`` gets requests.json, which ``old_models`` reads."""
+    with dynamodb(folder) as endpoint:
+        results = _run_tests(folder, [*LEDGER, "--dynamodb", endpoint, "--requests", str(folder / "requests.json")])
+    asked = "The tests of lake and router that have a ledger: transactions, conditions, the index, pages, limits"
+    return Opinion("DynamoDB Local 2.6.1, Amazon's own", asked, len(results), {}, _failed(results))
+
+
+def minio_server(folder: Path) -> Opinion:
+    with minio(folder) as endpoint:
+        results = _run_tests(folder, [*OBJECTS, "--s3", endpoint])
+    asked = "The tests of documents, uploads, publishing, sweep and backfill: checksums, conditions, listings"
+    return Opinion("MinIO", asked, len(results), KNOWN_OF_MINIO, _failed(results))
+
+
+def template_checks(folder: Path) -> Opinion:
+    results = _run_tests(folder, ["tests/unit/infra/test_template_limits.py"], [])
+    asked = "The template in every variant: its resources; sizes of policies, limits of names, which AWS checks last"
+    return Opinion("cfn-lint, and the limits of AWS's pages", asked, len(results), {}, _failed(results))
+
+
+def old_models(folder: Path) -> Opinion:
+    """The requests of the tests on DynamoDB Local, which has to come first, are valid in an old botocore's models."""
+    requests = json.loads((folder / "requests.json").read_text(encoding="utf-8"))
+    loader = Loader(extra_search_paths=[str(older_python() / "botocore" / "data")], include_default_search_paths=False)
+    different = {}
+    for service, operation, parameters in requests:
+        problem = _problem(ServiceModel(loader.load_service_model(service, "service-2")), operation, parameters)
+        if problem:
+            different[f"{service} {operation}"] = problem
+    asked = "Each operation and set of parameters that lake and router send: does the model have them"
+    name = "botocore 1.34.145 of July 2024, older than any that Lambda has for Python 3.13"
+    return Opinion(name, asked, len(requests), KNOWN_OF_OLD_MODELS, different)
+
+
+def _problem(model: ServiceModel, operation: str, parameters: dict[str, object]) -> str:
+    if operation not in model.operation_names:
+        return "the model has no such operation"
+    shape = model.operation_model(operation).input_shape
+    assert shape is not None
+    errors = ParamValidator().validate(parameters, shape).generate_report().splitlines()
+    # Types are not compared: times are texts in requests.json, and boto3 makes DynamoDB's of Python's later.
+    unknown = [error for error in errors if error.startswith("Unknown parameter") and ": S, N, B, " not in error]
+    return "; ".join(error.partition(", must be one of")[0] for error in unknown)
+
+
+def _run_tests(folder: Path, arguments: Sequence[str], plugin: Sequence[str] = PLUGIN) -> dict[str, str]:
+    """Test -> "" or how it failed."""
+    report = folder / "report.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", *plugin, "-q", f"--junit-xml={report}", *arguments]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if not report.is_file():
+        raise ToolError(f"pytest wrote no report: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    results = {}
+    for case in ET.parse(report).iter("testcase"):
+        problems = [item.get("message", "") for item in case if item.tag in ("failure", "error")]
+        results[f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"] = "; ".join(problems)
+    return results
+
+
+def _failed(results: dict[str, str]) -> dict[str, str]:
+    return {name: problem.splitlines()[0][:200] for name, problem in results.items() if problem}

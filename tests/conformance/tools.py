@@ -1,0 +1,87 @@
+"""What the second opinions are made with: installed once in .cache from locks with SHA-256, from package registries."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+CACHE = REPOSITORY / ".cache"
+COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+
+
+class ToolError(Exception):
+    """A program is missing, or its download failed or brought other bytes than the lock states."""
+
+
+def dynamodb_local() -> Path:
+    """The folder with DynamoDB Local's jars (51 MB, by Maven)."""
+    return _installed("dynamodb-local", ["java/pom.xml", "java/dynamodb_local.sha256"], _download_dynamodb_local)
+
+
+def go_programs() -> Path:
+    """The folder with ``minio`` and ``read_parquet``, built by Go: about four minutes of processor time."""
+    return _installed("go-programs", ["go/go.mod", "go/go.sum", "go/read_parquet.go"], _build_go_programs)
+
+
+def older_python() -> Path:
+    """The site-packages with Spark 3.5 and an old botocore (320 MB, by uv)."""
+    folder = _installed("older-python", ["python/pyproject.toml", "python/uv.lock"], _install_older_python)
+    return next(folder.glob("lib/python3*/site-packages"))
+
+
+def _installed(name: str, locks: Sequence[str], install: Callable[[Path], None]) -> Path:
+    """The folder that ``install`` has filled; a folder of this name is always complete."""
+    content = hashlib.sha256(b"".join((HERE / lock).read_bytes() for lock in locks)).hexdigest()[:12]
+    folder = CACHE / f"conformance-{name}-{content}"
+    if not folder.is_dir():
+        CACHE.mkdir(exist_ok=True)
+        print(f"installing {name} into {folder.relative_to(REPOSITORY)}", flush=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as workspace:
+            unfinished = Path(workspace) / "unfinished"
+            install(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+def _download_dynamodb_local(folder: Path) -> None:
+    hashes = (HERE / "java" / "dynamodb_local.sha256").read_text(encoding="utf-8")
+    expected = {name: digest for digest, name in (line.split() for line in hashes.splitlines())}
+    _run(["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), COPY_JARS, f"-DoutputDirectory={folder}"])
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    if found != expected:
+        different = sorted(name for name in found.keys() | expected if found.get(name) != expected.get(name))
+        raise ToolError(f"DynamoDB Local: other files than java/dynamodb_local.sha256 states: {different}")
+
+
+def _build_go_programs(folder: Path) -> None:
+    # go.sum has the hash of each module: Go compares them.
+    sources = HERE / "go"
+    for package in ("github.com/minio/minio", "."):
+        _run(["go", "build", "-mod=readonly", "-trimpath", "-o", f"{folder}/", package], cwd=sources)
+    (folder / "conformance").rename(folder / "read_parquet")
+
+
+def _install_older_python(folder: Path) -> None:
+    uv = CACHE / "uv" / "bin" / "uv"
+    environment = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(folder), "UV_SYSTEM_CERTS": "true"}
+    command = [str(uv) if uv.exists() else "uv", "sync", "--locked", "--quiet", "--project", str(HERE / "python")]
+    _run(command, environment=environment)
+
+
+def _run(command: Sequence[str], *, cwd: Path = HERE, environment: dict[str, str] | None = None) -> None:
+    if shutil.which(command[0]) is None:
+        raise ToolError(f"{command[0]} is not on the PATH: install it (Maven, Go 1.24 or newer, uv by `make setup`)")
+    try:
+        subprocess.run(command, cwd=cwd, env=environment, check=True)
+    except subprocess.CalledProcessError as error:
+        raise ToolError(f"{error}: the reason is above") from error
