@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from lake.ledger import State
 from local.limits import Limits
 from tests.e2e.redelivery import fast_redelivery
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 DATASET = "quota"
-
-pytestmark = pytest.mark.long
-"""``make storms`` plays it."""
 
 
 def wait_for_refusal(scenario: Scenario, job: str) -> None:

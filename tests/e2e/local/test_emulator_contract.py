@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from importlib import import_module, metadata
+from importlib import metadata
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,86 +16,9 @@ from botocore.exceptions import ClientError
 from local.emulator_patches import PINNED_VERSION
 from tests.e2e.waiting import wait_for
 
-PATCH_POINTS = [
-    ("services.glue", "_create_job", ["data"]),
-    ("services.glue", "_update_job", ["data"]),
-    ("services.glue", "_start_job_run", ["data"]),
-    ("services.glue", "_batch_stop_job_run", ["data"]),
-    ("services.cloudformation.provisioners", "_glue_job_fields", ["props"]),
-    ("services.cloudformation.provisioners", "_cw_metric_alarm_record", ["name", "props"]),
-    ("services.cloudwatch", "_dispatch_alarm_actions", ["alarm", "old_state", "new_state", "reason"]),
-    ("services.cloudwatch", "_evaluate_parent_alarms", ["child", "seen"]),
-    ("services.stepfunctions", "_execute_task", ["state_def", "raw_input", "execution", "ctx"]),
-    ("services.stepfunctions", "_invoke_resource_with_timeout", ["resource", "input_data", "timeout"]),
-    (
-        "services.stepfunctions",
-        "_run_distributed_map",
-        ["state_def", "raw_input", "effective", "iterator", "execution", "ctx"],
-    ),
-    ("services.stepfunctions", "_read_map_items", ["reader", "effective", "ctx"]),
-    ("services.lambda_svc", "_execute_function_warm", ["func", "event", "request_id"]),
-    ("core.lambda_runtime", "_detect_runtime_binary", ["runtime"]),
-    ("services.scheduler", "_tick_schedules", []),
-    ("services.scheduler", "_at_time_epoch", ["expr"]),
-    ("services.eventbridge", "_parse_cron_fields", ["expr"]),
-    ("services.s3", "_dispatch", ["method", "bucket", "key", "headers", "body", "query_params"]),
-    ("services.eventbridge", "_cron_next_fire", ["fields", "after_dt"]),
-    ("services.dynamodb", "_set_item", ["table", "pk_val", "sk_val", "item"]),
-    ("services.dynamodb", "_remove_item", ["table", "pk_val", "sk_val"]),
-    ("services.dynamodb", "_query", ["data"]),
-    ("services.dynamodb", "_scan", ["data"]),
-    ("services.s3", "_create_multipart_upload", ["bucket_name", "key", "headers"]),
-    ("services.s3", "_upload_part", ["bucket_name", "key", "body", "query_params", "headers"]),
-    ("services.s3", "_complete_multipart_upload", ["bucket_name", "key", "body", "query_params", "headers"]),
-    ("services.s3", "_composite_checksum", ["algorithm", "part_checksums"]),
-    ("services.s3", "_put_object", ["bucket_name", "key", "body", "headers"]),
-    ("services.s3", "_object_response_headers", ["obj", "bucket_name", "key", "include_checksums"]),
-    (
-        "core.iam_actions",
-        "extract_resource_arn",
-        ["service", "method", "path", "headers", "body", "query_params", "region", "account_id"],
-    ),
-    ("services.firehose", "ingest_from_kinesis_source", ["stream_arn", "records"]),
-    ("services.firehose", "_put_s3_object", ["bucket", "key", "body"]),
-    ("services.firehose", "_arrival_time", ["cfg"]),
-    ("services.firehose", "_java_time", ["pattern", "t"]),
-    ("services.firehose", "_evaluate_prefix", ["template", "t", "query_keys", "lambda_keys", "error_type"]),
-    ("services.firehose", "_s3_bucket_from_arn", ["bucket_arn"]),
-    ("services.stepfunctions", "_fail_execution", ["execution", "error", "cause"]),
-    ("services.stepfunctions", "_nested_execution_failure", ["payload"]),
-    ("services.cloudwatch", "_evaluate_all_alarms", []),
-    ("services.cloudwatch", "record_metric", ["namespace", "metric_name", "value", "unit", "dimensions"]),
-    ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
-    ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
-]
-
 
 def test_exact_version_is_installed():
     assert metadata.version("ministack") == PINNED_VERSION
-
-
-@pytest.mark.parametrize(("module", "name", "parameters"), PATCH_POINTS)
-def test_patch_point_exists_with_its_parameters(module, name, parameters):
-    function = getattr(import_module(f"ministack.{module}"), name)
-    assert list(inspect.signature(function).parameters) == parameters
-
-
-TABLES = [
-    ("app", "SERVICE_HANDLERS", "glue"),
-    ("core.router", "SERVICE_PATTERNS", "glue"),
-    ("core.iam_actions", "SERVICE_TO_IAM_NAMESPACE", "glue"),
-    ("core.iam_actions", "_BOTOCORE_SERVICE_MAP", "batch"),
-    ("services.cloudformation.provisioners", "_RESOURCE_HANDLERS", "AWS::Glue::Job"),
-    ("services.stepfunctions", "_SERVICE_DISPATCH", "arn:aws:states:::sns:publish"),
-]
-"""Tables to which EMR Serverless is added, with an entry of another service."""
-
-
-@pytest.mark.parametrize(("module", "name", "entry"), TABLES)
-def test_table_is_extended_where_other_services_are(module, name, entry):
-    table = getattr(import_module(f"ministack.{module}"), name)
-    assert entry in table
-    assert not [key for key in table if "emr-serverless" in key.lower() or "emrserverless" in key.lower()]
 
 
 def test_limits_of_a_job_come_through_cloudformation(probe):

@@ -12,8 +12,6 @@ from tests.e2e.waiting import wait_for
 if TYPE_CHECKING:
     from tests.e2e.machines.conftest import StubbedMachines
 
-pytestmark = pytest.mark.long
-"""``make storms`` plays them; ``tests/e2e/test_engines.py`` shows every engine in ``make test``."""
 EMR = "emr-serverless"
 OPEN = {"open": 1, "terminal": 0, "held": 0}
 

@@ -20,10 +20,6 @@ URGENT, ALSO_URGENT, NOT_URGENT = "orders/urgent/a.json", "orders/urgent/b.json"
 IGNORED = "orders/d.csv"
 KEYS = (URGENT, ALSO_URGENT, NOT_URGENT, IGNORED)
 ROUTED = (URGENT, ALSO_URGENT, NOT_URGENT)
-WRITES = 1 + 4 + 2 * 5 + 1 + 1 + 1 + 1 + 1
-"""The intent; arrival rows; document, dataset, list and row of the hour, and row of two manifests; a pointer; the end
-of the intent; the count of ignored files; the start of the stream, and its count."""
-EVERY_WRITE = range(1, WRITES + 1)
 
 
 def event(keys: tuple[str, ...] = KEYS) -> SQSEvent:
@@ -78,12 +74,6 @@ def drop(faults: Faults, number: int) -> None:
 
 def delay(faults: Faults, number: int) -> None:
     faults.delay = number
-
-
-def assert_nothing_acknowledged_too_early(deployment: Deployment, unacknowledged: list[str]) -> None:
-    owned = owners(deployment)
-    for key in set(ROUTED) - set(unacknowledged):
-        assert owned[key] == 1
 
 
 def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -> None:
