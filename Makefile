@@ -16,7 +16,7 @@ INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-all test-measured test-night test-modules test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count reference audit pins synth local-up clean
@@ -33,22 +33,27 @@ demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> tak
 test: setup ## what to run before each push, and CI's first job: checks, units, model, conversion, one night on the local cloud
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-night test-modules check
 
-test-all: setup ## everything else too, second opinions, and the coverage of all tests, whose floor is in pyproject.toml
+test-all: setup test-measured conformance ## everything else too, and second opinions
+
+test-measured: setup ## all tests, and their coverage, whose floor is in pyproject.toml
 	@$(PY) -m coverage erase
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-everything check PYTEST="$(PY) -m coverage run -m pytest"
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(MAKE) --no-print-directory conformance
 
 # Both lanes, urgent, duplicates, bad files, records, backfill, quarantine retry, verify, a removed right, every engine: one deployed stack.
-NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_verify.py test_engines.py test_removed_permissions.py)
+NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_backfill_reprocesses.py test_verify.py test_engines.py \
+  test_removed_permissions.py)
+
+# Tests of the emulator show nothing new until it or what it runs on has changed.
+EMULATOR = $(shell git diff --name-only origin/main -- local uv.lock 2>/dev/null)
 
 test-night: setup ## one night on one local cloud, and one history of chaos
-	@$(PYTEST) $(NIGHT)
+	@$(PYTEST) $(NIGHT) $(if $(EMULATOR),tests/e2e/local)
 	@$(PYTEST) tests/chaos -k one_history
 
-test-modules: setup ## units without those of the emulator, conversion on a real Spark session, the model
-	@$(PYTEST) tests/unit tests/integration --ignore=tests/unit/local
+test-modules: setup ## units, conversion on a real Spark session, the model; not what `check` runs too
+	@$(PYTEST) tests/unit tests/integration $(if $(EMULATOR),,--ignore=tests/unit/local) $(addprefix --ignore=,$(CHECKED))
 	@$(PYTEST) tests/model
 
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long and
@@ -101,15 +106,20 @@ check-toml: setup ## every TOML file parses; every settings file is valid
 check-docs: setup ## the documents as a site in build/site: pages, links and anchors, strictly
 	@told=$$(NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean 2>&1) || { echo "$$told"; exit 1; }
 
+MACHINES = tests/unit/infra/test_machine_schema.py tests/unit/infra/test_machine_expressions.py
+TEMPLATE = tests/unit/infra/test_template_limits.py
+CHECKED = $(MACHINES) $(TEMPLATE)
+
 check-machines: setup ## the state machines: Amazon States Language, JSONata by its reference implementation
-	@$(PY) -m pytest --quiet tests/unit/infra/test_machine_schema.py tests/unit/infra/test_machine_expressions.py
+	@$(PY) -m pytest --quiet $(MACHINES)
 
 check-template: setup ## the template in all its variants: limits that AWS checks at deployment only, cfn-lint
-	@$(PY) -m pytest --quiet tests/unit/infra/test_template_limits.py
+	@$(PY) -m pytest --quiet $(TEMPLATE)
 
 check-workflows: setup ## GitHub workflows and Dependabot: schema, zizmor's security audit
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@.venv/bin/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-actions .github/actions/*/action.yml
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 	@.venv/bin/zizmor --quiet --offline --strict-collection --collect=all .github .pre-commit-config.yaml
 

@@ -11,9 +11,11 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from cli.demo.stages import NotificationsPaused
+from cli.inspect.explain import explain_file
 from cli.inspect.report import night_report
 from lake.layout import lake_prefix, report_key
 from lake.ledger import State
+from lake.s3_uri import S3Uri
 from local.limits import Limits
 from router.route.handler import route
 from router.settle.handler import settle
@@ -142,6 +144,9 @@ def test_overnight_from_the_console(scenario: Scenario) -> None:
     assert report is not None
     assert (report.figures.total.rows, report.figures.total.rejects.total()) == (verdict["rows"], verdict["rejects"])
     assert {run.execution for run in report.costs.job_runs} == {execution["name"]}
+    explanation = explain_file(deployment, S3Uri(file.bucket, file.key), 1, datetime.now(UTC))
+    assert explanation is not None
+    assert [(version.lane, version.outcome) for version in explanation.versions] == [("batch", "QUARANTINED_LINES")]
 
 
 def test_an_object_that_was_deleted_is_found_by_settle(scenario: Scenario) -> None:

@@ -69,11 +69,6 @@ def test_figures_replace_the_text_between_the_markers():
         replace_figures("nothing here", "new")
 
 
-def test_the_document_has_one_pair_of_markers():
-    text = (CHECKOUT / "docs" / "performance.md").read_text()
-    assert text.count(BEGIN_MARKER) == text.count(END_MARKER) == 1
-
-
 @pytest.mark.long  # make bench
 def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
     # Given nothing but the checkout

@@ -1,7 +1,6 @@
 """A whole day by every routing and engine: the parts add up, and the options differ as they must."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ from sizing.assumptions import assumptions
 from sizing.options import as_one_stream_job
 from sizing.result import OptionResult, Simulation
 from sizing.schedule import night_start, stream_window
-from sizing.speed import CPU_GZIP, CPU_PLAIN, OUTPUT_RATIO
 from tests.unit.docs.pages import CHECKOUT
 from tests.unit.sizing import world
 from tests.unit.sizing.world import MB, NIGHT, arrivals, profile, settings
-from transform.splits import DEFAULT_OUTPUT_RATIO
 
 DEV = CHECKOUT / "settings" / "dev.toml"
 DAY: dict[str, Any] = {"files": 5000, "sizes": [{"bytes": 500 * MB}], "urgent_share": 0.1, "datasets": 2}
@@ -119,14 +116,6 @@ def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
     assert found.night
     assert not found.night.fits
     assert found.night.late_minutes > 60
-
-
-def test_values_of_other_packages_are_theirs() -> None:
-    table = (CHECKOUT / "docs" / "performance.md").read_text(encoding="utf-8")
-    nested, gzip = (
-        float(re.findall(rf"^\| {name} .*?\) \| (\d+)", table, re.MULTILINE)[0]) for name in ("nested", "gzip")
-    )
-    assert (nested, gzip, DEFAULT_OUTPUT_RATIO) == (CPU_PLAIN, CPU_GZIP, OUTPUT_RATIO)
 
 
 @pytest.mark.parametrize(
