@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from bench.competitors import COMPETITORS
 from bench.markdown_tables import (
-    costs_table,
     join_sections,
     output_table,
     speed_table,
@@ -18,7 +17,6 @@ from bench.markdown_tables import (
     targets_table,
 )
 from bench.targets import check_targets
-from lake.settings import PriceSettings
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -67,7 +65,6 @@ class Results:
                 output_table(self.figures),
                 steps_table(self.steps),
                 targets_table(check_targets(self.figures)),
-                costs_table(self.figures, PriceSettings()),
             ]
         )
 

@@ -13,6 +13,7 @@ from lake.format_values import format_size
 from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.settings.workers import ARM, EMR_DRIVER_GB, EMR_DRIVER_VCPUS
 from router.estimate.stream_cluster import stream_cluster
+from scripts.markdown_page import markdown_table, replace_between
 from sizing.arrivals import ProfileArrivals
 from sizing.day import simulate
 from sizing.options import ALL_BATCH, ALL_STREAM
@@ -21,7 +22,7 @@ from sizing.report import NOTHING, Table, assumptions_table, notes, options_tabl
 from sizing.schedule import night_start, stream_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from sizing.result import OptionResult, Simulation
 
@@ -50,19 +51,12 @@ def figures(log: Callable[[str], object]) -> list[str]:
     """Lines between the markers."""
     settings = Settings("sizing")
     found = [_simulated(profile, settings, log) for profile in DAYS]
-    lines = ["", *_markdown(_choices(found)), "", "### A quiet stream", "", *_markdown(_quiet_streams(settings))]
+    lines = [*_markdown(_choices(found)), "", "### A quiet stream", "", *_markdown(_quiet_streams(settings))]
     for day in found:
         lines += ["", f"### {format_size(day.bytes)} a day", "", f"{day.files:,} files.", ""]
         lines += _markdown(options_table(day, settings.time_zone))
         lines += ["", *(f"- {note}" for note in notes(day, settings.time_zone) if not note.startswith(ALL_BATCH))]
-    return [*lines, "", "### What the figures rest on", "", *_markdown(assumptions_table(found[0])), ""]
-
-
-def replaced(page: str, lines: Iterable[str]) -> str:
-    """The page with these lines between its markers."""
-    before, _, rest = page.partition(BEGIN_MARKER)
-    _, _, after = rest.partition(END_MARKER)
-    return "\n".join([before + BEGIN_MARKER, *lines, END_MARKER + after])
+    return [*lines, "", "### What the figures rest on", "", *_markdown(assumptions_table(found[0]))]
 
 
 def _simulated(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
@@ -110,21 +104,18 @@ def _quiet_streams(settings: Settings) -> Table:
     return Table("", names, (), rows)
 
 
-def _markdown(table: Table) -> Iterator[str]:
-    header = (*table.names, *table.numbers)
-    yield f"| {' | '.join(header)} |"
-    yield "|" + "---|" * len(header)
-    for row in table.rows:
-        yield f"| {' | '.join(row)} |"
+def _markdown(table: Table) -> list[str]:
+    return markdown_table(table.names, table.numbers, table.rows)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the figures, or write them into the page."""
-    lines = figures(lambda text: sys.stderr.write(f"{text}\n"))
+    text = "\n".join(figures(lambda text: sys.stderr.write(f"{text}\n")))
     if "--write" in arguments:
-        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
+        page = replace_between(PAGE.read_text(encoding="utf-8"), text, BEGIN_MARKER, END_MARKER)
+        PAGE.write_text(page, encoding="utf-8")
     else:
-        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.write(f"{text}\n")
     return 0
 
 

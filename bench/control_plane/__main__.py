@@ -15,9 +15,9 @@ from urllib.request import urlopen
 
 from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
-from bench.markdown_tables import replace_between
 from bench.measuring_process import CHECKOUT
 from infra.node import use_bundled_node
+from scripts.markdown_page import markdown_table, replace_between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,33 +110,42 @@ def _stand_in(night: str) -> Iterator[str]:
 
 def format_table(measured: Sequence[Measured], load: float) -> str:
     """The figures as a Markdown table, with what they were measured on."""
-    lines = [
+    about = (
         f"Measured on {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {sys.version.split()[0]}. "
         f"Load average before the start: {load:.1f}. {READ_SECONDS * 1000:.0f} ms are added to every read and "
         f"{WRITE_SECONDS * 1000:.0f} ms to every write; datasets have {COLUMNS:,} columns, and the listing "
-        f"{MAX_LISTED_FILES:,} files at most.",
-        "",
-        "| load, datasets | manifests | function | seconds | of them processor | limit | peak MiB | limit | requests "
-        "| index writes/s | result |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---|",
-    ]
-    for item in measured:
-        night = NIGHTS[item.night]
-        cells = [
-            f"{night.name}, {night.datasets}",
-            f"{night.manifests:,}",
-            f"`{item.function}`",
-            f"{item.seconds:.1f}",
-            f"{item.cpu_seconds:.1f}",
-            f"{item.max_seconds}",
-            f"{item.peak_bytes / MIB:.0f}",
-            f"{item.memory_mib}",
-            f"{sum(item.requests.values()):,}",
-            f"{item.index_writes_per_second:,}",
-            "met" if item.met else "NOT met",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        f"{MAX_LISTED_FILES:,} files at most."
+    )
+    names = ("load, datasets", "function")
+    numbers = (
+        "manifests",
+        "seconds",
+        "processor seconds",
+        "limit",
+        "peak MiB",
+        "limit",
+        "requests",
+        "index writes/s",
+        "result",
+    )
+    return "\n".join([about, "", *markdown_table(names, numbers, map(_row, measured))])
+
+
+def _row(item: Measured) -> Sequence[str]:
+    night = NIGHTS[item.night]
+    return (
+        f"{night.name}, {night.datasets}",
+        f"`{item.function}`",
+        f"{night.manifests:,}",
+        f"{item.seconds:.1f}",
+        f"{item.cpu_seconds:.1f}",
+        f"{item.max_seconds}",
+        f"{item.peak_bytes / MIB:.0f}",
+        f"{item.memory_mib}",
+        f"{sum(item.requests.values()):,}",
+        f"{item.index_writes_per_second:,}",
+        "met" if item.met else "NOT met",
+    )
 
 
 def _spec(function: str) -> FunctionSpec:

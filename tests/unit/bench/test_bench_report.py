@@ -4,13 +4,11 @@ import sys
 
 import pytest
 
-from bench.aws_costs import ComputeService, calculate_cost
 from bench.competitors import COMPETITORS
 from bench.figure import Figure
 from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures, steps_table
 from bench.measuring_process import CHECKOUT
 from bench.targets import check_targets
-from lake.settings import PriceSettings
 
 
 def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -> Figure:
@@ -40,15 +38,6 @@ def test_a_task_above_its_memory_target_misses_it():
     everything = [*figures(500, 200), figure("hybrid_router", "gzip", 1.0, 301 * 10**6)]
     of_gzip = [target for target in check_targets(everything) if target.metric == "gzip: memory of a task"]
     assert [target.met for target in of_gzip] == [False]
-
-
-def test_the_forecast_is_the_larger_cost():
-    # Given cores at 36 cents an hour that convert 100 MB/s and read 40 MB/s
-    cost = calculate_cost(10**12, 100, 40, ComputeService("cores", 0.36))
-
-    # Then a terabyte takes 10,000 core seconds by CPU and 25,000 by network, and every tenth worker is the driver
-    assert cost.cpu == pytest.approx(1.0 * 10 / 9)
-    assert cost.network == cost.forecast == pytest.approx(2.5 * 10 / 9)
 
 
 def test_a_step_that_cannot_run_alone_is_the_difference_of_two_measurements():
@@ -84,4 +73,3 @@ def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
     }
     assert all(item["mb_per_second"] > 0 and item["output_bytes"] > 0 for item in results["figures"])
     assert "| MB/s per core |" in done.stdout
-    assert f"{PriceSettings().mb_per_second_per_core:g} MB/s" in done.stdout

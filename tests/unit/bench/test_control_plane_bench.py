@@ -15,10 +15,10 @@ from bench.control_plane.measure import calls, connect
 from bench.control_plane.night import NIGHTS, Night
 from bench.control_plane.stand_in import serve
 from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
-from bench.markdown_tables import replace_between
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
+from scripts.markdown_page import replace_between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

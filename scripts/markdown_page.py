@@ -1,0 +1,35 @@
+"""Pages of Markdown with a part that a program writes: tables, and the text between two markers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def markdown_table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table: columns of text, then those of ``numbers``, which are aligned right."""
+    rule = f"|{'---|' * len(names)}{'---:|' * len(numbers)}"
+    return [_row((*names, *numbers)), rule, *map(_row, rows)]
+
+
+def replace_between(document: str, text: str, begin_marker: str, end_marker: str) -> str:
+    """The document with ``text`` between two markers, instead of what was there.
+
+    Raises
+    ------
+    ValueError
+        A marker is missing.
+    """
+    head, begin, rest = document.partition(begin_marker)
+    _, end, tail = rest.partition(end_marker)
+    if not begin or not end:
+        raise ValueError(
+            f"the document lacks the lines {begin_marker} and {end_marker}: add them where the figures belong"
+        )
+    return f"{head}{begin_marker}\n\n{text}\n\n{end_marker}{tail}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
