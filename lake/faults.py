@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import re
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import (
     ClientError,
@@ -35,6 +35,13 @@ class Fault(Enum):
     UNKNOWN = auto()
 
 
+class NoAnswer(Enum):
+    """In place of a result: no request was answered, so it is not known what was applied, and the work is repeated."""
+
+    NO_ANSWER = auto()
+
+
+NO_ANSWER: Final = NoAnswer.NO_ANSWER
 RIGHTS_CODES = frozenset(
     {
         "403",

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import folder_of, format_taken, named_datasets
+from lake.faults import NO_ANSWER, NoAnswer
 from lake.settings.routing import name_of_folder
 from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
@@ -35,7 +36,7 @@ def divide_by_dataset_limit(
             new.setdefault(name, set()).add(folders[arrival.file] or name)
     # Of new folders the one whose name is that of the dataset gets it.
     asked = {name: name if name in found else min(found) for name, found in new.items()}
-    answered = pool.map(lambda name: _owners(services, name, asked[name], named), asked)
+    answered = pool.map(lambda name: _owner(services, name, asked[name], named), asked)
     answers = dict(zip(asked, answered, strict=True))
     admitted, unanswered, refused = [], [], {}
     beyond: Counter[str] = Counter()
@@ -43,9 +44,9 @@ def divide_by_dataset_limit(
         name, folder = arrival.partition.dataset, folders[arrival.file]
         if name not in asked:
             admitted.append(arrival)
-        elif not answers[name]:
+        elif (owner := answers[name]) is NO_ANSWER:
             unanswered.append(arrival)
-        elif (owner := answers[name][0]) is None:
+        elif owner is None:
             refused[arrival.file] = _reason(limit)
             beyond[name] += 1
         elif folder in (owner, None):
@@ -71,13 +72,13 @@ def _folder(services: Services, arrival: RoutedArrival) -> str | None:
     return folder if folder is not None and name_of_folder(folder) == arrival.partition.dataset else None
 
 
-def _owners(services: Services, name: str, folder: str, named: set[str]) -> tuple[str | None, ...]:
-    """The folder that has the dataset, or None if there is no room for it; empty: the ledger gave no answer."""
+def _owner(services: Services, name: str, folder: str, named: set[str]) -> str | NoAnswer | None:
+    """The folder that has the dataset, or None if there is no room for it."""
     try:
-        return (services.ledger.datasets.admit(name, services.settings.max_datasets, named, folder),)
+        return services.ledger.datasets.admit(name, services.settings.max_datasets, named, folder)
     except UNANSWERED as error:
         logger.warning("no answer about a dataset", dataset=name, error=str(error))
-        return ()
+        return NO_ANSWER
 
 
 def _reason(limit: int) -> str:

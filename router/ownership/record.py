@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.faults import NO_ANSWER, NoAnswer
 from lake.ledger import ArrivalRow
 from router.ownership.count_ignored import is_data
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
@@ -61,13 +62,13 @@ def record_drafts(
     recorded, owned_elsewhere = [], []
     for draft, written in zip(drafts, writes, strict=True):
         rows = [(arrival, future.result()) for arrival, future in written]
-        files = [arrival.file for arrival, row in rows if row is not None and row.manifest == draft.id]
-        unconfirmed = [arrival.file for arrival, row in rows if row is None]
+        files = [arrival.file for arrival, row in rows if row is not NO_ANSWER and row.manifest == draft.id]
+        unconfirmed = [arrival.file for arrival, row in rows if row is NO_ANSWER]
         ownership.set_outcome(files, ArrivalOutcome.UNSETTLED if unconfirmed else ArrivalOutcome.OWNED)
         ownership.set_outcome(unconfirmed, ArrivalOutcome.UNSETTLED)
         if files and not unconfirmed:
             recorded.append(RecordedDraft(draft, files))
-        owned_elsewhere += [row for _, row in rows if row is not None and row.manifest != draft.id]
+        owned_elsewhere += [row for _, row in rows if row is not NO_ANSWER and row.manifest != draft.id]
     ownership.set_outcome((row.file for row in owned_elsewhere), ArrivalOutcome.UNSETTLED)
     return recorded, owned_elsewhere
 
@@ -87,16 +88,16 @@ def record_ignored(
     confirmed = pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows)
     owned_elsewhere = []
     for row, current in zip(rows, confirmed, strict=True):
-        is_ignored = current is not None and current.manifest is None
+        is_ignored = current is not NO_ANSWER and current.manifest is None
         ownership.set_outcome([row.file], ArrivalOutcome.IGNORED if is_ignored else ArrivalOutcome.UNSETTLED)
         if current is row and is_data(row.file.key):
             ownership.newly_ignored[row.file] = row.reason
-        if current is not None and not is_ignored:
+        if current is not NO_ANSWER and not is_ignored:
             owned_elsewhere.append(current)
     return owned_elsewhere
 
 
-def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | None:
+def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | NoAnswer:
     row = ArrivalRow(
         arrival.file,
         draft.id,
@@ -111,16 +112,16 @@ def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowS
         return _confirmed(ledger, row, ledger.arrivals.put)
     current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(adopted, row))
     # The row still has no other owner: the unanswered update may be applied late.
-    return None if current is not None and current.manifest == adopted.manifest else current
+    return NO_ANSWER if current is not NO_ANSWER and current.manifest == adopted.manifest else current
 
 
-def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], ArrivalRow]) -> ArrivalRow | None:
-    """The current row after a write, by a consistent read where the write has no answer; None: neither answered."""
+def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], ArrivalRow]) -> ArrivalRow | NoAnswer:
+    """The current row after a write, by a consistent read where the write has no answer."""
     try:
         return write(row)
     except UNANSWERED as error:
         logger.warning("no answer to the write of an arrival row", uri=row.file.uri, error=str(error))
     try:
-        return ledger.arrivals.get(row.file)
+        return ledger.arrivals.get(row.file) or NO_ANSWER
     except UNANSWERED:
-        return None
+        return NO_ANSWER

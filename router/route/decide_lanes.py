@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.faults import FORBIDDEN, RIGHTS_CODES, can_pass, error_code, http_status
+from lake.faults import FORBIDDEN, NO_ANSWER, RIGHTS_CODES, NoAnswer, can_pass, error_code, http_status
 from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
@@ -35,12 +35,12 @@ ACTIONS = {
 
 def decide_lanes(
     services: Services, arrivals: Iterable[ObjectVersion], now: datetime, spilling: Collection[str]
-) -> dict[ObjectVersion, LaneDecision | None]:
-    """Decide on each arrival; None: S3 did not answer, and the same request can succeed later.
+) -> dict[ObjectVersion, LaneDecision | NoAnswer]:
+    """Decide on each arrival; ``NO_ANSWER`` of S3 means that the same request can succeed later.
 
     Only an arrival whose decision depends on tags or metadata costs requests: at most one for each of the two.
     """
-    decisions: dict[ObjectVersion, LaneDecision | None] = {}
+    decisions: dict[ObjectVersion, LaneDecision | NoAnswer] = {}
     waiting: list[ObjectVersion] = []
     for arrival in arrivals:
         decision = decide_lane(arrival, services.settings, now, spilling)
@@ -60,7 +60,7 @@ class _Read:
     """What was read of one object, and the decision."""
 
     attributes: dict[Attribute, Mapping[str, str] | NotRead] = field(default_factory=dict)
-    decision: LaneDecision | None = None
+    decision: LaneDecision | NoAnswer = NO_ANSWER
     error: Exception | None = None
     """Why there is no decision."""
 

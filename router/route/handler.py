@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError, TransientError
-from lake.faults import Fault, can_pass, judge
+from lake.faults import NO_ANSWER, Fault, NoAnswer, can_pass, judge
 from lake.layout import CANARY
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
@@ -70,7 +70,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     ownership = Ownership()
     not_routed: set[str] = set()
     for part, outcome in _own_messages(services, messages):
-        if outcome is None:
+        if outcome is NO_ANSWER:
             not_routed.update(part)
         else:
             ownership.include(outcome)
@@ -93,8 +93,8 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
 
 def _own_messages(
     services: Services, messages: Mapping[str, list[ObjectVersion]]
-) -> list[tuple[Iterable[str], Ownership | None]]:
-    """Route the arrivals of all messages at once; returns the outcome of each part, None for what has to come again.
+) -> list[tuple[Iterable[str], Ownership | NoAnswer]]:
+    """Route the arrivals of all messages at once; returns the outcome of each part. ``NO_ANSWER`` comes again.
 
     An error that no fault of the environment explains can belong to one message. Then each half is routed by itself, so
     that this message fails alone. Raises what concerns every message and stays until a person acts.
@@ -107,7 +107,7 @@ def _own_messages(
             raise
         if passes or len(messages) <= 1:
             logger.exception("messages not routed: they are redelivered", extra={"message_ids": list(messages)})
-            return [(messages, None)]
+            return [(messages, NO_ANSWER)]
     names, half = list(messages), len(messages) // 2
     parts = ({name: messages[name] for name in part} for part in (names[:half], names[half:]))
     return [result for part in parts for result in _own_messages(services, part)]
@@ -133,7 +133,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
             ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
     routed, undecided = [], []
     for arrival, decision in decide_lanes(services, of_input, now, read_spilling(services)).items():
-        if decision is None:
+        if decision is NO_ANSWER:
             undecided.append(arrival)
         elif decision.lane is None or decision.dataset is None:
             ignored[arrival] = decision.reason
