@@ -93,11 +93,8 @@ def test_a_manifest_that_waits_has_the_fault_of_the_environment(
             raise current
         return current
 
-    ledger = SimpleNamespace(
-        manifests=SimpleNamespace(get=get),
-        reasons=SimpleNamespace(record=lambda row, reason: reasons.append((row, reason))),
-    )
-    services: Any = SimpleNamespace(ledger=ledger)
+    manifests = SimpleNamespace(get=get, record_reason=lambda row, reason: reasons.append((row, reason)))
+    services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests))
     spark: Any = None
     context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, lines.append)
     fault = EnvironmentFault("AWS could not be reached", "look at its network", passing=True)
