@@ -52,9 +52,13 @@ test-night: setup ## one night on one local cloud, and one history of chaos
 	@$(PYTEST) $(NIGHT) $(if $(EMULATOR),tests/e2e/local)
 	@$(PYTEST) tests/chaos -k one_history
 
+# The CDK command line, differential fuzzing, and the model without one rule after the other: a minute that test-all has.
+SLOW = tests/unit/infra/test_cdk_command_line.py tests/unit/native/test_native_fuzz.py
+NOT_HERE = $(if $(EMULATOR),,tests/unit/local) $(CHECKED) $(SLOW)
+
 test-modules: setup ## units, conversion on a real Spark session, the model; not what `check` runs too
-	@$(PYTEST) tests/unit tests/integration $(if $(EMULATOR),,--ignore=tests/unit/local) $(addprefix --ignore=,$(CHECKED))
-	@$(PYTEST) tests/model
+	@$(PYTEST) tests/unit tests/integration $(addprefix --ignore=,$(NOT_HERE))
+	@$(PYTEST) tests/model --ignore=tests/model/test_removed_rules.py
 
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long and
 # show nothing more. Of a process that a test kills, `coverage combine` says that its data cannot be read, and goes on.

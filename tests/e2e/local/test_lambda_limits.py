@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import zipfile
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,20 +62,6 @@ def invoke(empty_cloud, create):
         return json.loads(answer["Payload"].read() or "null")
 
     return call
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "parameters"),
-    [
-        ("services.lambda_svc", "_invoke", ["name", "event", "headers", "path_qualifier", "query_params"]),
-        ("services.lambda_svc", "_execute_function", ["func", "event"]),
-        ("services.lambda_svc", "_create_function", ["data"]),
-        ("services.lambda_svc", "_update_config", ["name", "data"]),
-        ("services.cloudformation.provisioners", "_lambda_create", ["logical_id", "props", "stack_name"]),
-    ],
-)
-def test_patch_point_exists_with_its_parameters(module, name, parameters):
-    assert list(inspect.signature(getattr(import_module(f"ministack.{module}"), name)).parameters) == parameters
 
 
 def test_synchronous_request_has_at_most_6_mib(invoke):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import uuid
 
@@ -48,33 +47,6 @@ def text_of(size: int) -> str:
 def distributed(states, **fields):
     processor = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}, "StartAt": "Item"}
     return {"Type": "Map", "ItemProcessor": {**processor, "States": states}, **fields}
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("_apply_parameters", ["state_def", "data", "ctx"]),
-        ("_apply_jsonata_arguments", ["state_def", "raw_input", "ctx"]),
-        ("_apply_jsonata_output", ["state_def", "raw_input", "ctx", "result", "error_output", "default"]),
-        ("_apply_output_path", ["state_def", "data", "ctx"]),
-        ("_apply_result_selector", ["state_def", "data"]),
-        ("_apply_catcher", ["catcher", "raw_input", "ctx", "query_language", "error_output"]),
-        ("_error_matches", ["error_equals", "error"]),
-        ("_add_event", ["execution", "event_type", "details"]),
-        ("_run_execution", ["exec_arn"]),
-        ("_run_sub_machine", ["states", "start_at", "input_data", "execution", "ctx"]),
-        ("_run_map_items", ["state_def", "raw_input", "execution", "ctx"]),
-        ("_start_execution", ["data"]),
-        ("_start_sync_execution", ["data"]),
-        ("_execute_pass", ["state_def", "raw_input", "ctx"]),
-        ("_execute_choice", ["state_def", "raw_input", "ctx"]),
-        ("_execute_wait", ["state_def", "raw_input", "ctx"]),
-        ("_execute_map", ["state_def", "raw_input", "execution", "ctx"]),
-        ("_execute_parallel", ["state_def", "raw_input", "execution", "ctx"]),
-    ],
-)
-def test_patch_point_exists_with_its_parameters(name, parameters):
-    assert list(inspect.signature(getattr(stepfunctions, name)).parameters) == parameters
 
 
 @pytest.mark.parametrize(("size", "status"), [(MAX_BYTES, "SUCCEEDED"), (MAX_BYTES + 1, "FAILED")])

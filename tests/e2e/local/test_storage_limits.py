@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 import uuid
 from importlib import import_module
@@ -55,21 +54,6 @@ def key_of(number):
 
 def refused(code):
     return pytest.raises(ClientError, match=rf"\({code}\)")
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "parameters"),
-    [
-        ("s3", "_dispatch", ["method", "bucket", "key", "headers", "body", "query_params"]),
-        ("sqs", "_collect_msgs", ["q", "max_n", "vis_timeout"]),
-        ("sqs", "_act_receive_message", ["data", "qurl"]),
-        ("dynamodb", "_batch_get_item", ["data"]),
-        ("dynamodb", "_resolve_table_key_values", ["table", "attrs", "allow_extra"]),
-    ],
-)
-def test_patch_point_exists_with_its_parameters(module, name, parameters):
-    function = getattr(import_module(f"ministack.services.{module}"), name)
-    assert list(inspect.signature(function).parameters) == parameters
 
 
 @pytest.mark.parametrize("key", ["k" * 1025, "ü" * 513])

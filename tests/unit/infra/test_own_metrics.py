@@ -1,4 +1,4 @@
-"""Every metric that the stage writes is read by an alarm or the dashboard, and has its price on the page."""
+"""Every metric that the stage writes is read by an alarm or the dashboard."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")
-PRICE = 0.30
-"""Dollars a month: CloudWatch's list price of a custom metric (https://aws.amazon.com/cloudwatch/pricing/)."""
 
 
 def written() -> set[tuple[str, str]]:
@@ -68,20 +66,3 @@ def test_every_metric_is_written_and_read(assembly: Assembly, other_assembly: As
 def test_glue_writes_no_metrics(assembly: Assembly) -> None:
     for job in assembly.resources("AWS::Glue::Job").values():
         assert not job["DefaultArguments"].keys() & {"--enable-metrics", "--enable-observability-metrics"}
-
-
-def test_the_page_names_and_prices_every_metric() -> None:
-    page = (ROOT / "docs" / "deploy.md").read_text()
-    rows = re.findall(r"^\| ((?:`[A-Z]\w+`(?:, )?)+) \| (.+?) \| (?:alarm|dashboard) \|$", page, re.MULTILINE)
-    listed = {
-        (name, function)
-        for names, writer in rows
-        for name in re.findall(r"`(\w+)`", names)
-        for function in [writer.strip("`")]
-    }
-    assert {(name, writer) for name, writer in listed if name != METRIC_NAME} == {
-        (metric, function) for function, metric in written()
-    }
-    assert METRIC_NAME in {name for name, _ in listed}
-    (number, price) = re.findall(r"^\| (\d+) own metrics \| \$(\d+\.\d\d) a month", page, re.MULTILINE)[0]
-    assert (int(number), price) == (len(listed), f"{len(listed) * PRICE:.2f}")
