@@ -396,6 +396,30 @@ class NightRun:
     dollars: float
     datasets: tuple[str, ...]
     log: str | None
+    state: Annotated[str, "how it ended: SUCCEEDED, FAILED, TIMEOUT, ..."]
+    reason: Annotated[str, "why it did not succeed, as its service reports it; empty: it did"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """A job run that holds manifests now."""
+
+    job_run: str
+    done: Annotated[int, "manifests that it has published"]
+    running: Annotated[int, "manifests that it works on"]
+
+
+@dataclass(frozen=True, slots=True)
+class NightProgress:
+    """How far an execution is that has no verdict yet."""
+
+    manifests: int
+    done: int
+    running: int
+    failed: int
+    bytes: int
+    bytes_done: int
+    job_runs: tuple[RunProgress, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +441,7 @@ class NightDocument(NightLine):
     error: Annotated[str | None, "why it ended without a verdict"]
     plan: PlannedNight | None
     max_concurrency: Annotated[int | None, "job runs at the same time, by the plan"]
+    progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
     actual: NightActual
     rejects_by_reason: Rejects
     datasets: tuple[NightDataset, ...]

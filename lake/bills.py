@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 from lake.engines import Engine
 from lake.job_runs import (
     EMR_PREFIX,
+    EMR_SUCCESS,
+    SUCCEEDED,
     TERMINAL_EMR_STATES,
     TERMINAL_STATES,
     UNKNOWN_EMR_RUN_CODES,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from lake.settings.price import PriceSettings
 
 HOUR_MILLISECONDS = 3_600_000
+MAX_REASON = 500
+"""Characters of the reason of a job run that are kept."""
 MICRO = 1_000_000
 """Dollars are kept as whole millionths, so that parts add up to their sum exactly."""
 
@@ -52,6 +56,10 @@ class Bill:
     gb_milliseconds: int = 0
     final: bool = True
     """False: the service has not all of its figures yet; those that it lacks are estimated, or 0."""
+    state: str = SUCCEEDED
+    """How it ended, in the words of Glue: SUCCEEDED, FAILED, TIMEOUT, STOPPED, ..."""
+    reason: str = ""
+    """Why it did not succeed, as the service reports it; at most ``MAX_REASON`` characters."""
 
     def micro_dollars(self, price: PriceSettings, architecture: str = X86) -> int:
         """Its price in millionths of a dollar; ``architecture`` is that of EMR Serverless (``emr.architecture``)."""
@@ -110,6 +118,8 @@ def _read_glue_bill(glue: GlueClient, job: str, job_run: str) -> Bill | None:
         int(found["ExecutionTime"]),
         dpu_milliseconds=_dpu_milliseconds(found),
         final="DPUSeconds" in found or not found["ExecutionTime"],
+        state=found["JobRunState"],
+        reason=_reason(found["JobRunState"], found.get("ErrorMessage")),
     )
 
 
@@ -134,6 +144,7 @@ def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
     ended_at = found.get("endedAt")
     if found["state"] not in TERMINAL_EMR_STATES or ended_at is None:
         return None
+    state = SUCCEEDED if found["state"] == EMR_SUCCESS else found["state"]
     arguments = list(found.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPointArguments", ()))
     return Bill(
         job_run,
@@ -145,4 +156,10 @@ def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
         vcpu_milliseconds=round(billed.get("vCPUHour", 0) * HOUR_MILLISECONDS),
         gb_milliseconds=round(billed.get("memoryGBHour", 0) * HOUR_MILLISECONDS),
         final=bool(billed),
+        state=state,
+        reason=_reason(state, found.get("stateDetails")),
     )
+
+
+def _reason(state: str, message: str | None) -> str:
+    return "" if state == SUCCEEDED else (message or "")[:MAX_REASON]

@@ -17,7 +17,11 @@ TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR
 LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 """Of Glue (AWS Glue Web API Reference, JobRunState)."""
 UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException"})
-TERMINAL_EMR_STATES = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
+SUCCEEDED = "SUCCEEDED"
+"""Of Glue: the only end that is not a failure or a stop."""
+EMR_SUCCESS = "SUCCESS"
+"""The same end, of EMR Serverless."""
+TERMINAL_EMR_STATES = frozenset({EMR_SUCCESS, "FAILED", "CANCELLED"})
 """Of EMR Serverless (API reference, JobRun)."""
 LIVE_EMR_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING")
 """The other ones."""

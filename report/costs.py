@@ -57,6 +57,10 @@ class JobRun:
     files: int
     bytes: int
     execution: str | None
+    state: str = ""
+    """How it ended, such as SUCCEEDED or FAILED; empty: an interval of the streaming job."""
+    reason: str = ""
+    """Why it did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
         start, end = (datetime.fromisoformat(text).timestamp() for text in (row.started_at, row.ended_at))
         files, size = sum(share.files for share in row.shares), sum(share.bytes for share in row.shares)
         facts = (row.id, str(row.lane), row.engine, start, end, row.micro_dollars, files, size, row.execution)
-        runs.append(JobRun(*facts))
+        runs.append(JobRun(*facts, row.state, row.reason))
         for share in row.shares:
             for part in (parts[str(row.lane), share.dataset], total):
                 part.add(share)

@@ -86,15 +86,17 @@ def runs(report: Report) -> str:
             text(run.id),
             text(run.lane),
             text(run.engine),
+            text(run.state),
             instant(run.start),
             duration(run.end - run.start),
             number(run.files),
             size(run.bytes),
             dollars(run.micro_dollars / MICRO),
+            text(run.reason),
         ]
         for run in report.costs.job_runs
     ]
-    columns = ("job run", "lane", "engine", "start", "time", "files", "bytes", "dollars")
+    columns = ("job run", "lane", "engine", "end", "start", "time", "files", "bytes", "dollars", "reason")
     note = f"<p>The time line has the first {MAX_RUNS}.</p>" if len(rows) > MAX_RUNS else ""
     return _shown("runs", note + table(columns, rows), rows, "No job run has ended.")
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.exit_codes import ExitCode
+from cli.inspect.executions import execution_arn, find_execution
+from cli.inspect.night_progress import format_progress, read_progress
+from cli.inspect.night_runs import read_runs
+from lake.documents import find_document
+from lake.format_values import format_duration, read_instant
+from lake.layout import plan_summary_key
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
 POLL_SECONDS = 5.0
 MAX_EVENTS = 100
 """Events of the history that are read at a time."""
+MANIFESTS_PER_POLL = 1000
+"""The progress of a night is read at every poll; with more manifests, more rarely in proportion."""
 FINE_VERDICTS = frozenset({"SUCCEEDED", "SUCCEEDED_WITH_QUARANTINE", "EMPTY"})
 
 
@@ -28,15 +37,21 @@ def follow_execution(
     """Print each step of an execution on stderr until it ends; its exit code, and what is known of its end.
 
     Steps are the states that it enters: those of the runs of a night, which are executions of their own, do not appear.
+    Of an execution of ``overnight`` each job run is printed once it has ended, and how many manifests are done.
     """
     steps = _Steps(stack, arn)
+    progress = _Progress(stack, arn) if arn.startswith(execution_arn(stack, "")) else None
     while True:
         steps.print_new()
+        if progress:
+            progress.print_new()
         execution = stack.sfn.describe_execution(executionArn=arn)
         if execution["status"] != "RUNNING":
             break
         wait(POLL_SECONDS)
     steps.print_new()
+    if progress:
+        progress.print_job_runs()
     output = json.loads(execution.get("output") or "{}")
     verdict = _verdict(output)
     body = {
@@ -93,3 +108,46 @@ class _Steps:
             if name != self._last:
                 self._last = name
                 typer.echo(f"{event['timestamp']:%H:%M:%S}  {name}", err=True)
+
+
+class _Progress:
+    """What the job runs of a night have done; each change is printed once."""
+
+    def __init__(self, stack: DeployedStack, arn: str) -> None:
+        self._stack = stack
+        self._name = arn.rsplit(":", 1)[-1]
+        self._summary: dict[str, Any] | None = None
+        self._polls = 0
+        self._ended: set[str] = set()
+        self._last = ""
+
+    def print_new(self) -> None:
+        """Print what has changed since the last call, once there is a plan."""
+        if self._summary is None:
+            bucket = self._stack.resources.control_bucket
+            self._summary = find_document(self._stack.s3, bucket, plan_summary_key(self._name))
+        if self._summary is None:
+            return
+        self._polls += 1
+        if self._polls % (1 + self._summary["manifests"] // MANIFESTS_PER_POLL):
+            return
+        self.print_job_runs()
+        line = format_progress(read_progress(self._stack, self._summary))
+        if line != self._last:
+            self._last = line
+            _print_step(datetime.now().astimezone(), line)
+
+    def print_job_runs(self) -> None:
+        """Print the job runs that have ended since the last call, with their end and the reason."""
+        execution = find_execution(self._stack, self._name)
+        for run in [] if execution is None else read_runs(self._stack, execution):
+            if run.job_run in self._ended:
+                continue
+            self._ended.add(run.job_run)
+            reason = f": {printable(run.reason)}" if run.reason else ""
+            line = f"job run {run.job_run}, {run.engine}: {run.state} after {format_duration(run.minutes * 60)}{reason}"
+            _print_step(read_instant(run.ended_at).astimezone(), line)
+
+
+def _print_step(at: datetime, text: str) -> None:
+    typer.echo(f"{at:%H:%M:%S}  {text}", err=True)

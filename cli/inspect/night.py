@@ -22,6 +22,7 @@ from cli.documents import (
 from cli.exit_codes import ExitCode
 from cli.inspect.executions import execution_arn, find_execution, list_executions
 from cli.inspect.night_output import print_night_document, print_nights_document
+from cli.inspect.night_progress import read_progress
 from cli.inspect.night_runs import actual_of, read_runs
 from cli.inspect.night_schedule import planned_night, read_schedule
 from cli.progress import shown_when_slow
@@ -97,6 +98,7 @@ def night_document(stack: DeployedStack, execution: Execution, limit: int) -> Ni
         error=_error(stack, execution),
         plan=planned_night(summary),
         max_concurrency=summary["maxConcurrency"] if summary else None,
+        progress=None if verdict or summary is None else read_progress(stack, summary),
         actual=actual_of(runs, verdict),
         rejects_by_reason=verdict.get("rejectsByReason", {}),
         datasets=tuple(NightDataset(**item) for item in datasets[:limit]),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.inspect.night_progress import format_progress
 from cli.tables import print_table
 from lake.format_values import (
     format_clock,
@@ -58,6 +59,8 @@ def print_night_document(night: NightDocument, zone: ZoneInfo, now: datetime) ->
     for text in (night.message, night.error):
         if text:
             typer.echo(f"  {printable(text)}")
+    if night.progress:
+        typer.echo(f"  {format_progress(night.progress)}")
     _print_plan(night, clock)
     _print_datasets(night)
     _print_failures(night)
@@ -118,6 +121,7 @@ def _print_runs(night: NightDocument, clock: partial[str]) -> None:
     rows = [
         (
             run.job_run,
+            run.state,
             run.engine,
             clock(run.started_at),
             _minutes(run.minutes),
@@ -126,8 +130,10 @@ def _print_runs(night: NightDocument, clock: partial[str]) -> None:
         for run in night.job_runs
     ]
     if rows:
-        print_table("Job runs", ("job run", "engine", "began"), ("time", "dollars"), rows)
+        print_table("Job runs", ("job run", "end", "engine", "began"), ("time", "dollars"), rows)
     for run in night.job_runs:
+        if run.reason:
+            typer.echo(f"{run.state} {run.job_run}: {printable(run.reason)}")
         if run.log:
             typer.echo(f"log of {run.job_run}: {run.log}")
     _print_omitted(night.omitted.job_runs)

@@ -41,6 +41,8 @@ def read_runs(stack: DeployedStack, execution: Execution) -> list[NightRun]:
             dollars=row.micro_dollars / MICRO,
             datasets=tuple(sorted(share.dataset for share in row.shares if share.dataset)),
             log=log_of_run(stack, row.id, row.lane),
+            state=row.state,
+            reason=row.reason,
         )
         for row in found
     ]

@@ -70,6 +70,10 @@ class CostRow:
     shares: tuple[CostShare, ...]
     execution: str | None = None
     """The execution that has planned its run; None: of the stream lane."""
+    state: str = ""
+    """How the job run ended, such as SUCCEEDED or FAILED; empty: an interval of the streaming job."""
+    reason: str = ""
+    """Why it did not succeed, as its service reports it."""
 
     @classmethod
     def of_bill(
@@ -89,6 +93,8 @@ class CostRow:
             micro_dollars,
             shares,
             execution,
+            "" if lane is Lane.STREAM else bill.state,
+            bill.reason,
         )
 
     @property
@@ -171,10 +177,9 @@ def _sum_key(day: str) -> Key:
 
 def _row_of(item: dict[str, Any]) -> CostRow:
     shares = tuple(CostShare(**share) for share in item["shares"])
-    names = (name for name in CostRow.__slots__ if name not in ("lane", "shares", "execution"))
+    names = (name for name in CostRow.__slots__ if name not in ("lane", "shares"))
     return CostRow(
-        **{name: item[name] for name in names},
+        **{name: item[name] for name in names if name in item},
         lane=Lane(item["lane"]),
         shares=shares,
-        execution=item.get("execution"),
     )

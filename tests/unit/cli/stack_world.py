@@ -13,7 +13,7 @@ from lake.layout import plan_summary_key
 from tests.unit.cli.test_promote_command import OUTPUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tests.unit.lake.world import World
 
@@ -99,8 +99,8 @@ def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, m
     return {"name": name, "status": status, "startDate": started, **ended}
 
 
-def put_summary(world: World, name: str, **fields: Any) -> dict[str, Any]:
-    """Write the summary of a plan, as the function ``plan`` does; returns it."""
+def put_summary(world: World, name: str, manifests: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    """Write the summary of a plan of these manifests, as the function ``plan`` does; returns it."""
     forecast = {
         "minutes": 70.0,
         "dollars": 12.5,
@@ -117,6 +117,7 @@ def put_summary(world: World, name: str, **fields: Any) -> dict[str, Any]:
         "workers": 10,
         "runs": 4,
         "manifests": 2,
+        "manifestIds": list(manifests),
         "files": 10,
         "bytes": 4_500_000_000,
         "maxConcurrency": 4,

@@ -30,6 +30,7 @@ class FakeStack:
     def __init__(self, status: str = "SUCCEEDED", output: Any = None, **answers: Any) -> None:
         self.asked: list[Any] = []
         self.options = " --stage test"
+        self.outputs = SimpleNamespace(overnight="arn:aws:states:here:1:stateMachine:overnight")
         self._events = [
             {"id": number, "timestamp": NOON, "stateEnteredEventDetails": {"name": name}}
             for number, name in ((2, "Plan"), (4, "Runs"))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.change.follow_execution import follow_execution
 from cli.exit_codes import ExitCode
+from cli.inspect.executions import execution_arn
 from cli.inspect.night import print_night, print_nights
 from lake.errors import InvalidInputError
 from lake.layout import verdict_key
@@ -17,6 +19,7 @@ from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
+from tests.unit.lake.test_ledger_failures import done
 
 if TYPE_CHECKING:
     from tests.unit.lake.world import World
@@ -33,6 +36,7 @@ DATASET = {
     "rejects": {"not JSON": 793},
     "failed_files": 1,
 }
+KILLED = "Executor lost\nkilled by signal 9"
 UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1", "reason": "it was deleted"}
 
 
@@ -59,8 +63,17 @@ def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
         "jr_1", Lane.BATCH, "glue-flex", begun, "2026-11-19T21:32:00.000+00:00", 1800, 1, 0, 0, 500_000, shares
     )
     for run, of in (("jr_1", name), ("jr_other", "other")):
-        world.ledger.costs.record(replace(row, id=f"{run}-{name}", execution=of))
+        world.ledger.costs.record(replace(row, id=f"{run}-{name}", execution=of, state="FAILED", reason=KILLED))
     return execution(name)
+
+
+def running(world: World, name: str) -> dict[str, Any]:
+    """A night whose job run ``jr_1`` has published one of three manifests and works on the second one."""
+    rows = [world.queued(f"{number}.ndjson") for number in range(3)]
+    put_summary(world, name, [row.id for row in rows])
+    done(world, rows[0])
+    world.claimed(rows[1])
+    return execution(name, "RUNNING")
 
 
 def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -79,6 +92,29 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     converted = {**{name: DATASET[name] for name in DATASET if name != "failed_files"}, "failedFiles": 1}
     assert run["log"] == "aws logs tail /aws-glue/hybrid-router-dev/output --log-stream-names jr_1-n1 --since 30d"
     assert (document["datasets"], document["rejectsByReason"]) == ([converted], {"not JSON": 793})
+
+
+def test_each_job_run_has_its_end_and_the_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    services = FakeServices([night(world, "n1")])
+    (run,) = shown(world, services, "last", capsys)["jobRuns"]
+    assert (run["state"], run["reason"]) == ("FAILED", KILLED)
+    print_night(stack_of(world, services), "last", 2, as_json=False)
+    text = capsys.readouterr().out
+    assert "FAILED jr_1-n1: Executor lost\\nkilled by signal 9\n" in text
+
+
+def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    services = FakeServices([running(world, "n1")])
+    progress = shown(world, services, "last", capsys)["progress"]
+    assert {name: progress[name] for name in ("manifests", "done", "running", "failed")} == {
+        "manifests": 3,
+        "done": 1,
+        "running": 1,
+        "failed": 0,
+    }
+    assert progress["jobRuns"] == [{"jobRun": "jr_1", "done": 1, "running": 1}]
+    print_night(stack_of(world, services), "last", 2, as_json=False)
+    assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
 
 
 def test_a_list_is_cut_at_the_limit_and_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,3 +189,39 @@ def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixt
     assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
     text = capsys.readouterr().out
     assert [cell for cell in ("2026-11-19 22:30", "101", "793", "4.5 kB") if cell not in text] == []
+
+
+def test_a_night_that_is_followed_prints_job_runs_and_progress(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a night that runs, and ends at the second look
+    services = FollowedServices([running(world, "n1")])
+    night(world, "n2")
+    (row,) = (
+        row for row in world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 19)) if row.execution == "n2"
+    )
+    world.ledger.costs.record(replace(row, id="jr_0", execution="n1"))
+    # When
+    follow_execution(stack_of(world, services), execution_arn(stack_of(world, services), "n1"), lambda _: None)
+    # Then
+    told = [line[10:] for line in capsys.readouterr().err.splitlines()]
+    assert told == [
+        "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nkilled by signal 9",
+        "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
+    ]
+
+
+class FollowedServices(FakeServices):
+    """Step Functions with one execution that ends after its progress was read twice."""
+
+    looks = 0
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        """The execution; it has ended at the fifth request."""
+        self.looks += 1
+        found = super().describe_execution(executionArn)
+        return found if self.looks < 5 else {**found, "status": "SUCCEEDED"}
+
+    def get_execution_history(self, **_request: Any) -> dict[str, Any]:
+        """No event."""
+        return {"events": []}

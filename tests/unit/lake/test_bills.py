@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.bills import divide, read_bill
+from lake.bills import MAX_REASON, divide, read_bill
 from lake.engines import Engine
 from lake.settings.price import PriceSettings
 
@@ -85,6 +85,23 @@ def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
     assert (found.engine, found.run, found.seconds) == (Engine.EMR_SERVERLESS, RUN, 1800)
     assert found.micro_dollars(PRICE) == round((20.5 * 0.05 + 82 * 0.006) * 1_000_000)
     assert found.micro_dollars(PRICE, "arm64") == round(0.8 * (20.5 * 0.05 + 82 * 0.006) * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("run", "changes", "state", "reason"),
+    [
+        ("jr_1", {}, "SUCCEEDED", ""),
+        ("jr_1", {"JobRunState": "FAILED", "ErrorMessage": "killed\nby signal 9"}, "FAILED", "killed\nby signal 9"),
+        ("jr_1", {"JobRunState": "TIMEOUT", "ErrorMessage": "x" * 5000}, "TIMEOUT", "x" * MAX_REASON),
+        ("emr-serverless:00app:00run", {"stateDetails": "out of memory"}, "FAILED", "out of memory"),
+        ("emr-serverless:00app:00run", {"state": "SUCCESS", "stateDetails": "finished"}, "SUCCEEDED", ""),
+    ],
+)
+def test_a_bill_has_the_end_of_its_job_run_and_the_reason(
+    run: str, changes: dict[str, Any], state: str, reason: str
+) -> None:
+    found = bill(run, **changes)
+    assert (found.state, found.reason) == (state, reason)
 
 
 @pytest.mark.parametrize(

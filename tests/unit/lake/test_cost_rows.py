@@ -28,6 +28,8 @@ ROW = CostRow(
     micro_dollars=1000,
     shares=SHARES,
     execution="night",
+    state="FAILED",
+    reason="killed by signal 9",
 )
 DAY = date(2026, 11, 21)
 

@@ -120,6 +120,13 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
     assert beside("quarantined lines")[:1] == ["3"]
 
 
+def test_a_job_run_has_its_end_and_the_reason() -> None:
+    lost = cost_row(state="FAILED", reason="<b>killed</b>\nby signal 9")
+    cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
+    assert "FAILED" in cells
+    assert "<b>killed</b>\\nby signal 9" in cells
+
+
 def test_an_execution_without_plan_or_verdict_is_told() -> None:
     facts = type(NIGHT)("night", None, None, None)
     assert "not settled" in Reader(render_page(report_of(executions=(facts,)))).of("span")
