@@ -24,7 +24,7 @@ def convert_offline(files: InputFiles, output: Path, cores: int) -> None:
         A file could not be read or a line was rejected; every generated line is valid.
     """
     settings = parse_settings({"stage": "bench"})
-    found = Search([files.location], settings, Destination("bench"), "").find(output, _refuse)
+    found = Search([files.location], settings, Destination("bench"), "").find(output, _refuse, lambda _: None)
     with OutputFolder(output) as folder:
         for outcome in Conversion(folder, settings.convert, cores, lambda _: None).run(groups(found)):
             if outcome.denied or any(source.failed or any(source.rejects.values()) for source in outcome.sources):

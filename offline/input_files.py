@@ -14,8 +14,8 @@ from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 from lake.settings.routing import name_of_folder
+from offline.converted_files import identity
 from offline.local_files import LocalFile
-from offline.output_folder import identity
 from offline.s3_files import SCHEME, list_named
 from transform.clients import s3_client
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
     OnRefusal = Callable[[Path, str], None]
+    OnOther = Callable[[str], None]
 
 NO_DATASET = "-"
 NO_NAME = "gives no name of a dataset: pass --dataset"
@@ -66,32 +67,39 @@ class Search:
     region: str
     """Of the buckets."""
 
-    def find(self, output: Path, on_refusal: OnRefusal) -> Iterator[InputFile]:
+    def find(self, output: Path, on_refusal: OnRefusal, on_other: OnOther) -> Iterator[InputFile]:
         """Every file, once however often it is named; raises what ``find_files`` and ``list_named`` raise."""
         found: set[bytes] = set()
-        for item in self._named(output, on_refusal):
+        for item in self._named(output, on_refusal, on_other):
             key = identity(item.file.uri, item.file.version)
             if key not in found:
                 found.add(key)
                 yield item
 
-    def _named(self, output: Path, on_refusal: OnRefusal) -> Iterator[InputFile]:
+    def _named(self, output: Path, on_refusal: OnRefusal, on_other: OnOther) -> Iterator[InputFile]:
         local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
-        yield from find_files(local, self.settings, self.destination, output, on_refusal)
+        yield from find_files(local, self.settings, self.destination, output, on_refusal, on_other)
         for uri in self.names:
             if uri.startswith(SCHEME):
-                yield from self._of_s3(uri)
+                yield from self._of_s3(uri, on_other)
 
-    def _of_s3(self, uri: str) -> Iterator[InputFile]:
+    def _of_s3(self, uri: str, on_other: OnOther) -> Iterator[InputFile]:
         name = uri.removeprefix(SCHEME).partition("/")[2]
         for file in list_named(s3_client(self.region), uri):
             if file.key == name or self.settings.input.suffix_of(file.key) is not None:
                 folder = PurePosixPath("/", file.bucket, file.key).parent.name
                 yield _input_file(file, file.key, folder, self.settings, self.destination)
+            elif not file.key.endswith("/"):
+                on_other(file.uri)
 
 
 def find_files(
-    paths: Sequence[Path], settings: Settings, destination: Destination, output: Path, on_refusal: OnRefusal
+    paths: Sequence[Path],
+    settings: Settings,
+    destination: Destination,
+    output: Path,
+    on_refusal: OnRefusal,
+    on_other: OnOther,
 ) -> Iterator[InputFile]:
     """Every file that was named, and every file in a named folder that has one of ``input.suffixes``; by name.
 
@@ -105,6 +113,8 @@ def find_files(
     ----------
     on_refusal
         Called with the path of an entry that looks like input and cannot be converted, and with the reason.
+    on_other
+        Called with the path of an entry in a folder that has none of ``input.suffixes``.
 
     Raises
     ------
@@ -116,7 +126,9 @@ def find_files(
             base = path.resolve()
             for found in _walk(path, output.resolve(), on_refusal):
                 key = found.relative_to(path).as_posix()
-                if settings.input.suffix_of(key) is not None and (file := _find(found, base, on_refusal)) is not None:
+                if settings.input.suffix_of(key) is None:
+                    on_other(str(found))
+                elif (file := _find(found, base, on_refusal)) is not None:
                     yield _input_file(file, key, base.name, settings, destination)
         elif not path.exists():
             raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")

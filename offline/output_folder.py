@@ -7,7 +7,6 @@ it every next run completes it. So each file is converted once, whenever the pro
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -22,13 +21,13 @@ from lake.errors import InvalidInputError
 from lake.layout import is_own_key
 from lake.manifest import is_manifest_id
 from lake.partition import Partition
+from offline.converted_files import ConvertedFiles, identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from lake.commit import SourceCount
-    from lake.manifest import ObjectVersion
 
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
@@ -73,7 +72,8 @@ class OutputFolder:
         self._own = root / "_hybrid-router"
         self._results = self._own / "results"
         self._commits = self._own / "commits"
-        self._done: set[bytes] = set()
+        self._withdrawn = self._own / "withdrawn"
+        self.converted = ConvertedFiles()
         self._folders: dict[str, str] = {}
         """The folder of each dataset whose name a folder gave."""
         self._disk = ThreadPoolExecutor(DISK_THREADS)
@@ -90,10 +90,10 @@ class OutputFolder:
         InvalidInputError
             Another process uses it, it cannot be written to, or something in it was not written by a conversion.
         """
-        for folder in (self._results, self._commits, self._own / "staging"):
+        for folder in (self._results, self._commits, self._withdrawn, self._own / "staging"):
             self._refuse_links(folder)
         try:
-            for folder in (self._results, self._commits):
+            for folder in (self._results, self._commits, self._withdrawn):
                 folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             self._lock = os.fdopen(lock, "w")
@@ -114,24 +114,22 @@ class OutputFolder:
         return self
 
     def _recover(self) -> None:
-        commits = sorted(self._commits.glob("*.json"))
+        commits, withdrawn = (sorted(folder.glob("*.json")) for folder in (self._commits, self._withdrawn))
         # All of them are read before anything is moved.
-        for commit in commits:
-            self._read(commit)
+        for document in (*commits, *withdrawn):
+            self._read(document)
         for commit in commits:
             self._publish(commit)
+        for document in withdrawn:
+            self._remove_objects(document)
         shutil.rmtree(self._own / "staging", ignore_errors=True)
         for result in self._results.glob("*.json"):
-            self._remember(self._read(result))
+            self.converted.add(self._read(result))
         self._folders = self._read_folders()
 
     def __exit__(self, *_: object) -> None:
         self._disk.shutdown()
         self._lock.close()
-
-    def is_done(self, file: ObjectVersion) -> bool:
-        """Whether this version of the file is in the lake or in the quarantine."""
-        return identity(file.uri, file.version) in self._done
 
     def folder_of(self, dataset: str, folder: str) -> str:
         """The folder whose files the dataset has: ``folder`` if no other one has it, now or in an earlier call."""
@@ -205,7 +203,7 @@ class OutputFolder:
         beside.replace(commit)
         self._synchronize([self._commits])
         self._publish(commit)
-        self._remember(body)
+        self.converted.add(body)
 
     def _publish(self, commit: Path) -> None:
         body = self._read(commit)
@@ -224,6 +222,27 @@ class OutputFolder:
         self._refuse_links(staging)
         shutil.rmtree(staging, ignore_errors=True)
 
+    def sources(self, manifest: str) -> list[dict[str, Any]]:
+        """The files of a published manifest with their counts, as ``SourceCount``."""
+        found: list[dict[str, Any]] = self._read(self._results / f"{manifest}.json")["sources"]
+        return found
+
+    def withdraw(self, manifest: str) -> None:
+        """Remove a published manifest: its files count as not converted, also after the process was killed."""
+        result, withdrawn = (folder / f"{manifest}.json" for folder in (self._results, self._withdrawn))
+        self.converted.discard(self._read(result))
+        result.replace(withdrawn)
+        self._synchronize([self._results, self._withdrawn])
+        self._remove_objects(withdrawn)
+
+    def _remove_objects(self, withdrawn: Path) -> None:
+        objects = [self.root / item["bucket"] / item["key"] for item in self._read(withdrawn)["objects"]]
+        for path in objects:
+            self._refuse_links(path)
+            path.unlink(missing_ok=True)
+        self._synchronize({path.parent for path in objects if path.parent.exists()})
+        withdrawn.unlink()
+
     def _read(self, path: Path) -> dict[str, Any]:
         """The document of a manifest that was committed or is published."""
         try:
@@ -235,6 +254,8 @@ class OutputFolder:
                 raise ValueError("its manifest is not valid")
             for source in body["sources"]:
                 identity(source["uri"], source["version"])
+                if not isinstance(source["rows"], int) or not isinstance(source["rejects"], dict):
+                    raise ValueError("it does not count the lines of a file")
             for item in body["objects"]:
                 if item["bucket"] not in (LAKE, QUARANTINE) or not _is_own_key(item["key"], manifest):
                     raise ValueError(f"{item['bucket']}/{item['key']} is not the name of an object")
@@ -262,10 +283,6 @@ class OutputFolder:
             finally:
                 os.close(handle)
 
-    def _remember(self, body: dict[str, object]) -> None:
-        sources: Iterator[dict[str, str]] = iter(body["sources"])  # type: ignore[call-overload]
-        self._done.update(identity(source["uri"], source["version"]) for source in sources)
-
 
 def _is_own_key(key: str, manifest: str) -> bool:
     parts = OBJECT_FOLDER.match(key)
@@ -278,8 +295,3 @@ def _is_own_key(key: str, manifest: str) -> bool:
 def _synchronize_file(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
-
-
-def identity(uri: str, version: str) -> bytes:
-    """Of one version of a file, in 16 bytes."""
-    return hashlib.blake2b(f"{uri}\n{version}".encode("utf-8", "surrogateescape"), digest_size=16).digest()

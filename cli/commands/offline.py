@@ -11,6 +11,8 @@ import typer
 from cli.commands.options import Json, Local, Profile, Region, SettingsFile, Stage  # noqa: TC001
 from lake.errors import InvalidInputError
 
+BucketRegion = Annotated[str | None, typer.Option("--region", help="AWS region of the buckets.")]
+
 app = typer.Typer()
 local_app = typer.Typer(no_args_is_help=True)
 settings_app = typer.Typer(no_args_is_help=True)
@@ -45,11 +47,14 @@ def convert(
         Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
     ] = None,
     cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
-    region: Region = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Convert files that have changed in place of their old rows.")
+    ] = False,
+    region: BucketRegion = None,
     as_json: Json = False,
 ) -> None:
     """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
-    from dataclasses import replace
+    import dataclasses
 
     from cli.offline.convert import Request, convert_files, parse_destination, region_of_environment
     from lake.settings import Settings, load_settings
@@ -57,9 +62,10 @@ def convert(
 
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
     if compression is not None:
-        chosen = replace(chosen, convert=replace(chosen.convert, compression=compression))
+        packed = dataclasses.replace(chosen.convert, compression=compression)
+        chosen = dataclasses.replace(chosen, convert=packed)
     search = Search(names, chosen, parse_destination(dataset, hour), region or region_of_environment(names))
-    raise typer.Exit(convert_files(Request(search, output, cores, as_json)))
+    raise typer.Exit(convert_files(Request(search, output, cores, as_json, replace)))
 
 
 @app.command(name="try")
@@ -75,7 +81,7 @@ def try_(
     settings: SettingsFile = Path("settings/dev.toml"),
     at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
     cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
-    region: Region = None,
+    region: BucketRegion = None,
     as_json: Json = False,
 ) -> None:
     """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""

@@ -6,12 +6,13 @@ import json
 import shutil
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import boto3
 import typer
@@ -30,17 +31,20 @@ from offline.conversion import Conversion
 from offline.input_files import Destination, Search, groups
 from offline.local_files import LocalFile
 from offline.output_folder import OutputFolder
+from offline.replacement import withdraw_changed
 from offline.s3_files import SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from lake.commit import SourceCount
+    from lake.manifest import ObjectVersion
     from offline.conversion import GroupOutcome
     from offline.input_files import InputFile
 
 PIPE = "-"
+HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
 MAX_NAMED = 20
 """Files that are named one by one."""
 HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
@@ -54,6 +58,27 @@ class Request:
     output: Path
     cores: int
     as_json: bool
+    replace: bool = False
+    """Whether files that have changed are converted in place of their old rows."""
+
+
+@dataclass(slots=True)
+class Quarantined:
+    """What is in the quarantine, by reason."""
+
+    lines: Counter[str] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    """Unreadable ones."""
+
+    def add(self, rejects: Mapping[str, int], failed: str | None) -> None:
+        """Count a file."""
+        self.lines.update({reason: count for reason, count in rejects.items() if count})
+        if failed is not None:
+            self.files[failed] += 1
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.lines or self.files)
 
 
 @dataclass(slots=True)
@@ -67,12 +92,18 @@ class Summary:
     rows: int = 0
     blank_lines: int = 0
     parquet_files: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-    unreadable: Counter[str] = field(default_factory=Counter)
-    """Files by reason."""
+    quarantined: Quarantined = field(default_factory=Quarantined)
+    earlier: Quarantined = field(default_factory=Quarantined)
+    """Of the skipped files."""
     named: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by path: what looks like input and cannot be converted."""
+    other_files: int = 0
+    """Entries of folders that have none of ``input.suffixes``."""
+    other_file: str = ""
+    """One of them."""
+    not_replaced: dict[str, str] = field(default_factory=dict)
+    """Reasons by URI: files that have changed and cannot be converted in place of their old rows."""
     stopped: str | None = None
     """Why the conversion has ended before its last file."""
 
@@ -80,19 +111,26 @@ class Summary:
         """Remember an entry of a folder."""
         self.refused[str(path)] = reason
 
+    def add_other(self, path: str) -> None:
+        """Count an entry that does not look like input."""
+        self.other_files += 1
+        self.other_file = path
+
+    def refuse_file(self, file: ObjectVersion, reason: str) -> None:
+        """Remember a file that is not converted."""
+        self.refused[file.key if isinstance(file, LocalFile) else file.uri] = reason
+
     def add(self, outcome: GroupOutcome) -> None:
         """Count a group of files."""
         self.parquet_files += len(outcome.objects)
         for file, reason in outcome.denied.items():
-            self.refused[file.key if isinstance(file, LocalFile) else file.uri] = reason
+            self.refuse_file(file, reason)
         for source in outcome.sources:
             self.files += 1
             self.bytes += source.size
             self.rows += source.rows
             self.blank_lines += source.blank_lines
-            self.rejects.update(source.rejects)
-            if source.failed is not None:
-                self.unreadable[source.failed] += 1
+            self.quarantined.add(source.rejects, source.failed)
             if (source.failed is not None or any(source.rejects.values())) and len(self.named) < MAX_NAMED:
                 self.named.append(_finding(source))
 
@@ -153,11 +191,14 @@ def convert_files(request: Request) -> int:
         typer.echo(json.dumps(_to_json(summary, seconds), indent=2))
     else:
         _print(summary, request.output, seconds)
-    incomplete = summary.rejects.total() or summary.unreadable or summary.refused or summary.stopped
+    incomplete = summary.quarantined or summary.earlier or summary.refused or summary.stopped
     return ExitCode.NOT_SO if incomplete else ExitCode.FINE
 
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
+    if request.replace:
+        found = (item.file for item in _with_dataset(request, output, summary))
+        summary.not_replaced = withdraw_changed(output, found)
     todo, size = _count(request, output, summary)
     with _progress(size, shown=todo > 0 and not request.as_json) as advance:
         settings, region = request.search.settings.convert, request.search.region
@@ -168,25 +209,45 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
 
 def _todo(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
     for item in _found(request, output, summary):
-        if not output.is_done(item.file):
+        if not output.converted.is_done(item.file):
             yield item
 
 
 def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[int, int]:
     """Number and bytes of the files to convert."""
     number = size = 0
+    quarantined_by: defaultdict[str, set[str]] = defaultdict(set)
     for item in _found(request, output, summary):
-        if output.is_done(item.file):
+        if output.converted.is_done(item.file):
             summary.skipped += 1
+            if (manifest := output.converted.quarantined_by(item.file)) is not None:
+                quarantined_by[manifest].add(item.file.uri)
         else:
             number, size = number + 1, size + item.file.size
     output.keep_folders()
+    for manifest, uris in quarantined_by.items():
+        for source in output.sources(manifest):
+            if source["uri"] in uris:
+                summary.earlier.add(source["rejects"], source["failed"])
     return number, size
 
 
 def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    """The files that can be converted: the others are refused, one by one."""
-    for item in request.search.find(request.output, summary.refuse):
+    """The files that can be converted and those that are: the others are refused, one by one."""
+    for item in _with_dataset(request, output, summary):
+        version = output.converted.version_with_lines(item.file)
+        if version is None or version.is_of(item.file):
+            yield item
+        else:
+            rows = format_count(version.rows, "row was", "rows were")
+            reason = summary.not_replaced.get(item.file.uri) or HAS_CHANGED.format(rows=rows)
+            summary.refuse_file(item.file, reason)
+
+
+def _with_dataset(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
+    # Each pass over the files counts them anew.
+    summary.other_files = 0
+    for item in request.search.find(request.output, summary.refuse, summary.add_other):
         dataset, reason = item.partition.dataset, item.refused
         if (
             reason is None
@@ -200,7 +261,7 @@ def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator
         if reason is None:
             yield item
         else:
-            summary.refused[item.file.key if isinstance(item.file, LocalFile) else item.file.uri] = reason
+            summary.refuse_file(item.file, reason)
 
 
 @contextmanager
@@ -211,7 +272,8 @@ def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
         return
     if request.search.destination.dataset is None:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
-    file = output.staging("pipe") / "stdin"
+    # A name of its own: the next call's lines are not another version of the same file.
+    file = output.staging("pipe") / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
@@ -223,7 +285,7 @@ def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
 @contextmanager
 def _progress(size: int, *, shown: bool) -> Iterator[Any]:
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
+    with Progress(*columns, console=Console(stderr=True), disable=not (shown and sys.stderr.isatty())) as progress:
         task = progress.add_task("converting", total=size)
         yield lambda read: progress.advance(task, read)
 
@@ -242,9 +304,11 @@ def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
         "bytes": summary.bytes,
         "rows": summary.rows,
         "blankLines": summary.blank_lines,
-        "quarantined": {reason: count for reason, count in summary.rejects.items() if count},
-        "unreadable": dict(summary.unreadable),
+        "quarantined": dict(summary.quarantined.lines),
+        "unreadable": dict(summary.quarantined.files),
+        "earlier": {"quarantined": dict(summary.earlier.lines), "unreadable": dict(summary.earlier.files)},
         "refused": summary.refused,
+        "otherFiles": summary.other_files,
         "stopped": summary.stopped,
         "parquetFiles": summary.parquet_files,
         "seconds": round(seconds, 3),
@@ -265,11 +329,15 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
     )
     if summary.skipped:
         typer.echo(f"{format_count(summary.skipped, 'file was', 'files were')} converted before")
-    counts = chain(
-        (f"{format_count(count, 'line')}: {reason}" for reason, count in summary.rejects.items() if count),
-        (f"{format_count(count, 'file')}: {printable(reason)}" for reason, count in summary.unreadable.items()),
-    )
-    for text in counts:
-        typer.echo(f"quarantined below {output / 'quarantine'}: {text}")
+    if summary.other_files:
+        number = format_count(summary.other_files, "file was", "files were")
+        typer.echo(f"{number} left out, such as {printable(summary.other_file)}: not a name of input.suffixes")
+    for when, quarantined in (("", summary.quarantined), (" by an earlier call", summary.earlier)):
+        counts = chain(
+            (f"{format_count(count, 'line')}: {reason}" for reason, count in quarantined.lines.items()),
+            (f"{format_count(count, 'file')}: {printable(reason)}" for reason, count in quarantined.files.items()),
+        )
+        for text in counts:
+            typer.echo(f"quarantined{when} below {output / 'quarantine'}: {text}")
     if summary.stopped is not None:
         typer.echo(f"hybrid-router: stopped before the last file: {printable(summary.stopped)}", err=True)

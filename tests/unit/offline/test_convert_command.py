@@ -35,6 +35,8 @@ def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
     assert (told["files"], told["rows"], told["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
     assert list(told["unreadable"].values()) == [1]  # type: ignore[attr-defined]
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["clicks", "orders"]
+    # And the text file is counted
+    assert told["otherFiles"] == 1
     # And the excluded file is named after the tasks' objects
     numbers = [int(path.stem.rsplit("-", 1)[1]) for path in (output / "quarantine" / "clicks").rglob("*.jsonl")]
     assert [number % NUMBERS_PER_TASK for number in numbers] == [0]
@@ -64,11 +66,16 @@ def test_a_second_call_converts_only_what_is_new(
     capsys.readouterr()
     (folder / "orders" / "d.ndjson").write_bytes(GOOD)
     # When
-    assert convert_files(request(folder, output=output)) == ExitCode.FINE
+    code = convert_files(request(folder, output=output))
     # Then
     told = answer(capsys)
     assert (told["files"], told["skipped"], told["rows"]) == (1, 5, 2)
     assert prove(inputs(folder), output).differences == []
+    # And what the first call has quarantined is not forgotten
+    assert code == ExitCode.NOT_SO
+    assert told["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
+    # When only files are named of which every line is a row
+    assert convert_files(request(folder / "orders" / "a.ndjson", output=output)) == ExitCode.FINE
 
 
 def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Path) -> None:

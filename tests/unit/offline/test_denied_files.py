@@ -90,7 +90,7 @@ def test_an_object_that_is_denied_is_not_quarantined(
         conversion = Conversion(output, SMALL.convert, 1, lambda _: None, "eu-central-1")
         outcomes = list(conversion.run([[item]]))
         # Then
-        assert not output.is_done(file)
+        assert not output.converted.is_done(file)
     [outcome] = outcomes
     assert (outcome.sources, outcome.objects) == ((), ())
     assert list(outcome.denied) == [file]

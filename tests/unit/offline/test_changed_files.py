@@ -1,0 +1,118 @@
+"""`hybrid-router convert` of files that have changed since they were converted: no row is added twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from cli.offline.convert import convert_files
+from tests.oracle.lake_proof import prove
+from tests.unit.offline.conversions import BAD, GOOD, answer, inputs, request
+
+if TYPE_CHECKING:
+    from cli.offline.convert import Request
+
+
+@pytest.fixture
+def converted(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Request:
+    """The folder was converted; then one of its files has got a line more."""
+    asked = request(folder, output=tmp_path / "out")
+    convert_files(asked)
+    capsys.readouterr()
+    with (folder / "orders" / "a.ndjson").open("ab") as file:
+        file.write(b'{"a": 9}\n')
+    return asked
+
+
+def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
+    converted: Request, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # When
+    code = convert_files(converted)
+    # Then
+    told = answer(capsys)
+    assert (code, told["files"], told["skipped"]) == (ExitCode.NOT_SO, 0, 4)
+    ((path, reason),) = told["refused"].items()  # type: ignore[attr-defined]
+    assert path == str(folder / "orders" / "a.ndjson")
+    assert reason == "it has changed since its 2 rows were converted: pass --replace to convert it in place of them"
+
+
+def test_a_file_that_has_grown_is_converted_in_place_of_its_old_rows(
+    converted: Request, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # When
+    convert_files(replace(converted, replace=True))
+    # Then the file that shared its Parquet files is converted again with it
+    told = answer(capsys)
+    assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (2, 3, 3 + 1, {})
+    assert prove(inputs(folder), converted.output).differences == []
+    # And nothing is to do then
+    convert_files(replace(converted, replace=True))
+    assert answer(capsys)["files"] == 0
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_a_replacement_that_is_killed_is_completed_by_the_next_call(
+    converted: Request, folder: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    steps, killed_at = iter(range(step)), step
+
+    class KilledError(Exception):
+        pass
+
+    def until(call: Any) -> Any:
+        def called(*arguments: Any, **options: Any) -> Any:
+            if next(steps, None) is None:
+                raise KilledError
+            return call(*arguments, **options)
+
+        return called
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "replace", until(Path.replace))
+        killed.setattr(Path, "unlink", until(Path.unlink))
+        try:
+            convert_files(replace(converted, replace=True))
+        except KilledError:
+            pass
+        else:
+            assert killed_at > 6
+    # When
+    convert_files(replace(converted, replace=True))
+    # Then
+    assert prove(inputs(folder), converted.output).differences == []
+
+
+def test_rows_of_files_that_are_gone_are_not_replaced(
+    converted: Request, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given the other file of the same Parquet files was deleted
+    (folder / "orders" / "b.ndjson").unlink()
+    # When
+    code = convert_files(replace(converted, replace=True))
+    # Then
+    told = answer(capsys)
+    assert (code, told["files"]) == (ExitCode.NOT_SO, 0)
+    (reason,) = told["refused"].values()  # type: ignore[attr-defined]
+    assert "its Parquet files have rows of 1 file that is not among those of this call" in reason
+
+
+def test_a_file_without_rows_that_has_grown_is_converted(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given one that was empty, and one that could not be read
+    asked = request(folder / "clicks", output=tmp_path / "out")
+    convert_files(asked)
+    capsys.readouterr()
+    (folder / "clicks" / "empty.ndjson").write_bytes(GOOD)
+    (folder / "clicks" / "cut.ndjson.gz").write_bytes(BAD)
+    # When
+    convert_files(asked)
+    # Then
+    told = answer(capsys)
+    assert (told["files"], told["rows"], told["refused"]) == (2, 2 + 1, {})
+    assert told["earlier"] == {"quarantined": {}, "unreadable": {}}
