@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lake.job_runs import SUCCEEDED
+from lake.printable import printable
+
 if TYPE_CHECKING:
     from report.costs import CostFigures
     from report.model import Report
 
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""
+MAX_REASON = 100
+"""Characters of the reason of a job run beside its bar; the table has more of it."""
 MAX_BARS = 20
 """Bars of datasets and reasons, the largest first."""
 
@@ -33,7 +38,6 @@ def _latency(report: Report) -> dict[str, Any]:
             "time": [point.start for point in found],
             "files": [point.percentiles.files for point in found],
             "p50": [point.percentiles.p50 for point in found],
-            "p90": [point.percentiles.p90 for point in found],
             "p99": [point.percentiles.p99 for point in found],
         }
         for lane, found in points.items()
@@ -52,7 +56,14 @@ def _backlog(report: Report) -> dict[str, Any]:
 
 def _runs(costs: CostFigures) -> list[dict[str, Any]]:
     return [
-        {"name": run.id, "lane": run.lane, "engine": run.engine, "start": run.start, "end": run.end, "files": run.files}
+        {
+            "name": run.id,
+            "kind": f"{run.lane}, {run.engine}" if run.state in ("", SUCCEEDED) else run.state,
+            "start": run.start,
+            "end": run.end,
+            "files": run.files,
+            "reason": printable(run.reason)[:MAX_REASON],
+        }
         for run in costs.job_runs[:MAX_RUNS]
     ]
 

@@ -1,25 +1,32 @@
-"""Plan beside outcome of an execution. Pure."""
+"""Executions in order of time: outcome and reason of each, and its plan beside what came of it. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
 from lake.counted import format_count
-from lake.format_values import format_instant
-from report.tables import Cell, dollars, duration, number, size, table, text
-from report.texts import safe
+from lake.format_values import format_dollars, format_duration, format_instant, format_size
+from report.texts import reason_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from report.costs import JobRun
     from report.model import ExecutionFacts
 
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")
-UNKNOWN = Cell("", "")
+QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
+"""Their message says nothing that the figures do not say."""
+MAX_EXECUTIONS = 200
+"""Of a day with many backfills."""
+OPEN_AT_ONCE = 1
+"""Up to this number of executions, plan and outcome are unfolded."""
+SCROLLED_FROM = 8
+"""From this number on, the list scrolls in a box of its own: what follows it is not pushed away."""
 
 
 def outcome_of(execution: ExecutionFacts) -> str:
@@ -27,10 +34,58 @@ def outcome_of(execution: ExecutionFacts) -> str:
     return str((execution.verdict or {}).get("outcome", "not settled"))
 
 
-def badge(outcome: str) -> str:
-    """The outcome with its colour."""
+def badge(outcome: str, label: str = "") -> str:
+    """The outcome, or ``label``, in the outcome's colour."""
     kind = "bad" if outcome in BAD_OUTCOMES else "waiting" if outcome in OPEN_OUTCOMES else "good"
-    return f'<span class="badge {kind}">{safe(outcome)}</span>'
+    return f'<span class="badge {kind}">{safe(label or outcome)}</span>'
+
+
+def outcomes(executions: Sequence[ExecutionFacts]) -> str:
+    """A badge for each outcome, failures first; with its number where there are several executions."""
+    counts = Counter(map(outcome_of, executions))
+    order = sorted(counts, key=lambda outcome: (outcome not in BAD_OUTCOMES, outcome not in OPEN_OUTCOMES, outcome))
+    single = len(executions) == 1
+    return " ".join(badge(outcome, "" if single else f"{counts[outcome]:,} {outcome}") for outcome in order)
+
+
+def began(execution: ExecutionFacts) -> float:
+    """When it was planned, or its first job run began: seconds since the epoch; 0: neither is known."""
+    planned_at = (execution.plan or {}).get("planned_at")
+    if planned_at is not None:
+        return datetime.fromisoformat(planned_at).timestamp()
+    return min((run.start for run in execution.job_runs), default=0.0)
+
+
+def execution_list(executions: Sequence[ExecutionFacts], *, with_reasons: bool) -> str:
+    """The executions in order of time; plan and outcome of each are folded unless it is the only one.
+
+    Without ``with_reasons`` the page has shown the message of the only one already.
+    """
+    in_order = sorted(executions, key=lambda item: (began(item), item.name))
+    is_open = len(in_order) <= OPEN_AT_ONCE
+    parts = "".join(_block(item, is_open=is_open, with_reason=with_reasons) for item in in_order[:MAX_EXECUTIONS])
+    box = ' class="scrolled" tabindex="0"' if len(in_order) >= SCROLLED_FROM else ""
+    left = len(in_order) - MAX_EXECUTIONS
+    note = f"<p>{format_count(left, 'more execution is', 'more executions are')} not shown.</p>" if left > 0 else ""
+    return f"<div{box}>{parts}</div>{note}"
+
+
+def _block(execution: ExecutionFacts, *, is_open: bool, with_reason: bool) -> str:
+    outcome, verdict, runs = outcome_of(execution), execution.verdict or {}, execution.job_runs
+    start = began(execution)
+    facts = [
+        f"{verdict['rows']:,} rows" if "rows" in verdict else "",
+        format_size(sum(run.bytes for run in runs)) if runs else "",
+        format_duration(max(run.end for run in runs) - start) if runs else "",
+        format_dollars(sum(run.micro_dollars for run in runs) / MICRO),
+    ]
+    message = str(verdict.get("message", "")) if with_reason and outcome not in QUIET_OUTCOMES else ""
+    return (
+        f'<details class="execution"{" open" if is_open else ""}><summary>'
+        f"<b>{format_instant(start)[:16] if start else 'time unknown'}</b> {badge(outcome)} "
+        f'<span class="faint">{" · ".join(filter(None, facts))}</span>{reason_line(message)}</summary>'
+        f'<p class="id">{safe(execution.name)}</p>{plan_beside_outcome(execution)}</details>'
+    )
 
 
 def plan_beside_outcome(execution: ExecutionFacts) -> str:
@@ -38,34 +93,47 @@ def plan_beside_outcome(execution: ExecutionFacts) -> str:
     plan, forecast, verdict = execution.plan or {}, execution.forecast or {}, execution.verdict or {}
     runs = execution.job_runs
     manifests = sum(verdict[name] for name in ("done", "failed", "open")) if verdict else None
-    planned_dollars = plan["micro_dollars"] / MICRO if "micro_dollars" in plan else None
     planned_seconds = forecast["minutes"] * 60 if forecast else None
     lines = [
-        ("engine", _word(str(plan.get("engine", ""))), _word(", ".join(sorted({run.engine for run in runs})))),
-        ("runs; job runs", number(plan.get("runs")), number(len(runs))),
-        ("manifests", number(plan.get("manifests")), number(manifests)),
-        ("files", number(plan.get("files")), number(sum(run.files for run in runs) if runs else None)),
-        ("bytes", size(plan.get("bytes")), size(sum(run.bytes for run in runs) if runs else None)),
-        ("time", duration(planned_seconds), duration(_seconds(plan.get("planned_at"), runs))),
+        ("engine", str(plan.get("engine", "")), ", ".join(sorted({run.engine for run in runs}))),
+        ("runs; job runs", _number(plan.get("runs")), _number(len(runs))),
+        ("manifests", _number(plan.get("manifests")), _number(manifests)),
+        ("files", _number(plan.get("files")), _number(sum(run.files for run in runs) if runs else None)),
+        ("bytes", _size(plan.get("bytes")), _size(sum(run.bytes for run in runs) if runs else None)),
+        ("time", _duration(planned_seconds), _duration(_seconds(plan.get("planned_at"), runs))),
         ("end", _instant(forecast.get("end")), _instant(max((run.end for run in runs), default=None))),
-        ("deadline", _instant(forecast.get("deadline")), _word(_kept(forecast.get("deadline"), runs))),
-        ("dollars", dollars(planned_dollars), dollars(sum(run.micro_dollars for run in runs) / MICRO)),
-        ("rows", UNKNOWN, number(verdict.get("rows"))),
-        ("quarantined lines", UNKNOWN, number(verdict.get("rejects"))),
-        ("unreadable files", UNKNOWN, number(verdict.get("failed_files"))),
-        ("failed manifests", UNKNOWN, number(verdict.get("failed"))),
-        ("damaged objects", UNKNOWN, number(verdict.get("damaged_objects"))),
+        ("deadline", _instant(forecast.get("deadline")), deadline_kept(execution)),
+        ("dollars", _dollars(plan.get("micro_dollars")), _dollars(sum(run.micro_dollars for run in runs))),
+        ("rows", "", _number(verdict.get("rows"))),
+        ("quarantined lines", "", _number(verdict.get("rejects"))),
+        ("unreadable files", "", _number(verdict.get("failed_files"))),
+        ("failed manifests", "", _number(verdict.get("failed"))),
+        ("damaged objects", "", _number(verdict.get("damaged_objects"))),
     ]
-    return table(("", "planned", "outcome"), [(text(name), planned, found) for name, planned, found in lines])
+    return facts_table(("planned", "outcome"), lines)
 
 
-def _word(value: str) -> Cell:
-    """Aligned with the numbers of its column."""
-    return Cell(safe(value), value)
+def facts_table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A small table that is not sorted; the first text of each line is its name. It fits a phone."""
+    head = "".join(f'<th scope="col">{safe(column)}</th>' for column in columns)
+    body = "".join(
+        f'<tr><th scope="row">{safe(name)}</th>{"".join(f"<td>{safe(value)}</td>" for value in values)}</tr>'
+        for name, *values in lines
+    )
+    return f'<table class="facts"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _instant(value: str | float | None) -> Cell:
-    return UNKNOWN if value is None else Cell(format_instant(value), format_instant(value))
+def deadline_kept(execution: ExecutionFacts) -> str:
+    """Whether it has ended in time, with all done: an execution that failed has not met its deadline."""
+    deadline, outcome = (execution.forecast or {}).get("deadline"), outcome_of(execution)
+    if deadline is None or not execution.job_runs:
+        return ""
+    if outcome in BAD_OUTCOMES:
+        return "not met: it failed"
+    if outcome in OPEN_OUTCOMES:
+        return "not settled"
+    late = max(run.end for run in execution.job_runs) - datetime.fromisoformat(deadline).timestamp()
+    return "met" if late <= 0 else f"{format_count(round(late / 60), 'minute')} late"
 
 
 def _seconds(planned_at: str | None, runs: Sequence[JobRun]) -> float | None:
@@ -74,8 +142,21 @@ def _seconds(planned_at: str | None, runs: Sequence[JobRun]) -> float | None:
     return max(run.end for run in runs) - datetime.fromisoformat(planned_at).timestamp()
 
 
-def _kept(deadline: str | None, runs: Sequence[JobRun]) -> str:
-    if deadline is None or not runs:
-        return ""
-    late = max(run.end for run in runs) - datetime.fromisoformat(deadline).timestamp()
-    return "met" if late <= 0 else f"{format_count(round(late / 60), 'minute')} late"
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _size(value: int | None) -> str:
+    return "" if value is None else format_size(value)
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(seconds)
+
+
+def _instant(value: str | float | None) -> str:
+    return "" if value is None else format_instant(value)
+
+
+def _dollars(micro: int | None) -> str:
+    return "" if micro is None else format_dollars(micro / MICRO)

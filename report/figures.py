@@ -23,7 +23,7 @@ OLD_AFTER = timedelta(days=3)
 
 @dataclass(slots=True, kw_only=True)
 class Counts(ManifestCounts):
-    """Manifests by their current state, their files, and what the DONE ones have published."""
+    """Manifests by their current state, their files, and what readers see of them."""
 
     files: int = 0
     """Of all these manifests."""
@@ -97,7 +97,8 @@ class ManifestFigures:
         """
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
-        totals = row.published.totals if row.state == State.DONE and row.published is not None else None
+        # What an earlier generation has published stands until the next one is DONE.
+        totals = None if row.published is None else row.published.totals
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
             counts.add(row, totals)

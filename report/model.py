@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lake.format_values import format_instant
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -78,9 +80,9 @@ class Report:
     ) -> Report:
         """The report about one execution, whose manifests ``figures`` has counted."""
         return cls(
-            title=f"Execution {execution.name}",
+            title=_title(execution),
             stack=stack,
-            period="Files of the plan of this execution, by their current state.",
+            period=f"Execution {execution.name}: files of its plan, by their current state.",
             made_at=made_at,
             figures=figures,
             costs=costs,
@@ -89,3 +91,8 @@ class Report:
             message=message,
             metered=metered,
         )
+
+
+def _title(execution: ExecutionFacts) -> str:
+    planned_at = (execution.plan or {}).get("planned_at")
+    return f"Execution of {format_instant(planned_at)[:16]}" if planned_at else f"Execution {execution.name}"

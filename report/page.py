@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lake.format_values import format_instant
 from report.charts import chart_data
+from report.executions import outcomes
 from report.sections import SECTIONS, tiles
 from report.texts import safe
 
@@ -33,6 +34,7 @@ def render_page(report: Report) -> str:
     policy = f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(style)}"
     title = f"{report.title} · {report.stack}"
     message = f"<p>{safe(report.message)}</p>" if report.message else ""
+    made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
     parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
     return f"""<!doctype html>
 <html lang="en">
@@ -47,8 +49,9 @@ def render_page(report: Report) -> str:
 <body>
 <header>
 <h1>{safe(report.title)}</h1>
-<p>{safe(report.period)} Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC.</p>
+<p class="outcomes">{outcomes(report.executions)}</p>
 {message}
+<p class="faint">{safe(report.period)} {made}</p>
 </header>
 <main>
 {tiles(report)}

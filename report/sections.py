@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
 from lake.counted import format_count
-from lake.format_values import format_dollars, format_duration
+from lake.format_values import format_dollars, format_duration, format_instant
+from lake.ledger import State
 from report.charts import MAX_BARS, MAX_RUNS
-from report.executions import badge, outcome_of, plan_beside_outcome
+from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
 from report.tables import Cell, dollars, duration, instant, number, size, table, text
-from report.texts import safe
+from report.texts import reason_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from report.model import Report
 
-MAX_EXECUTIONS = 20
-"""Of a day with many backfills."""
+OPEN_ROWS = 10
+"""Rows up to which a table without a chart is unfolded."""
 NO_DATASET = "(no manifest)"
 """Of a job run that held none: it failed early, or found everything done."""
 
@@ -27,31 +28,33 @@ NO_DATASET = "(no manifest)"
 def tiles(report: Report) -> str:
     """The numbers that a reader looks for first."""
     total = report.figures.total
+    quarantined, unfinished = total.rejects.total(), total.failed + total.open
     found = [
-        ("rows published", f"{total.rows:,}"),
-        ("files", f"{total.files:,}"),
-        ("lines in the quarantine", f"{total.rejects.total():,}"),
-        ("unreadable files", f"{total.failed_files:,}"),
-        ("manifests not done", f"{total.failed + total.open:,}"),
-        ("job runs", f"{len(report.costs.job_runs):,}"),
-        ("cost", format_dollars(report.costs.total.dollars)),
+        ("rows published", f"{total.rows:,}", ""),
+        ("files", f"{total.files:,}", ""),
+        ("lines in the quarantine", f"{quarantined:,}", "waiting" if quarantined else ""),
+        ("unreadable files", f"{total.failed_files:,}", "bad" if total.failed_files else ""),
+        ("manifests not done", f"{unfinished:,}", "bad" if total.failed else "waiting" if unfinished else ""),
+        ("job runs", f"{len(report.costs.job_runs):,}", ""),
+        ("cost", format_dollars(report.costs.total.dollars), ""),
     ]
     for lane, figures in report.figures.lanes.items():
         if (latency := figures.latency.total()) is not None:
-            found.append((f"{lane} lane, half within", format_duration(latency.p50)))
-    cells = "".join(f"<div><b>{value}</b><span>{safe(name)}</span></div>" for name, value in found)
+            found.append((f"{lane} lane, half within", format_duration(latency.p50), ""))
+    return number_tiles(found)
+
+
+def number_tiles(found: Sequence[tuple[str, str, str]]) -> str:
+    """A tile for each name, number and colour: ``good``, ``waiting``, ``bad`` or none."""
+    cells = "".join(f'<div><b class="{kind}">{value}</b><span>{safe(name)}</span></div>' for name, value, kind in found)
     return f'<div class="tiles">{cells}</div>'
 
 
 def executions(report: Report) -> str:
-    """Plan beside outcome of each execution."""
-    parts = [
-        f"<h3>{safe(item.name)} {badge(outcome_of(item))}</h3>{plan_beside_outcome(item)}"
-        for item in report.executions[:MAX_EXECUTIONS]
-    ]
-    left = len(report.executions) - len(parts)
-    note = f"<p>{format_count(left, 'more execution is', 'more executions are')} not shown.</p>" if left else ""
-    return "".join(parts) + note or "<p>No execution has begun a job run.</p>"
+    """Each execution, with its plan and its outcome."""
+    if not report.executions:
+        return "<p>No execution has begun a job run.</p>"
+    return execution_list(report.executions, with_reasons=not report.message)
 
 
 def latency(report: Report) -> str:
@@ -63,7 +66,8 @@ def latency(report: Report) -> str:
             others = [number(figures.old_files), number(figures.again)]
             rows.append([text(lane), number(found.files), *times, *others])
     columns = ("lane", "files", "50 %", "90 %", "99 %", "longest", "files from before", "manifests converted again")
-    return _shown("latency", table(columns, rows), rows, "No file was published.")
+    caption = "<p>A dot or line: half of the files took no longer. The bar or band above it reaches to 99 %.</p>"
+    return _shown("latency", table(columns, rows), rows, "No file was published.", caption)
 
 
 def backlog(report: Report) -> str:
@@ -98,7 +102,7 @@ def runs(report: Report) -> str:
     ]
     columns = ("job run", "lane", "engine", "end", "start", "time", "files", "bytes", "dollars", "reason")
     note = f"<p>The time line has the first {MAX_RUNS}.</p>" if len(rows) > MAX_RUNS else ""
-    return _shown("runs", note + table(columns, rows), rows, "No job run has ended.")
+    return _shown("runs", table(columns, rows), rows, "No job run has ended.", note)
 
 
 def rejects(report: Report) -> str:
@@ -107,7 +111,7 @@ def rejects(report: Report) -> str:
     rows = [[text(reason), number(lines)] for reason, lines in counts]
     failed = report.figures.total.failed_files
     note = f"<p>Unreadable files, in the quarantine by reference: {failed:,}.</p>" if failed else ""
-    return _shown("rejects", note + table(("reason", "lines"), rows), rows, note or "Every line became a row.")
+    return _shown("rejects", table(("reason", "lines"), rows), rows, note or "Every line became a row.", note)
 
 
 def datasets(report: Report) -> str:
@@ -127,26 +131,37 @@ def datasets(report: Report) -> str:
         for name, counts in sorted(report.figures.datasets.items(), key=lambda item: -item[1].bytes)
     ]
     columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
-    return table(columns, rows) if rows else "<p>No manifest.</p>"
+    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS) if rows else "<p>No manifest.</p>"
 
 
 def unfinished(report: Report) -> str:
     """Manifests that are not DONE, with the reason."""
     found = report.figures.unfinished
-    rows = [
-        [
-            *map(text, (item.id, item.partition, item.lane, item.state)),
-            instant(item.since),
-            number(item.files),
-            text(item.reason),
-        ]
+    if not found:
+        return "<p>All manifests are done.</p>"
+    items = [
+        (
+            badge("FAILED" if item.state == State.FAILED else "OPEN", item.state),
+            item.partition,
+            (f"{item.lane} lane", format_count(item.files, "file"), f"since {format_instant(item.since)}", item.id),
+            item.reason,
+        )
         for item in found
     ]
-    if not rows:
-        return "<p>All manifests are done.</p>"
     total = report.figures.total.failed + report.figures.total.open
     note = f"<p>The first {MAX_NAMED_MANIFESTS} of {total:,}.</p>" if total > len(found) else ""
-    return note + table(("manifest", "partition", "lane", "state", "since", "files", "reason"), rows)
+    return note + item_list(items)
+
+
+def item_list(items: Sequence[tuple[str, str, Sequence[str], str]]) -> str:
+    """What a person has to read: a badge (HTML), a title, facts, and a reason below them."""
+    lines = "".join(
+        f'<li>{mark} <b>{safe(title)}</b> <span class="faint">{safe(" · ".join(facts))}</span>'
+        f"{reason_line(reason)}</li>"
+        for mark, title, facts, reason in items
+    )
+    box = ' class="scrolled" tabindex="0"' if len(items) >= SCROLLED_FROM else ""
+    return f"<div{box}><ul>{lines}</ul></div>"
 
 
 def cost(report: Report) -> str:
@@ -162,9 +177,10 @@ def cost(report: Report) -> str:
         ]
         for (lane, dataset), part in report.costs.by_lane_and_dataset.items()
     ]
-    note = f"<p>{safe(report.metered)}; the chart has the {MAX_BARS} dearest datasets.</p>"
+    more = f"; the chart has the {MAX_BARS} dearest datasets" if len(rows) > MAX_BARS else ""
+    note = f"<p>From {safe(report.metered)}{more}.</p>"
     columns = ("lane", "dataset", "files", "bytes", "dollars", "dollars per GB")
-    return _shown("cost", note + table(columns, rows), rows, "No job run has ended.")
+    return _shown("cost", table(columns, rows), rows, "No job run has ended.", note)
 
 
 def alarms(report: Report) -> str:
@@ -174,30 +190,43 @@ def alarms(report: Report) -> str:
             "'hybrid-router report' reads them, with the right to cloudwatch:DescribeAlarms and DescribeAlarmHistory"
         )
         return f"<p>They were not read: {reads}.</p>"
-    rows = [[instant(item.at), text(item.name), text(item.state), text(item.reason)] for item in report.alarms]
-    return table(("at", "alarm", "state", "reason"), rows) if rows else "<p>No alarm has changed its state.</p>"
+    items = [
+        (
+            badge("FAILED" if item.state == "ALARM" else "", item.state),
+            item.name,
+            (format_instant(item.at),),
+            item.reason,
+        )
+        for item in report.alarms
+    ]
+    return item_list(items) if items else "<p>No alarm has changed its state.</p>"
 
 
 def _per_gb(value: float | None) -> Cell:
     return Cell("", -1) if value is None else Cell(f"${value:,.6f}", value)
 
 
-def _shown(name: str, tables: str, rows: list[list[Cell]], nothing: str) -> str:
-    """A chart above its table; ``nothing`` without rows."""
+def _shown(name: str, sortable: str, rows: list[list[Cell]], nothing: str, caption: str = "") -> str:
+    """A chart, its caption (HTML), and its table, which is folded; ``nothing`` without rows."""
     if not rows:
         return nothing if nothing.startswith("<") else f"<p>{safe(nothing)}</p>"
     canvas = f'<canvas id="{name}" role="img" aria-label="{name}; the table has its figures"></canvas>'
-    return f'<div class="chart">{canvas}</div>{tables}'
+    return f'<div class="chart">{canvas}</div>{caption}{_folded(sortable, len(rows))}'
+
+
+def _folded(sortable: str, rows: int, *, is_open: bool = False) -> str:
+    opened = " open" if is_open else ""
+    return f"<details{opened}><summary>Table: {format_count(rows, 'row')}</summary>{sortable}</details>"
 
 
 SECTIONS: dict[str, Callable[[Report], str]] = {
-    "Plan and outcome": executions,
+    "Executions": executions,
+    "Manifests that are not done": unfinished,
     "Latency, by the arrival of the files": latency,
     "Backlog": backlog,
     "Job runs": runs,
     "Quarantined lines by reason": rejects,
     "Datasets": datasets,
-    "Manifests that are not done": unfinished,
     "Cost by lane and dataset": cost,
     "Alarms": alarms,
 }

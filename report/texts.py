@@ -14,3 +14,8 @@ def safe(text: str) -> str:
     """Text of others in HTML: visible characters only, at most ``MAX_TEXT``, and no markup."""
     visible = printable(text)
     return escape(visible if len(visible) <= MAX_TEXT else f"{visible[:MAX_TEXT]}…")
+
+
+def reason_line(reason: str) -> str:
+    """A reason on a line of its own; nothing without one."""
+    return f'<span class="reason">{safe(reason)}</span>' if reason else ""

@@ -11,7 +11,7 @@
   };
   const duration = (seconds) => {
     for (const [factor, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
-      if (seconds >= 2 * factor) return `${+(seconds / factor).toFixed(1)} ${unit}`;
+      if (seconds >= 2 * factor || seconds === factor) return `${+(seconds / factor).toFixed(1)} ${unit}`;
     }
     return `${+seconds.toFixed(1)} s`;
   };
@@ -28,6 +28,10 @@
     title: { display: true, text: title },
     grid: { color: color("line") },
   });
+  const wholeAxis = (title) => {
+    const axis = valueAxis((value) => value.toLocaleString("en"), title);
+    return { ...axis, ticks: { ...axis.ticks, precision: 0 } };
+  };
   const timeAxis = (times) => {
     const from = times.reduce((one, other) => Math.min(one, other));
     const to = times.reduce((one, other) => Math.max(one, other));
@@ -41,37 +45,61 @@
       grid: { color: color("line") },
     };
   };
-  const DURATIONS = [0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000];
-  const durationAxis = (title) => ({
-    ...valueAxis(duration, title),
-    type: "logarithmic",
-    beginAtZero: false,
-    afterBuildTicks: (axis) => {
-      axis.ticks = DURATIONS.filter((value) => value >= axis.min && value <= axis.max).map((value) => ({ value }));
-    },
-  });
+  const DURATIONS = [[0.01, 2], [1, 1.5], [60, 1.5], [3600, 1.2], [86400, 3]].flatMap(([unit, decades]) =>
+    [1, 2, 5, 10, 20, 50, 100, 200, 500].filter((number) => number <= 10 ** decades).map((number) => number * unit));
+  const MAX_DURATIONS = 8;
+  const durationAxis = (title, values) => {
+    const low = DURATIONS.findLast((value) => value <= Math.min(...values)) ?? DURATIONS[0];
+    const above = DURATIONS.find((value) => value >= Math.max(...values)) ?? DURATIONS.at(-1);
+    const high = above > low ? above : DURATIONS[DURATIONS.indexOf(low) + 1];
+    const within = DURATIONS.filter((value) => value >= low && value <= high);
+    const every = Math.ceil(within.length / MAX_DURATIONS);
+    return {
+      ...valueAxis(duration, title),
+      type: "logarithmic",
+      beginAtZero: false,
+      min: low,
+      max: high,
+      afterBuildTicks: (axis) => {
+        axis.ticks = within.filter((_, number) => number % every === 0).map((value) => ({ value }));
+      },
+    };
+  };
   const points = (times, values) => times.map((time, number) => ({ x: time, y: values[number] }));
+  const MANY_RUNS = 30;
+  const FEW = 24;
+  const GAP = 4;
+  // A line ends where nothing arrived for some intervals: files before and after have nothing to do with each other.
+  const broken = (series, values) => {
+    const steps = series.time.slice(1).map((time, number) => time - series.time[number]);
+    const usual = [...steps].sort((one, other) => one - other)[Math.floor(steps.length / 2)];
+    return points(series.time, values).flatMap((point, number) =>
+      steps[number - 1] > GAP * usual ? [{ x: point.x - usual, y: NaN }, point] : [point]);
+  };
+  const bars = (series) => points(series.time, series.p50).flatMap(({ x, y }, number) =>
+    [{ x, y }, { x, y: series.p99[number] }, { x, y: NaN }]);
   const allTimes = (lanes) => Object.values(lanes).flatMap((lane) => lane.time);
 
   const charts = {
     latency(lanes) {
-      const dashes = { p50: [], p90: [6, 3], p99: [2, 3] };
-      const datasets = Object.entries(lanes).flatMap(([lane, series]) =>
-        Object.entries(dashes).map(([name, borderDash]) => ({
-          label: `${lane} ${name.slice(1)} %`,
-          data: points(series.time, series[name]),
-          borderColor: laneColor(lane),
-          backgroundColor: laneColor(lane),
-          borderDash,
-          borderWidth: 2,
-          pointRadius: series.time.length > 40 ? 0 : 3,
-        })));
+      const datasets = Object.entries(lanes).flatMap(([lane, series]) => {
+        const few = series.time.length <= FEW;
+        const look = { borderColor: laneColor(lane), backgroundColor: laneColor(lane), borderWidth: 2, pointRadius: 0 };
+        const half = { ...look, label: lane, half: true };
+        const most = { ...look, label: `${lane}, 99 %`, pointHitRadius: 6 };
+        return few
+          ? [{ ...half, data: points(series.time, series.p50), showLine: false, pointRadius: 4 },
+             { ...most, data: bars(series) }]
+          : [{ ...half, data: broken(series, series.p50), pointRadius: 1 },
+             { ...most, data: broken(series, series.p99), borderWidth: 0, fill: "-1", backgroundColor: `${laneColor(lane)}40` }];
+      });
+      const values = Object.values(lanes).flatMap((series) => [...series.p50, ...series.p99]);
       return {
         type: "line",
         data: { datasets },
         options: {
-          scales: { x: timeAxis(allTimes(lanes)), y: durationAxis("arrival to publication") },
-          plugins: { tooltip: { callbacks: {
+          scales: { x: timeAxis(allTimes(lanes)), y: durationAxis("arrival to publication", values) },
+          plugins: { legend: { labels: { filter: (item, data) => data.datasets[item.datasetIndex].half } }, tooltip: { callbacks: {
             title: (items) => clock(items[0].parsed.x),
             label: (item) => `${item.dataset.label}: ${duration(item.parsed.y)}`,
           } } },
@@ -103,26 +131,32 @@
       };
     },
     runs(runs) {
-      const kinds = [...new Set(runs.map((run) => `${run.lane}, ${run.engine}`))];
+      const kinds = [...new Set(runs.map((run) => run.kind))];
+      const kindColor = (kind) => kind.includes(",") ? laneColor(kind.split(",")[0]) : color("bad");
       const datasets = kinds.map((kind) => ({
         label: kind,
-        data: runs.map((run) => (`${run.lane}, ${run.engine}` === kind ? [run.start, run.end] : null)),
-        backgroundColor: laneColor(kind.split(",")[0]),
+        data: runs.map((run) => (run.kind === kind ? [run.start, run.end] : null)),
+        backgroundColor: kindColor(kind),
         minBarLength: 3,
       }));
       const times = runs.flatMap((run) => [run.start, run.end]);
       return {
         type: "bar",
         rows: runs.length,
+        dense: runs.length > MANY_RUNS,
         data: { labels: runs.map((run) => run.name.split("#")[0].slice(0, 12)), datasets },
         options: {
           indexAxis: "y",
-          scales: { x: timeAxis(times), y: { stacked: true, grid: { display: false } } },
+          scales: {
+            x: timeAxis(times),
+            y: { stacked: true, grid: { display: false }, ticks: { display: runs.length <= MANY_RUNS } },
+          },
           plugins: { tooltip: { callbacks: {
             title: (items) => runs[items[0].dataIndex].name,
             label: (item) => {
               const run = runs[item.dataIndex];
-              return `${clock(run.start)} to ${clock(run.end)}, ${run.files.toLocaleString("en")} files`;
+              const spent = `${clock(run.start)} to ${clock(run.end)}, ${run.files.toLocaleString("en")} files`;
+              return run.reason ? [spent, run.reason] : spent;
             },
           } } },
         },
@@ -138,7 +172,7 @@
         },
         options: {
           indexAxis: "y",
-          scales: { x: valueAxis((value) => value.toLocaleString("en"), "lines"), y: { grid: { display: false } } },
+          scales: { x: wholeAxis("lines"), y: { grid: { display: false } } },
           plugins: { legend: { display: false } },
         },
       };
@@ -170,8 +204,8 @@
     Object.assign(Chart.defaults, { animation: false, maintainAspectRatio: false, color: color("text") });
     drawn = Object.entries(figures).map(([name, data]) => {
       const canvas = document.getElementById(name);
-      const { rows, ...chart } = charts[name](data);
-      if (rows) canvas.parentElement.style.height = `${Math.min(60, 6 + rows * 1.6)}rem`;
+      const { rows, dense, ...chart } = charts[name](data);
+      if (rows) canvas.parentElement.style.height = `${6 + rows * (dense ? 0.2 : 1.6)}rem`;
       return new Chart(canvas, chart);
     });
   };

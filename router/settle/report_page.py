@@ -75,6 +75,7 @@ class ReportPage:
         plan |= {"micro_dollars": round(self._summary["forecast"]["dollars"] * MICRO)}
         verdict = {
             "outcome": answer["verdict"],
+            "message": answer["message"],
             "failed_files": answer["failedFiles"],
             "damaged_objects": answer["damagedObjects"],
             **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +39,15 @@ class Chromium:
         """A picture of the page as PNG; ``size`` is ``width,height`` in pixels. The lines of the console."""
         options = (f"--screenshot={path}", f"--window-size={size}", f"--blink-settings=preferredColorScheme={scheme}")
         return self._run(page, *options, "--hide-scrollbars")[1]
+
+    def phone(self, page: str, path: Path, size: str = "390,4000", scheme: int = LIGHT) -> list[str]:
+        """The same on a narrow screen: in a frame, because a window has a minimum width."""
+        width, height = size.split(",")
+        frame = f'<iframe width="{width}" height="{height}" srcdoc="{html.escape(page)}"></iframe>'
+        outer = f"<style>body {{ margin: 0 }} iframe {{ border: 0; display: block }}</style>{frame}"
+        console = self.picture(outer, path, f"500,{height}", scheme)
+        Image.open(path).crop((0, 0, int(width), int(height))).save(path)
+        return console
 
     def _run(self, page: str, *options: str) -> tuple[str, list[str]]:
         file = self._folder / "page.html"

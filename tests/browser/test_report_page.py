@@ -13,6 +13,7 @@ from PIL import Image
 
 from report.page import CHARTS, STATIC, render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
+from tests.browser.samples import day_of
 from tests.unit.infra.npm_packages import install
 from tests.unit.report.reporting import full_report, report_of
 
@@ -86,16 +87,53 @@ def test_an_empty_page_has_no_error(chromium: Chromium) -> None:
     assert chromium.document(render_page(report_of(executions=(), alarms=None)))[1] == []
 
 
-def test_the_page_fits_a_phone(chromium: Chromium, page: str) -> None:
-    # Given a screen of a phone: a frame as wide as one, because a window has a minimum width
-    framed = re.sub(r"<meta http-equiv=.*>", "", page).replace("</body>", PROBE)
-    outer = f'<iframe width="390" height="800" srcdoc="{html.escape(framed)}"></iframe><script>' + (
-        "onload = () => { const inner = document.querySelector('iframe').contentDocument.body;"
-        "document.body.dataset.found = inner.dataset.found; };</script>"
-    )
+MEASURE = """<script>
+const outside = [...document.querySelectorAll(".badge, .reason, .tiles b, .execution summary, .facts td, canvas")]
+  .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 80));
+const chart = (name) => Chart.getChart(name);
+const labels = (name, axis) => chart(name).scales[axis].ticks.map((tick) => tick.label);
+document.body.dataset.found = JSON.stringify({
+  wide: document.documentElement.scrollWidth > innerWidth,
+  outside,
+  chartsFrom: document.querySelector("canvas").getBoundingClientRect().top,
+  open: [...document.querySelectorAll("details[open] .wide")].length,
+  latency: chart("latency").data.datasets.map((one) => one.showLine === false ? "dots" : one.fill ? "band" : "line"),
+  seconds: labels("latency", "y"),
+  lines: labels("rejects", "x"),
+});
+</script></body>"""
+FRAME = """<script>
+onload = () => { document.body.dataset.found = document.querySelector("iframe").contentDocument.body.dataset.found; };
+</script>"""
+
+
+def measured(chromium: Chromium, executions: int, width: int) -> Any:
+    """What a script finds in the page about a day with this number of executions, on a screen of this width."""
+    page = re.sub(r"<meta http-equiv=.*>", "", render_page(day_of(executions))).replace("</body>", MEASURE)
+    outer = f'<body><iframe width="{width}" height="800" srcdoc="{html.escape(page)}"></iframe>{FRAME}</body>'
     document, console = chromium.document(outer)
     assert console == []
     found = re.search(r'<body data-found="([^"]*)"', document)
     assert found
-    # Then nothing makes the page wider than the screen
-    assert json.loads(html.unescape(found[1]))["wide"] is False
+    return json.loads(html.unescape(found[1]))
+
+
+@pytest.mark.parametrize("executions", [1, 5, 200])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_outcomes_and_reasons_are_on_the_screen(chromium: Chromium, executions: int, width: int) -> None:
+    found = measured(chromium, executions, width)
+    assert (found["wide"], found["outside"]) == (False, [])
+    # Then the table of datasets is the only one that is open, and the first chart is within three screens of a phone
+    assert found["open"] == 1
+    assert found["chartsFrom"] < 2400
+
+
+def test_few_files_are_dots_and_many_are_bands(chromium: Chromium) -> None:
+    assert measured(chromium, 5, 390)["latency"] == ["dots", "line", "dots", "line"]
+    assert measured(chromium, 1, 390)["latency"] == ["line", "band", "line", "band"]
+
+
+def test_axes_have_a_few_round_numbers(chromium: Chromium) -> None:
+    found = measured(chromium, 5, 390)
+    assert found["seconds"] == ["10 s", "20 s", "1 min", "2 min", "5 min"]
+    assert found["lines"] == ["0", "1", "2"]

@@ -47,12 +47,14 @@ def test_a_row_that_is_no_result_counts_nothing() -> None:
     assert figures.lanes[Lane.BATCH].backlog.points() == []
 
 
-def test_an_earlier_result_of_a_failed_manifest_is_not_counted_again() -> None:
-    # Given a manifest that was published, and whose second conversion has failed
-    published = row().published
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.FAILED])
+def test_what_is_published_counts_until_the_next_generation_is_done(state: State) -> None:
+    # Given a manifest that was published, and whose second conversion waits, runs or has failed
+    published = row(rejects={"not JSON": 3}).published
     figures = ManifestFigures(MORNING)
-    figures.add(row(state=State.FAILED, generation=2, published=published))
-    assert (figures.total.rows, figures.total.failed) == (0, 1)
+    figures.add(row(state=state, generation=2, published=published))
+    # Then it counts as not done, with the rows and lines that are in lake and quarantine
+    assert (figures.total.rows, figures.total.rejects.total(), figures.total.done) == (100, 3, 0)
 
 
 def test_latency_and_backlog_are_those_of_the_files() -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 from lake.format_values import format_instant, format_size
 from lake.manifest import Lane
+from report.costs import cost_figures
+from report.executions import MAX_EXECUTIONS
 from report.page import CHARTS, STATIC, render_page
-from report.sections import MAX_EXECUTIONS
 from report.tables import MAX_ROWS, number, table
 from report.texts import safe
 from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
@@ -22,6 +24,9 @@ from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of,
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
 """Of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
 sha512-hJyniucsFmq//EvXYvJ6c6mahPoI3kaxdjVH8awTaJ/fDNWeSqqqArixMJWkWNN6fcYvPU3HneSANFNYtRi61g==."""
+
+
+RUNS = cost_figures([cost_row()]).job_runs
 
 
 class Reader(HTMLParser):
@@ -92,7 +97,7 @@ def test_text_of_others_is_shown_as_it_is() -> None:
     # Given reasons with markup and a line break, When
     reader = Reader(render_page(full_report()))
     # Then
-    assert "the file s3://input/<b>evil</b>\\n is not readable" in reader.of("td")
+    assert "the file s3://input/<b>evil</b>\\n is not readable" in reader.of("span")
     assert "</script><script>alert(1)</script>" in reader.of("span")
     assert reader.of("b") == [text for text in reader.of("b") if "evil" not in text]
     assert len(reader.of("script")) == 3
@@ -104,10 +109,13 @@ def test_a_long_text_is_cut() -> None:
 
 def test_plan_and_outcome_stand_side_by_side() -> None:
     # Given an execution with job runs of 5 minutes until 5 minutes after the plan
-    cells = Reader(render_page(report_of(row(), costs=(cost_row(), cost_row("stream", Lane.STREAM))))).of("td")
+    done = replace(NIGHT, verdict={**(NIGHT.verdict or {}), "outcome": "SUCCEEDED"}, job_runs=RUNS)
+    page = render_page(report_of(row(), costs=(cost_row(), cost_row("stream", Lane.STREAM)), executions=(done,)))
 
     def beside(name: str) -> list[str]:
-        return cells[cells.index(name) + 1 : cells.index(name) + 3]
+        found = re.search(rf'<th scope="row">{name}</th><td>(.*?)</td><td>(.*?)</td>', page)
+        assert found
+        return list(found.groups())
 
     # Then
     assert beside("manifests") == ["2", "2"]
@@ -117,7 +125,37 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
     assert beside("time") == ["4 min", "5 min"]
     assert beside("dollars") == ["$1.90", "$2.00"]
     assert beside("deadline") == ["2026-11-20 10:30:00", "met"]
-    assert beside("quarantined lines")[:1] == ["3"]
+    assert beside("quarantined lines") == ["", "3"]
+
+
+def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
+    # Given executions of which the ledger tells the newest first
+    hours = [f"2026-11-20T{hour:02}:30:00.000+00:00" for hour in (15, 9, 12)]
+    found = tuple(replace(NIGHT, name=f"n{at[11:13]}", plan={"planned_at": at}) for at in hours)
+    # When
+    page = render_page(report_of(executions=found))
+    # Then
+    assert re.findall(r"<summary><b>(.*?)</b>", page) == [f"2026-11-20 {hour}:30" for hour in ("09", "12", "15")]
+    assert "3 FAILED" in Reader(page).of("span")
+
+
+def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason() -> None:
+    # Given a job run that has ended long before the deadline, and published nothing
+    failed = replace(NIGHT, job_runs=RUNS, verdict={**(NIGHT.verdict or {}), "message": "1 manifest failed: <i>why"})
+    # When
+    page = render_page(report_of(executions=(failed, failed)))
+    # Then
+    assert "not met: it failed" in page
+    assert page.count("1 manifest failed: &lt;i&gt;why") == 2
+    assert ">met<" not in page
+
+
+def test_charts_come_before_tables_and_tables_are_folded() -> None:
+    page = render_page(full_report())
+    sections = {part.partition("</h2>")[0]: part for part in page.split("<section><h2>")[1:]}
+    for name in ("Latency, by the arrival of the files", "Backlog", "Job runs", "Quarantined lines by reason"):
+        before, folded, table_of = sections[name].partition("<details>")
+        assert ("<canvas" in before, "<table" in before, "<table" in table_of) == (True, False, True), folded
 
 
 def test_a_job_run_has_its_end_and_the_reason() -> None:
@@ -134,7 +172,7 @@ def test_an_execution_without_plan_or_verdict_is_told() -> None:
 
 def test_many_executions_are_counted() -> None:
     page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
-    assert page.count("<h3>") == MAX_EXECUTIONS
+    assert page.count('<details class="execution"') == MAX_EXECUTIONS
     assert "3 more executions are not shown" in page
 
 

@@ -1,0 +1,147 @@
+"""Made-up days for the browser: many files and one execution, a few files and five, two hundred executions."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from lake.ledger import CostRow, CostShare, State
+from lake.manifest import Lane
+from lake.partition import Partition
+from lake.time import iso_utc
+from report.costs import cost_figures
+from report.model import ExecutionFacts
+from tests.unit.report.reporting import cost_row, report_of, row
+
+if TYPE_CHECKING:
+    from lake.ledger import ManifestRow
+    from report.model import Report
+
+DAY = datetime(2026, 11, 20, tzinfo=UTC)
+NIGHT = DAY + timedelta(hours=22)
+GIGABYTE = 10**9
+LOST = "Lost task 3.0 in stage 12.0: ExecutorLostFailure (executor 7 exited, killed by signal 9)"
+QUARANTINED = "all 2 manifests are done: 36,500 rows; 1 line could not become a row and is in the quarantine"
+DENIED = (
+    "1 manifest failed (first: 20261120T152841f1, access denied: s3:PutObject on s3://hybrid-router-lake/orders/ is "
+    "not allowed for the role hybrid-router-prod-batch: allow it, then run 'hybrid-router reprocess')"
+)
+
+
+def day_of(executions: int) -> Report:
+    """A day with this number of executions: 1 is a usual day with its night, others are days of backfills."""
+    return usual_day() if executions == 1 else day_of_backfills(executions)
+
+
+def usual_day() -> Report:
+    """A day of both lanes, and its night."""
+    chance = random.Random(7)
+    rows = []
+    for minute in range(0, 24 * 60, 6):
+        made = DAY + timedelta(minutes=minute)
+        dataset = chance.choice(("orders", "clicks", "events"))
+        facts: dict[str, Any] = {"made": made, "bytes": chance.randint(2, 6) * GIGABYTE, "files": chance.randint(5, 20)}
+        facts["partition"] = Partition(dataset, f"{DAY:%Y-%m-%d}", made.hour)
+        rejects = {"not JSON": chance.randint(0, 40), "invalid UTF-8": chance.randint(0, 9)} if minute % 30 == 0 else {}
+        if 7 * 60 <= minute < 19 * 60:
+            wait = 35 + 25 * chance.random() + (90 if 9 * 60 < minute < 10 * 60 else 0)
+            rows += [
+                row(f"s{minute}-{part}", Lane.STREAM, seconds=wait * (1 + part * chance.random() / 2), **facts)
+                for part in range(4)
+            ]
+            rows.append(row(f"s{minute}", Lane.STREAM, seconds=wait, rejects=rejects, **facts))
+        else:
+            end = NIGHT if made < NIGHT else NIGHT + timedelta(days=1)
+            wait = (end - made).total_seconds() + chance.randint(600, 5400)
+            rows.append(row(f"b{minute}", seconds=wait, rejects=rejects, **facts))
+    rows.append(row("20261120T0930f1", state=State.FAILED, reason="s3://input/orders/a.gz: the archive is damaged"))
+    costs = []
+    for number in range(14):
+        lane = Lane.STREAM if number < 6 else Lane.BATCH
+        begin = DAY + timedelta(hours=7 + 2 * number) if lane is Lane.STREAM else NIGHT
+        begin += timedelta(minutes=11 * (number // 3) if lane is Lane.BATCH else 0)
+        ended = begin + timedelta(minutes=120 if lane is Lane.STREAM else 38 + 3 * number % 11)
+        state = "" if lane is Lane.STREAM else "FAILED" if number == 9 else "SUCCEEDED"
+        share = CostShare("orders", 900_000 * (number + 2), 900 * GIGABYTE, 300)
+        shares = (share, replace(share, dataset="clicks", micro_dollars=700_000 * (number + 1)))
+        costs.append(_cost(f"jr_{chance.randrange(16**12):012x}", lane, begin, ended, shares, state))
+    verdict = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "done": 121, "failed": 0, "open": 0, "rows": 12_000}
+    night = _execution("night", NIGHT, tuple(costs), {**verdict, "rejects": 212}, files=4800, size=14_000 * GIGABYTE)
+    return _report(rows, costs, (night,))
+
+
+def day_of_backfills(number: int) -> Report:
+    """A day of small executions, which the ledger gives in no order; one has published nothing."""
+    chance = random.Random(number)
+    rows, costs, executions = [], [], []
+    for item in chance.sample(range(number), number):
+        begin = DAY + timedelta(hours=15) + timedelta(minutes=item * min(3.0, 500 / number))
+        ended, failed = begin + timedelta(seconds=20 + item % 40), item % 50 == 1
+        made = begin - timedelta(minutes=1)
+        for file in range(1 if number > 50 else 2):
+            state = State.FAILED if failed and not file else State.DONE
+            reason = DENIED.partition("first: ")[2] if failed and not file else None
+            rejects = {"not JSON": 1} if item == 2 else {}
+            facts: dict[str, Any] = {"made": made, "bytes": 6_000_000, "files": 1, "reason": reason, "rejects": rejects}
+            rows.append(row(f"20261120T15{item:04}f{file}", state=state, seconds=100 + 31 * file, **facts))
+        name = f"{chance.randrange(16**8):08x}-{item:04}-4d2a-9c1e-{chance.randrange(16**12):012x}"
+        shares = (CostShare("orders", 4_000 + item, 12_000_000, 0 if failed else 2),)
+        run = _cost(f"jr_{chance.randrange(16**12):012x}", Lane.BATCH, begin, ended, shares, "SUCCEEDED", name)
+        if failed:
+            costs.append(replace(run, id=f"{run.id}0", state="FAILED", reason=LOST))
+        costs.append(run)
+        counts = {"done": 0 if failed else 2, "failed": int(failed), "open": 0, "rows": 0 if failed else 36_501}
+        outcome = "FAILED" if failed else "SUCCEEDED_WITH_QUARANTINE" if item == 2 else "SUCCEEDED"
+        verdict = {
+            **counts,
+            "outcome": outcome,
+            "rejects": int(item == 2),
+            "message": DENIED if failed else QUARANTINED,
+        }
+        executions.append(_execution(name, begin, tuple(costs), verdict, files=2, size=12_000_000))
+    for minute in (2, 7, 21):
+        made = DAY + timedelta(hours=15, minutes=minute)
+        rows.append(row(f"s{minute}", Lane.STREAM, made=made, seconds=9 + minute, files=1, bytes=1_300_000))
+    return _report(rows, costs, tuple(executions))
+
+
+def _report(rows: list[ManifestRow], costs: list[CostRow], executions: tuple[ExecutionFacts, ...]) -> Report:
+    figures = {
+        "title": f"{DAY:%A, %Y-%m-%d}",
+        "period": "Files of the hours of this day; job runs that ended on this day.",
+        "stack": "hybrid-router-prod",
+    }
+    return report_of(*rows, costs=tuple(costs), executions=executions, alarms=(), **figures)
+
+
+def _cost(
+    name: str,
+    lane: Lane,
+    begin: datetime,
+    ended: datetime,
+    shares: tuple[CostShare, ...],
+    state: str,
+    execution: str = "night",
+) -> CostRow:
+    facts: dict[str, Any] = {"execution": None if lane is Lane.STREAM else execution, "state": state}
+    facts |= {"started_at": iso_utc(begin), "ended_at": iso_utc(ended), "shares": shares}
+    facts |= {"reason": LOST if state == "FAILED" else "", "micro_dollars": sum(part.micro_dollars for part in shares)}
+    return cost_row(name, lane, **facts)
+
+
+def _execution(
+    name: str, planned: datetime, costs: tuple[CostRow, ...], verdict: dict[str, Any], *, files: int, size: int
+) -> ExecutionFacts:
+    runs = tuple(run for run in cost_figures(costs).job_runs if run.execution == name)
+    plan = {"engine": "glue-flex", "runs": len(runs), "manifests": verdict["done"] + verdict["failed"], "files": files}
+    dollars = sum(run.micro_dollars for run in runs)
+    minutes = max(run.end for run in runs) / 60 - planned.timestamp() / 60
+    forecast = {
+        "minutes": minutes,
+        "end": iso_utc(planned + timedelta(minutes=minutes)),
+        "deadline": iso_utc(planned + timedelta(hours=8)),
+    }
+    plan |= {"planned_at": iso_utc(planned), "micro_dollars": dollars, "bytes": size}
+    return ExecutionFacts(name, plan, forecast, {"failed_files": 0, "damaged_objects": 0, **verdict}, runs)
