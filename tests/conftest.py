@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 # A shell that runs the tests in the background lets them and their children ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same code gives the same result in every run of the tests; `make fuzz` searches for new examples.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("random", print_blob=True)
+# The same code gives the same result in every run of the tests, on a busy machine too: no example has a deadline.
+# `make fuzz` searches for new examples.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("random", print_blob=True, deadline=None)
 settings.load_profile("repeatable")
 
 

@@ -61,7 +61,7 @@ POSITIONS = st.lists(st.integers(1, 400), max_size=8)
 
 
 @pytest.mark.repeats_lines
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(FILE, POSITIONS, POSITIONS, st.sampled_from([1, 40, 1 << 20]))
 def test_any_chunks_splits_and_flushes_give_the_same_result(
     data: bytes, cuts: list[int], splits: list[int], flush_bytes: int
@@ -71,7 +71,7 @@ def test_any_chunks_splits_and_flushes_give_the_same_result(
 
 
 @pytest.mark.repeats_lines
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FILE, st.integers(1, 5))
 def test_splits_of_a_few_bytes_give_every_line_once(data: bytes, size: int) -> None:
     splits = range(size, len(data) + 3, size)
@@ -79,7 +79,7 @@ def test_splits_of_a_few_bytes_give_every_line_once(data: bytes, size: int) -> N
 
 
 @pytest.mark.repeats_lines
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(FILE, st.integers(0, 3), st.integers(1, 60), st.lists(st.sampled_from(["a", "b", "zz", "__a"]), unique=True))
 def test_any_limits_and_known_columns_give_the_same_result(
     data: bytes, column_limit: int, line_bytes: int, known: list[str]
@@ -89,7 +89,6 @@ def test_any_limits_and_known_columns_give_the_same_result(
     assert_same(read, expected)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=8), max_size=8))
 def test_what_the_standard_library_writes_is_read_back(document: dict[str, str]) -> None:
     for ascii_only in (True, False):
@@ -97,7 +96,6 @@ def test_what_the_standard_library_writes_is_read_back(document: dict[str, str])
         assert read_file(line).rows == [{column_name(key): text for key, text in document.items()}]
 
 
-@settings(deadline=None)
 @given(st.one_of(st.text(max_size=40), st.text(alphabet="aA_ёж", min_size=20, max_size=60)))
 def test_a_name_follows_the_rule_and_is_decoded(key: str) -> None:
     name = column_name(key)
@@ -106,13 +104,11 @@ def test_a_name_follows_the_rule_and_is_decoded(key: str) -> None:
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab_AB01dateh", max_size=8), st.text(alphabet="ab_AB01dateh", max_size=8))
 def test_different_keys_have_different_names(first: str, second: str) -> None:
     assert (column_name(first) == column_name(second)) == (first == second)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab_01f", max_size=9))
 def test_a_decoded_key_has_the_name_it_is_decoded_from(name: str) -> None:
     key = original_key(name)

@@ -12,7 +12,7 @@ import ndjson_arrow
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from ndjson_arrow import Reject, RejectedLineError, UnreadableFileError
 
 from tests.oracle import ndjson_oracle as oracle
@@ -119,7 +119,6 @@ def test_wrong_options_are_refused_before_the_file_is_opened(options: dict, mess
         ndjson_arrow.read("no such file", **options)
 
 
-@settings(deadline=None)
 @given(FILE)
 def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
     expected = oracle.read(body)

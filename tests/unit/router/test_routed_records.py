@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -28,9 +28,9 @@ PEAK, NIGHT = (datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in (10, 23))
 FAILED = f"{FAILED_RECORDS}web/processing-failed/2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-0f9c"
 
 
-def with_records(**record: Any) -> Settings:
+def with_records() -> Settings:
     rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
-    records = [{"name": "web", "dataset": "clicks", "kinesis_stream": STREAM, **record}]
+    records = [{"name": "web", "dataset": "clicks", "kinesis_stream": STREAM}]
     return parse_settings({"stage": "prod", "datasets": rules, "records": records})
 
 
@@ -48,18 +48,10 @@ def decided(settings: Settings, now: datetime) -> LaneDecision:
     return decide_lane(file_of(key_of_firehose(settings), 100), settings, now, ())
 
 
-@pytest.mark.parametrize("compression", ["gzip", "none"])
-def test_records_take_the_lane_of_their_dataset(compression: str) -> None:
-    settings = with_records(compression=compression)
+def test_records_take_the_lane_of_their_dataset() -> None:
     for now, lane in ((PEAK, Lane.STREAM), (NIGHT, Lane.BATCH)):
-        decision = decided(settings, now)
+        decision = decided(with_records(), now)
         assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", lane, False)
-
-
-def test_urgent_records_are_urgent_at_any_hour() -> None:
-    decision = decided(with_records(urgent=True), NIGHT)
-    assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", Lane.STREAM, True)
-    assert decision.reason == "urgent: the key matches */urgent/*"
 
 
 @pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])

@@ -163,7 +163,7 @@ def test_each_file_has_a_sampled_chunk_and_a_large_one_its_share(columns: int) -
         assert columns <= sum(sampled) <= columns + 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=20)), min_size=1, max_size=80), st.integers(0, 79))
 def test_reader_and_pyarrow_digest_the_same_values_alike(values: list[str | None], cut: int) -> None:
     # Given the same values in a batch of the reader, and in Arrow arrays of another length

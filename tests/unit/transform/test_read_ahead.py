@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
@@ -43,7 +43,6 @@ def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadA
     return ReadAhead(source, splits, chunk_bytes)  # type: ignore[arg-type]
 
 
-@settings(deadline=None)  # Each example starts threads.
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 70), st.integers(1, 20))
 def test_a_split_gets_the_byte_before_it_and_everything_after_it(
     bodies: list[bytes], split_bytes: int, chunk_bytes: int

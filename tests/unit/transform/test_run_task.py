@@ -110,7 +110,7 @@ def run(
     return tasks, results, reads
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(BODY, BODY, st.integers(1, 150), st.integers(20, 400))
 def test_every_split_size_gives_the_same_rows_and_rejects(
     first: bytes, second: bytes, split_bytes: int, target: int

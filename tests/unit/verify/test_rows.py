@@ -52,7 +52,7 @@ MUTATED = st.builds(
 TOKENS = st.lists(TOKEN, max_size=9).map(b"".join)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.one_of(OBJECT, MUTATED, TOKENS))
 def test_what_the_fast_parser_accepts_is_what_the_slow_rules_say(line: bytes) -> None:
     fast = pairs_of(line)
