@@ -11,13 +11,15 @@ from lake.settings.price import ARM_PRICE, FLEX_WAIT_MINUTES, PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
+from router.estimate.other_costs import OUTPUT_RATIO
+from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.stream_cluster import stream_cluster
 from router.merge.merge import TIME_TO_MERGE
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from router.sweep.handler import TIME_PER_REPAIR
 from router.sweep.small_manifests import WRITES_PER_SECOND
 from sizing.options import comparable_emr
-from sizing.speed import CPU_GZIP, CPU_PLAIN, MEGABYTE, OUTPUT_RATIO, given_gzip_speed
+from sizing.speed import CPU_GZIP, CPU_PLAIN, given_gzip_speed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,7 +121,7 @@ def _day(settings: Settings, ratio: float) -> Iterator[Row]:
         yield "NDJSON of gzip files that a core converts", CPU_GZIP, "MB/s", MEASURED, "docs/performance.md, gzip"
     yield "NDJSON for each byte of a gzip file", ratio, "", ASSUMED, "gzip.ratio of the profile"
     yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
-    yield "time of a file besides its bytes", 0, "s", ASSUMED, "files are read ahead"
+    yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "router/estimate/speed.py"
 
 
 def _stream(settings: Settings, stream_jobs: int) -> Iterator[Row]:
@@ -153,6 +155,8 @@ def _night(settings: Settings) -> Iterator[Row]:
     yield "wait for Flex capacity", FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/settings/price.py"
     yield "auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", ASSUMED, estimate
     yield "first idle core to end of a run", offer.TAIL_SECONDS, "s", ASSUMED, estimate
+    tail = "the same of compressed files, as a share of the longest"
+    yield tail, offer.TAIL_OF_LONGEST, "", ASSUMED, estimate
     yield "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", ASSUMED, estimate
     yield "work that a failed run repeats", FAILED_WORK, "", ASSUMED, HERE

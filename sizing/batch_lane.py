@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import DatasetSpeed
 from lake.settings.workers import DPUS
 from lake.time import next_local_time
-from router.estimate.night import DRIVERS, run_dollars, run_seconds
+from router.estimate.night import RunWork, run_dollars, run_seconds
 from router.estimate.offer import offers
 from router.estimate.speed import Speeds
 from router.merge.merge import TIME_TO_MERGE, mergeable_groups
@@ -195,7 +195,6 @@ class _Runs:
         self, backlog: Backlog, planned: PlannedNight, offer: Offer, first: float, failing_share: float
     ) -> None:
         self._items, self._workers, self._offer = backlog.items, planned.night.workers, offer
-        self._cores = (self._workers - DRIVERS) * offer.vcpus
         self.dollars, self.repeated = 0.0, 0
         self.latencies, self.dpus = Latencies(), Timeline()
         self.published: list[tuple[float, int]] = []
@@ -230,10 +229,10 @@ class _Runs:
         return end
 
     def _bill(self, start: float, work: float, longest: float) -> float:
-        """Of a job run: its end. A file that cannot be divided may take longer than all the rest."""
-        work = max(work, longest * self._cores)
-        end = start + run_seconds(work, self._workers, self._offer)
-        self.dollars += run_dollars(work, self._workers, self._offer)
+        """Of a job run: its end."""
+        found = RunWork(work, longest)
+        end = start + run_seconds(found, self._workers, self._offer)
+        self.dollars += run_dollars(found, self._workers, self._offer)
         dpus = self._workers * DPUS[self._offer.worker_type]
         self.dpus.add(start + self._offer.wait_seconds, end, dpus)
         return end

@@ -112,16 +112,16 @@ def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
     """What arrives, before anything is decided."""
     files = size = 0
     hours = [0.0] * (DAY_SECONDS // 3600)
-    rates: dict[tuple[str, bool], float] = {}
+    kinds: set[tuple[str, bool]] = set()
     for number, groups in enumerate(arrivals.windows()):
         for group in groups:
             files += group.count
             size += group.count * group.bytes
             kind = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
-            if kind not in rates:
-                rates[kind] = speed.rate(*kind)
-            hours[number * settings.input.event_window_seconds // 3600] += group.count * group.bytes / rates[kind]
-    return Load(files, size, max(hours) / 3600, tuple(sorted(rates)))
+            kinds.add(kind)
+            work = group.count * speed.file_seconds(*kind, group.bytes)
+            hours[number * settings.input.event_window_seconds // 3600] += work
+    return Load(files, size, max(hours) / 3600, tuple(sorted(kinds)))
 
 
 def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_share: float) -> RoutedDay:

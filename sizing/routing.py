@@ -66,7 +66,7 @@ class Router:
         self._settings, self._speed = settings, speed
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
-        self._works: dict[tuple[str, tuple[int, int, int, int]], Work] = {}
+        self._works: dict[tuple[str, tuple[int, int, int, int, int]], Work] = {}
         self.ignored_files = 0
         """Files that no rule of the settings takes."""
         self.spilled_files = 0
@@ -135,7 +135,7 @@ class Router:
             compressed,
             draft.urgent,
         )
-        dataset, sizes = draft.partition.dataset, (total - compressed, compressed, longest, files)
+        dataset, sizes = draft.partition.dataset, (total - compressed, compressed, longest, files, len(draft.arrivals))
         if (dataset, sizes) not in self._works:
             self._works[dataset, sizes] = self._speed.of_dataset(dataset).work(*sizes)
         return SimulatedManifest(row, arrived, queued, self._works[dataset, sizes])

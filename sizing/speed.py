@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lake.settings.price import PriceSettings
+from router.estimate.other_costs import OUTPUT_RATIO
+from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,13 +15,10 @@ if TYPE_CHECKING:
     from lake.ledger import DatasetSpeed
     from lake.settings import Settings
 
-MEGABYTE = 1_000_000
 CPU_PLAIN = 178.0
 """Measured: megabytes of nested NDJSON a second and core (docs/performance.md, "Figures")."""
 CPU_GZIP = 126.0
 """Measured: inflated megabytes of gzip files (the same table)."""
-OUTPUT_RATIO = 0.2
-"""Parquet bytes per byte of NDJSON (measured: 0.21; the same page)."""
 
 
 def given_gzip_speed(settings: Settings) -> float | None:
@@ -39,6 +38,7 @@ class Work:
     """Longest task; a compressed file is one, however large."""
     compressed_seconds: float = 0.0
     """The part of ``core_seconds`` for compressed files."""
+    inflated_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,15 @@ class Speed:
         own = self.of_dataset(dataset)
         return own.gzip if compressed else own.plain
 
-    def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int) -> Work:
-        """Work on files of these sizes as stored."""
+    def file_seconds(self, dataset: str, compressed: bool, size: int) -> float:
+        """Time of a core for one such file: that of its bytes, or of its request where that takes longer."""
+        return max(size / self.rate(dataset, compressed), 1 / FILES_PER_SECOND)
+
+    def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int, files: int) -> Work:
+        """Work on ``files`` of these sizes as stored; each file takes the time of its request at least."""
         compressed_seconds = gzip_bytes / self.gzip
-        seconds = plain_bytes / self.plain + compressed_seconds
+        seconds = max(plain_bytes / self.plain + compressed_seconds, files / FILES_PER_SECOND)
         inflated = plain_bytes + gzip_bytes * self.ratio
         splits = -(-plain_bytes // self.split_bytes) + gzip_files
         tasks = max(1, min(round(inflated / self.task_bytes), splits))
-        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip), compressed_seconds)
+        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip), compressed_seconds, inflated)

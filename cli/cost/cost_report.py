@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.cost.cost_by import CostBy
-from cli.cost.cost_estimate import estimate
 from lake.bills import MICRO
 from report.costs import CostPart
+from router.estimate.other_costs import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cli.cost.cost_estimate import Estimate
     from lake.ledger import CostRow, CostShare
+    from router.estimate.other_costs import Estimate
 
 NO_DATASET = "(no manifest)"
 """Of a job run that held none: it failed early, or found everything done."""

@@ -13,11 +13,14 @@ from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.format_values import format_size
 from lake.printable import printable
+from router.estimate.speed import FAST, SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cli.deployed_stack import DeployedStack
+
+RANGE = ("low", "high")
 
 
 def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: bool) -> int:
@@ -58,6 +61,13 @@ def _print(answer: Mapping[str, Any]) -> None:
     runs = f"{format_count(answer['runs'], 'run')} of {format_count(answer['workers'], 'worker')} on {answer['engine']}"
     times = f"{_minute(forecast['start'])} to {_minute(forecast['end'])} UTC"
     typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, ${forecast['dollars']:,.2f}")
+    if forecast["dollars_high"] > forecast["dollars_low"]:
+        low, high = (f"{forecast[f'minutes_{end}']:,.0f} minutes, ${forecast[f'dollars_{end}']:,.2f}" for end in RANGE)
+        typer.echo(f"from {low} to {high}: a speed is assumed, and S3 may be read {FAST:g} or {SLOW:g} times as fast")
+    typer.echo(
+        f"requests, ledger and functions: ${forecast['other_dollars']:,.2f}; "
+        f"what it writes: ${forecast['storage_dollars_per_month']:,.2f} for each month of storage"
+    )
     deadline = f"the deadline is {_minute(forecast['deadline'])} UTC"
     if forecast["late_minutes"]:
         late = format_count(round(forecast["late_minutes"]), "minute")

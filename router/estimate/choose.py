@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.engines import Engine
 from lake.settings.workers import max_workers
-from router.estimate.night import Night, night
+from router.estimate.night import Night, RunWork, night
 from router.estimate.offer import MAX_CAPACITY_WAIT_SECONDS
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Work:
     """Number of runs that the limits of a run demand (``batch.run_bytes``, ``RUN_MANIFESTS``, ``RUN_FILES``)."""
     max_runs: int
     """Number of manifests: none is divided among runs."""
+    longest_seconds: float = 0.0
+    """The longest compressed file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Nigh
         most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
         for concurrency in _steps_up_to(most):
             runs = concurrency * math.ceil(work.min_runs / concurrency)
-            yield night(work.core_seconds, runs, size, concurrency, offer)
+            yield night(RunWork(work.core_seconds, work.longest_seconds), runs, size, concurrency, offer)
 
 
 def run_sizes(offer: Offer, workers: int, units: float) -> Iterator[int]:

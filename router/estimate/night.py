@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from router.estimate.offer import TAIL_OF_LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
 
 DRIVERS = 1
 """Workers of a run that convert nothing."""
+
+
+class RunWork(NamedTuple):
+    """What one run has to convert."""
+
+    core_seconds: float
+    """Time on one vCPU of Glue."""
+    longest_seconds: float = 0.0
+    """The part of it that one compressed file takes, which no two cores can share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +45,34 @@ class Night:
     """Billed time of the runs only."""
 
 
-def run_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
-    """From the start of a run to the end that Step Functions sees; ``core_seconds`` is its work on Glue's vCPU."""
-    lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(core_seconds, workers, offer)
+def run_seconds(work: RunWork, workers: int, offer: Offer) -> float:
+    """From the start of a run to the end that Step Functions sees."""
+    lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(work, workers, offer)
     return lived + offer.times.poll_delay(lived)
 
 
-def billed_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
+def billed_seconds(work: RunWork, workers: int, offer: Offer) -> float:
     """For which each worker of a run is billed: from the first task to the end, or from its start if that is billed."""
-    used = _busy_seconds(core_seconds, workers, offer) + (offer.start_seconds if offer.times.bills_start else 0.0)
+    used = _busy_seconds(work, workers, offer) + (offer.start_seconds if offer.times.bills_start else 0.0)
     return max(used, offer.times.min_billed)
 
 
-def run_dollars(core_seconds: float, workers: int, offer: Offer) -> float:
+def run_dollars(work: RunWork, workers: int, offer: Offer) -> float:
     """Price of a run: all its workers for the time that is billed."""
-    return billed_seconds(core_seconds, workers, offer) / 3600 * workers * offer.dollars_per_hour
+    return billed_seconds(work, workers, offer) / 3600 * workers * offer.dollars_per_hour
 
 
-def last_end(run_core_seconds: Sequence[float], workers: int, concurrency: int, offer: Offer) -> float:
+def last_end(runs: Sequence[RunWork], workers: int, concurrency: int, offer: Offer) -> float:
     """Seconds until the last of these runs ends, which start in this order, ``concurrency`` of them side by side."""
-    busy_until = [0.0] * max(min(concurrency, len(run_core_seconds)), 1)
-    for work in run_core_seconds:
+    busy_until = [0.0] * max(min(concurrency, len(runs)), 1)
+    for work in runs:
         heapq.heapreplace(busy_until, busy_until[0] + run_seconds(work, workers, offer))
     return max(busy_until)
 
 
-def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer: Offer) -> Night:
-    """``core_seconds`` of work in ``runs`` of the same size."""
-    each = core_seconds / max(runs, 1)
+def night(work: RunWork, runs: int, workers: int, concurrency: int, offer: Offer) -> Night:
+    """The work of all ``runs``, which are of the same size; each has a file that takes ``longest_seconds``."""
+    each = work._replace(core_seconds=work.core_seconds / max(runs, 1))
     rounds = math.ceil(runs / max(concurrency, 1))
     return Night(
         offer.engine,
@@ -74,6 +85,7 @@ def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer:
     )
 
 
-def _busy_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
+def _busy_seconds(work: RunWork, workers: int, offer: Offer) -> float:
     cores = (workers - DRIVERS) * offer.vcpus
-    return offer.times.ramp / 2 + core_seconds / cores + offer.times.tail
+    tail = max(offer.times.tail, TAIL_OF_LONGEST * work.longest_seconds)
+    return offer.times.ramp / 2 + max(work.core_seconds / cores + tail, work.longest_seconds + offer.times.tail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lake.ledger import DatasetSpeed
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from lake.settings import PriceSettings
 
 MEGABYTE = 1_000_000
+FILES_PER_SECOND = 363.0
+"""Measured: small objects that a core reads, twelve requests ahead (``MAX_REQUESTS_AHEAD`` of transform/read_ahead.py),
+from a source that waits 30 ms before the first byte. A file below about 110 kB takes the time of its request."""
+SLOW, FAST = 0.75, 2.0
+"""A forecast's low and high as multiples of the assumed speed: 30 and 80 MB/s for 40. No one has measured what a vCPU
+reads from S3; a dataset whose speed the ledger has measured has no range."""
 NOT_MEASURED = DatasetSpeed(None, None)
 
 
@@ -32,11 +39,29 @@ class Speeds:
         self._plain = price.mb_per_second_per_core * MEGABYTE
         self._compressed = price.compressed_mb_per_second_per_core * MEGABYTE
 
+    def at(self, share: float, price: PriceSettings) -> Speeds:
+        """The same with plain files assumed to be read ``share`` times as fast; what was measured stays.
+
+        Compressed files are not read faster: the processor is their limit. They are slower where S3 is.
+        """
+        network = share * price.mb_per_second_per_core
+        compressed = min(price.compressed_mb_per_second_per_core, network)
+        changed = replace(price, mb_per_second_per_core=network, compressed_mb_per_second_per_core=compressed)
+        return Speeds(self._measured, changed)
+
     def core_seconds(self, row: ManifestRow) -> float:
-        """Time of one vCPU of Glue for a manifest."""
+        """Time of one vCPU of Glue for a manifest: that of its bytes, or of its requests where they take longer."""
         found = self._of(row)
         plain = (row.bytes - row.compressed_bytes) / (found.plain or self._plain)
-        return plain + row.compressed_bytes / (found.compressed or self._compressed)
+        compressed = row.compressed_bytes / (found.compressed or self._compressed)
+        return max(plain + compressed, row.files / FILES_PER_SECOND)
+
+    def longest_seconds(self, row: ManifestRow) -> float:
+        """Time of one vCPU for a compressed file of the manifest's average size, which is one task; 0: it has none."""
+        if not row.compressed_bytes:
+            return 0.0
+        size = min(row.compressed_bytes, row.bytes / max(row.files, 1))
+        return size / (self._of(row).compressed or self._compressed)
 
     def is_measured(self, row: ManifestRow) -> bool:
         """Whether the dataset has measured every kind of files that the manifest has."""

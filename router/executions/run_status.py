@@ -14,7 +14,7 @@ from lake.ledger.table import batches_of
 from lake.printable import printable
 from lake.time import iso_utc
 from router.entry import with_product_errors
-from router.estimate.night import run_seconds
+from router.estimate.night import RunWork, run_seconds
 from router.estimate.offer import offers
 from router.executions.costs import RunCosts
 from router.executions.holders import release_unheld
@@ -202,6 +202,6 @@ def late_minutes(run: Mapping[str, Any], offers: Sequence[Offer], engine: Engine
         Share of the run's manifests that are open; with 0 it has ended.
     """
     (offer,) = (offer for offer in offers if offer.engine == engine)
-    seconds = run_seconds(run["coreSeconds"] * left, run["workers"], offer) if left else 0.0
+    seconds = run_seconds(RunWork(run["coreSeconds"] * left), run["workers"], offer) if left else 0.0
     late = (now - datetime.fromisoformat(run["deadline"])).total_seconds() + seconds
     return round(max(0.0, late) / 60, 1) if left else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lake.time import iso_utc
 from router.estimate.night import last_end, run_dollars
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from router.estimate.choose import Choice
-    from router.estimate.night import Night
+    from router.estimate.night import Night, RunWork
     from router.estimate.offer import Offer
+    from router.estimate.other_costs import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,14 @@ class Option:
     dollars: float
 
 
+class SpeedRange(NamedTuple):
+    """The work of each run, by how fast S3 is read."""
+
+    fast: Sequence[RunWork]
+    expected: Sequence[RunWork]
+    slow: Sequence[RunWork]
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """Expected duration and cost of a plan."""
@@ -41,6 +50,16 @@ class Forecast:
     """From its start to the end of the last run."""
     dollars: float
     """Billed time of the runs only."""
+    dollars_low: float
+    """The same if S3 is read ``FAST`` times as fast as assumed ..."""
+    dollars_high: float
+    """... or ``SLOW`` times; both are ``dollars`` where the ledger has measured every dataset."""
+    minutes_low: float
+    minutes_high: float
+    other_dollars: float
+    """Requests, ledger and functions of the planned manifests."""
+    storage_dollars_per_month: float
+    """Of what the runs will write, for each month that it is kept."""
     start: str
     """ISO 8601, UTC."""
     end: str
@@ -56,24 +75,33 @@ class Forecast:
 
 
 def forecast(
-    run_core_seconds: Sequence[float], choice: Choice, offer: Offer, start: datetime, deadline: datetime, margin: float
+    works: SpeedRange, other: Estimate, choice: Choice, offer: Offer, start: datetime, deadline: datetime, margin: float
 ) -> Forecast:
     """Expected duration and cost of runs, in this order, as many side by side as the choice says.
 
     Parameters
     ----------
-    run_core_seconds
-        Work of each run, in seconds of one vCPU of Glue.
+    works
+        Work of each run.
+    other
+        What the manifests cost besides the runs.
     margin
         Share of the time until the deadline that stays unused.
     """
     night = choice.night
-    seconds = last_end(run_core_seconds, night.workers, night.concurrency, offer)
-    dollars = sum(run_dollars(work, night.workers, offer) for work in run_core_seconds)
+    ends = [last_end(runs, night.workers, night.concurrency, offer) for runs in works]
+    prices = [round(sum(run_dollars(work, night.workers, offer) for work in runs), 2) for runs in works]
+    (low, seconds, high), (dollars_low, dollars, dollars_high) = ends, prices
     allowed = (deadline - start).total_seconds()
     return Forecast(
         minutes=round(seconds / 60, 1),
-        dollars=round(dollars, 2),
+        dollars=dollars,
+        dollars_low=dollars_low,
+        dollars_high=dollars_high,
+        minutes_low=round(low / 60, 1),
+        minutes_high=round(high / 60, 1),
+        other_dollars=round(other.total, 2),
+        storage_dollars_per_month=round(other.storage_per_month, 2),
         start=iso_utc(start),
         end=iso_utc(start + timedelta(seconds=seconds)),
         deadline=iso_utc(deadline),

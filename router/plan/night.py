@@ -12,9 +12,11 @@ from lake.errors import InvalidInputError
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.settings.workers import WORKERS
 from router.estimate.choose import MARGIN, Room, Work, choose
-from router.estimate.night import DRIVERS, run_seconds
+from router.estimate.night import DRIVERS, RunWork, run_seconds
 from router.estimate.offer import offers
-from router.plan.forecast import Forecast, forecast
+from router.estimate.other_costs import estimate_shares, expected_share
+from router.estimate.speed import FAST, SLOW
+from router.plan.forecast import Forecast, SpeedRange, forecast
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def plan_night(
     """
     batch, core_seconds = settings.batch, speeds.core_seconds
     total = sum(map(core_seconds, rows))
-    work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1))
+    longest = max(map(speeds.longest_seconds, rows), default=0.0)
+    work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1), longest)
     rooms = {
         Engine.GLUE: Room(glue.dpus, min(batch.max_runs, glue.runs)),
         Engine.GLUE_FLEX: Room(glue.dpus, min(batch.max_runs, glue.runs)),
@@ -93,10 +96,23 @@ def plan_night(
     pack = pack_evenly if choice.fits else pack_oldest_first
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
-    each = tuple(sum(map(core_seconds, run.manifests)) for run in runs)
-    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in each)
-    expected = forecast(each, choice, offer, start, deadline, MARGIN)
+    works = SpeedRange(
+        *(_run_works(runs, of) for of in (speeds.at(FAST, settings.price), speeds, speeds.at(SLOW, settings.price)))
+    )
+    begin_by = tuple(
+        deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in works.expected
+    )
+    other = estimate_shares([expected_share(rows, settings.convert.target_file_bytes)])
+    expected = forecast(works, other, choice, offer, start, deadline, MARGIN)
+    each = tuple(work.core_seconds for work in works.expected)
     return PlannedNight(tuple(runs), each, choice.night, expected, begin_by, _fallback(choice, allowed))
+
+
+def _run_works(runs: Sequence[PlannedRun], speeds: Speeds) -> list[RunWork]:
+    return [
+        RunWork(sum(map(speeds.core_seconds, run.manifests)), max(map(speeds.longest_seconds, run.manifests)))
+        for run in runs
+    ]
 
 
 def _fallback(choice: Choice, allowed: Collection[Engine]) -> Engine | None:

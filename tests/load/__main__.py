@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.cost.cost_estimate import estimate_shares
 from lake.ledger import CostShare
 from local.cloud import LocalCloud
 from local.limits import Limits
+from router.estimate.other_costs import estimate_shares
 from tests.chaos.pool_worker import connect_to
 from tests.load.checkpoint import checkpoint_load
 from tests.load.control_plane import compare_with_old_manifests

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.cost import cost_estimate
 from cli.cost.cost import print_cost, read_costs
 from cli.cost.cost_by import CostBy
-from cli.cost.cost_estimate import Units, estimate
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.table import Key
 from lake.manifest import Lane
+from router.estimate import other_costs
+from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from transform.read_ahead import CHUNK_BYTES
 
@@ -181,4 +181,4 @@ def test_the_estimate_is_of_counted_units() -> None:
 
 
 def test_a_request_reads_as_much_as_the_conversion_reads_at_once() -> None:
-    assert cost_estimate.READ_BYTES == CHUNK_BYTES
+    assert other_costs.READ_BYTES == CHUNK_BYTES

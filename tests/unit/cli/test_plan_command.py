@@ -19,6 +19,12 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
     forecast = {
         "minutes": 61.0,
         "dollars": 12.5,
+        "dollars_low": 7.0,
+        "dollars_high": 16.0,
+        "minutes_low": 35.0,
+        "minutes_high": 80.0,
+        "other_dollars": 1.25,
+        "storage_dollars_per_month": 21.0,
         "start": "2026-11-20T22:00:00.000+00:00",
         "end": "2026-11-20T23:01:00.000+00:00",
         "deadline": "2026-11-21T06:00:00.000+00:00",
@@ -55,6 +61,8 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
     assert "4 runs of 10 workers on glue-flex, 4 side by side: 2026-11-20 22:00 to 2026-11-20 23:01 UTC, $12.50" in text
     assert "the deadline is 2026-11-21 06:00 UTC\n" in text
+    assert "from 35 minutes, $7.00 to 80 minutes, $16.00: a speed is assumed" in text
+    assert "requests, ledger and functions: $1.25; what it writes: $21.00 for each month of storage" in text
     assert "prices: a price list, us-east-1, 2026-09-24\n" in text
     assert [word for word in ("assumed", "planned", "not allowed") if word not in text] == []
 

@@ -13,7 +13,9 @@ from lake.ledger import DatasetSpeed, ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import PriceSettings, parse_settings
-from router.estimate.speed import Speeds
+from router.estimate.night import RunWork, run_seconds
+from router.estimate.offer import TAIL_OF_LONGEST, TAIL_SECONDS, offers
+from router.estimate.speed import FILES_PER_SECOND, Speeds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from tests.unit.lake.world import PARTITION
@@ -192,3 +194,41 @@ def test_a_run_has_no_more_workers_than_glue_gives_one() -> None:
     # Then
     assert night.night.workers <= 299
     assert {option.workers for option in night.forecast.options} <= {100, 200}
+
+
+def test_a_forecast_has_a_range_until_the_speed_is_measured() -> None:
+    rows = manifests(22_533, 67 * GB)
+    assumed = planned(rows).forecast
+    assert assumed.dollars_low == pytest.approx(assumed.dollars / 2, rel=0.05)
+    assert assumed.dollars_high == pytest.approx(assumed.dollars / 0.75, rel=0.05)
+    assert assumed.minutes_low < assumed.minutes < assumed.minutes_high
+    measured = planned(rows, measured=DatasetSpeed(40e6, None)).forecast
+    assert (measured.dollars_low, measured.dollars_high) == (measured.dollars, measured.dollars)
+
+
+def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
+    # Given 338,000 files of 4.5 GB in 22,533 manifests
+    found = planned(manifests(22_533, 67 * GB)).forecast
+    # Then they are read in ranges of 8 MiB, written to objects of 128 MB, and kept at a fifth of their size
+    ranges, objects = 22_533 * 67 * GB / (8 << 20), 22_533 * 67 * GB / 5 / (128 << 20)
+    assert found.other_dollars == pytest.approx(ranges * 0.4e-6 + objects * (3 * 5e-6 + 0.4e-6), rel=0.05)
+    assert found.storage_dollars_per_month == pytest.approx(22_533 * 67 / 5 * 0.023, rel=0.001)
+
+
+def test_many_small_files_take_the_time_of_their_requests() -> None:
+    # Given 100,000 manifests of 15 files, 1 kB each
+    row, speeds = manifests(1, 15_000)[0], Speeds({}, PriceSettings())
+    assert speeds.core_seconds(row) == pytest.approx(15 / FILES_PER_SECOND)
+    assert planned(manifests(100_000, 15_000)).forecast.minutes > 10
+
+
+def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
+    # Given runs of the same work, of which one has files that take 400 seconds each
+    offer = next(offers(parse_settings({"stage": "t"})))
+    plain, compressed = (run_seconds(RunWork(1e6, longest), 100, offer) for longest in (0.0, 400.0))
+    # Then the last one begins while other cores are idle already
+    assert compressed - plain == pytest.approx(TAIL_OF_LONGEST * 400 - TAIL_SECONDS)
+    # And a manifest's files are taken for average ones
+    row = replace(manifests(1, 75 * GB)[0], compressed_bytes=40 * GB)
+    price = PriceSettings(compressed_mb_per_second_per_core=10)
+    assert Speeds({}, price).longest_seconds(row) == pytest.approx(5 * GB / 10e6)

@@ -15,7 +15,7 @@ from lake.ledger import DatasetMeasurement, ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
 from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
-from router.estimate.night import billed_seconds
+from router.estimate.night import RunWork, billed_seconds
 from router.estimate.offer import offers
 from router.plan.handler import plan
 from router.route.handler import route
@@ -151,7 +151,7 @@ def test_billed_seconds_cost_the_same(simulated: SimulatedEngine) -> None:
     for run in night.planned.runs:
         plain = sum(row.bytes - row.compressed_bytes for row in run.manifests)
         compressed = sum(row.compressed_bytes for row in run.manifests)
-        seconds = billed_seconds(plain / speed.plain + compressed / speed.gzip, workers, offer)
+        seconds = billed_seconds(RunWork(plain / speed.plain + compressed / speed.gzip), workers, offer)
         milliseconds = {
             name: round(1000 * seconds * workers * units[worker]) for name, units in METERED[engine].items()
         }

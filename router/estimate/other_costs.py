@@ -1,4 +1,7 @@
-"""What a conversion costs beside its job runs, estimated from what was counted: requests, ledger, functions, storage.
+"""What a conversion costs besides its job runs, by the number of files, manifests and objects. Pure.
+
+Requests, ledger, functions and storage: counted of what was converted (``hybrid-router cost``), and expected of what is
+planned or simulated, by the same units.
 
 Prices are list prices of us-east-1, looked up in 2026 on the pricing page of each service; ``Units`` says where the
 numbers of requests come from.
@@ -9,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.ledger import CostShare
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lake.ledger import CostRow, CostShare
+    from lake.ledger import CostRow, ManifestRow
 
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""
@@ -28,6 +33,10 @@ QUEUE_REQUEST = 0.40 / 1_000_000
 """For a request to a standard queue (Amazon SQS pricing)."""
 FUNCTION_GB_SECOND = 0.0000133334
 """For a GB-second on Arm (AWS Lambda pricing)."""
+OUTPUT_RATIO = 0.2
+"""Parquet bytes for each byte of NDJSON (measured: 0.21; docs/performance.md, flat)."""
+INFLATED_RATIO = 8.0
+"""Assumed: bytes of NDJSON for each stored byte of a compressed file."""
 READ_BYTES = 8 << 20
 """Input that one GET reads: ``CHUNK_BYTES`` of transform/read_ahead.py."""
 
@@ -67,6 +76,22 @@ class Estimate:
     def total(self) -> float:
         """What was paid once."""
         return self.requests + self.ledger + self.functions
+
+
+def expected_share(rows: Sequence[ManifestRow], target_file_bytes: int) -> CostShare:
+    """What manifests will be counted as when they are converted, but for the price of their job runs."""
+    compressed = sum(row.compressed_bytes for row in rows)
+    size = sum(row.bytes for row in rows)
+    written = round((size + (INFLATED_RATIO - 1) * compressed) * OUTPUT_RATIO)
+    return CostShare(
+        "",
+        0,
+        bytes=size,
+        files=sum(row.files for row in rows),
+        manifests=len(rows),
+        objects=max(len(rows), round(written / target_file_bytes)),
+        written_bytes=written,
+    )
 
 
 def estimate(rows: Iterable[CostRow], units: Units | None = None) -> Estimate:
