@@ -212,6 +212,11 @@ def verdict_key(execution: str) -> str:
     return f"{PLANS}{execution}/verdict.json"
 
 
+REPORT_PAGE = "report.html"
+REPORT_INDEX = f"{PLANS}index.html"
+"""The page about the last days, beside the folders of the executions: its links lead to their reports."""
+
+
 def report_key(execution: str) -> str:
     """Key of the page about an execution."""
-    return f"{PLANS}{execution}/report.html"
+    return f"{PLANS}{execution}/{REPORT_PAGE}"

@@ -13,6 +13,7 @@ from lake.ledger import State
 from lake.object_listing import list_objects
 from lake.successors import follow
 from report.costs import cost_figures
+from report.days import first_day, last_days
 from report.figures import arrival_of
 from report.model import ExecutionFacts
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import CostRow, Ledger, ManifestRow
+    from report.days import Day
 
 ONE_DAY = timedelta(days=1)
 
@@ -38,6 +40,12 @@ def read_execution(
     runs = cost_figures(cost for cost in costs if cost.execution == name).job_runs
     facts = ExecutionFacts(name, row.get("plan"), summary.get("forecast"), row.get("verdict"), runs)
     return facts, summary.get("manifestIds", [])
+
+
+def read_days(ledger: Ledger, now: datetime) -> list[Day]:
+    """The last days with their executions and costs, the newest first; ``now`` is aware. Raises botocore's errors."""
+    first, last = first_day(now), now.astimezone(UTC).date()
+    return last_days(ledger.executions.settled(first, last), ledger.costs.day_sums(first, last), now)
 
 
 def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: datetime) -> list[CostRow]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
-"""Their message says nothing that the figures do not say."""
+"""Nothing is left to do, and their message says nothing that the figures do not say."""
 MAX_EXECUTIONS = 200
 """Of a day with many backfills."""
 OPEN_AT_ONCE = 1
@@ -36,7 +36,7 @@ def outcome_of(execution: ExecutionFacts) -> str:
 
 def badge(outcome: str, label: str = "") -> str:
     """The outcome, or ``label``, in the outcome's colour."""
-    kind = "bad" if outcome in BAD_OUTCOMES else "waiting" if outcome in OPEN_OUTCOMES else "good"
+    kind = "bad" if outcome in BAD_OUTCOMES else "good" if outcome in QUIET_OUTCOMES else "waiting"
     return f'<span class="badge {kind}">{safe(label or outcome)}</span>'
 
 

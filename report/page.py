@@ -25,17 +25,24 @@ SOURCE_MAP = "\n//# sourceMappingURL="
 
 
 def render_page(report: Report) -> str:
-    """The page, in UTF-8.
+    """The page about an execution or a day, in UTF-8."""
+    message = f"<p>{safe(report.message)}</p>" if report.message else ""
+    made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
+    header = f"""<p class="outcomes">{outcomes(report.executions)}</p>
+{message}
+<p class="faint">{safe(report.period)} {made}</p>"""
+    parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
+    return render_document(report.title, report.stack, header, f"{tiles(report)}\n{parts}", chart_data(report))
+
+
+def render_document(title: str, stack: str, header: str, main: str, figures: object) -> str:
+    """A page that needs nothing else, from parts that are HTML and the figures of its charts.
 
     Its policy for content allows its own script and style by their hashes and nothing else, so a text of others that
     were markup all the same could load and run nothing.
     """
     style, script, library = _static("report.css"), _static("report.js"), _library()
     policy = f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(style)}"
-    title = f"{report.title} · {report.stack}"
-    message = f"<p>{safe(report.message)}</p>" if report.message else ""
-    made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
-    parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -43,21 +50,18 @@ def render_page(report: Report) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{safe(title)}</title>
+<title>{safe(f"{title} · {stack}")}</title>
 <style>{style}</style>
 </head>
 <body>
 <header>
-<h1>{safe(report.title)}</h1>
-<p class="outcomes">{outcomes(report.executions)}</p>
-{message}
-<p class="faint">{safe(report.period)} {made}</p>
+<h1>{safe(title)}</h1>
+{header}
 </header>
 <main>
-{tiles(report)}
-{parts}
+{main}
 </main>
-<script type="application/json" id="figures">{_embedded(chart_data(report))}</script>
+<script type="application/json" id="figures">{_embedded(figures)}</script>
 <script>{library}</script>
 <script>{script}</script>
 </body>

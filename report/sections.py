@@ -12,7 +12,7 @@ from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
 from report.tables import Cell, dollars, duration, instant, number, size, table, text
-from report.texts import reason_line, safe
+from report.texts import large, reason_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ def tiles(report: Report) -> str:
     total = report.figures.total
     quarantined, unfinished = total.rejects.total(), total.failed + total.open
     found = [
-        ("rows published", f"{total.rows:,}", ""),
+        ("rows published", large(total.rows), ""),
         ("files", f"{total.files:,}", ""),
         ("lines in the quarantine", f"{quarantined:,}", "waiting" if quarantined else ""),
         ("unreadable files", f"{total.failed_files:,}", "bad" if total.failed_files else ""),
@@ -192,7 +192,7 @@ def alarms(report: Report) -> str:
         return f"<p>They were not read: {reads}.</p>"
     items = [
         (
-            badge("FAILED" if item.state == "ALARM" else "", item.state),
+            badge("FAILED" if item.state == "ALARM" else "SUCCEEDED", item.state),
             item.name,
             (format_instant(item.at),),
             item.reason,

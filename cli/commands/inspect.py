@@ -100,7 +100,7 @@ def report(
     output: PageFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
 ) -> int:
-    """Write one HTML page about a night or a day: latency, backlog, runs, plan and outcome, rejects, cost, alarms."""
+    """Write one HTML page about a night or a day; without either, a folder with the last 30 days and their nights."""
     from cli.inspect.report import write_report
 
     return write_report(stack, day, execution, output, open_page=open_page)

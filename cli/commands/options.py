@@ -23,7 +23,10 @@ FirstHour = Annotated[str | None, typer.Option("--from", help="UTC day or hour, 
 LastHour = Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
 PageFile = Annotated[
-    Path | None, typer.Option("--output", help="File to write; report-<day or execution>.html without it.")
+    Path | None,
+    typer.Option(
+        "--output", help="File to write; report-<day or execution>.html without it. Of the last days a folder."
+    ),
 ]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries that are read of each list.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -1,8 +1,9 @@
-"""``hybrid-router report``: one HTML page about a night or a day."""
+"""``hybrid-router report``: one HTML page about a night or a day, or a folder with the last days and their nights."""
 
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,16 @@ from rich.console import Console
 from cli.cost.cost import metered_by
 from cli.exit_codes import ExitCode
 from cli.inspect.report_alarms import read_alarm_changes
+from cli.progress import shown_when_slow
 from lake.counted import format_count
 from lake.errors import InvalidInputError
+from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.manifest import Lane
 from lake.time import iso_utc
-from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_execution
+from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
 from report.costs import cost_figures
 from report.figures import ManifestFigures
+from report.index_page import render_index
 from report.model import Report
 from report.page import render_page
 
@@ -38,16 +42,22 @@ PROGRESS_ROWS = 1000
 def write_report(
     stack: DeployedStack, day: str | None, execution: str | None, output: Path | None, *, open_page: bool = False
 ) -> int:
-    """Write the page of a day (UTC) or of an execution and print its path; the exit code. It changes nothing else.
+    """Write the page of a day (UTC) or of an execution, or of the last days, and print its path; the exit code.
+
+    It changes nothing else.
 
     Raises
     ------
     InvalidInputError
-        Neither or both are given, or the day is not valid.
+        Both a day and an execution are given, or the day is not valid.
     """
-    if (day is None) == (execution is None):
+    if day is not None and execution is not None:
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
     now = datetime.now(UTC)
+    if day is None and execution is None:
+        with shown_when_slow("reading the reports ..."):
+            path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
+        return _print_path(path, open_page=open_page)
     with Console(stderr=True).status("reading the ledger") as status:
 
         def track(rows: Rows) -> Rows:
@@ -61,15 +71,41 @@ def write_report(
         else:
             report = night_report(stack, str(execution), now, track)
     if report is None:
-        advice = f"'hybrid-router cost{stack.options}' lists those of some days"
+        advice = f"'hybrid-router nights{stack.options}' lists the latest"
         typer.echo(f"the ledger has no execution {execution!r}: {advice}", err=True)
         return ExitCode.NOT_SO
     path = output or Path(f"report-{day or execution}.html")
     write_page(report, path)
+    return _print_path(path, open_page=open_page)
+
+
+def _print_path(path: Path, *, open_page: bool) -> int:
     typer.echo(str(path))
     if open_page:
         webbrowser.open(path.resolve().as_uri())
     return ExitCode.FINE
+
+
+def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
+    """Write the page about the last days and fetch the reports that it links to, but those that are there already.
+
+    ``now`` is aware. Returns the page's path. Raises botocore's errors.
+    """
+    days = read_days(stack.ledger, now)
+    folder.mkdir(parents=True, exist_ok=True)
+    bucket = stack.resources.control_bucket
+    for item in (item for day in days for item in day.listed):
+        path = folder / item.name / REPORT_PAGE
+        settled_at = datetime.fromisoformat(item.settled_at).timestamp()
+        if path.exists() and path.stat().st_mtime >= settled_at:
+            continue
+        with suppress(stack.s3.exceptions.NoSuchKey):
+            page = stack.s3.get_object(Bucket=bucket, Key=report_key(item.name))["Body"].read()
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(page)
+    index = folder / Path(REPORT_INDEX).name
+    index.write_text(render_index(stack.resources.stack, days, iso_utc(now)), encoding="utf-8")
+    return index
 
 
 def write_page(report: Report, path: Path) -> None:

@@ -161,6 +161,11 @@ class Costs:
         item = self._table.get(_sum_key(str(day))) or {}
         return int(item.get("micro_dollars", 0))
 
+    def day_sums(self, first: date, last: date) -> dict[str, int]:
+        """Millionths of a dollar by day (UTC, as ``YYYY-MM-DD``) for the days from ``first`` to ``last``, inclusive."""
+        found = self._table.query(_sum_key("").pk, after=str(first), before=str(last))
+        return {item["sk"]: int(item.get("micro_dollars", 0)) for item in found}
+
     def of_days(self, first: date, last: date) -> Iterator[CostRow]:
         """The rows of the days from ``first`` to ``last``, both inclusive, day by day."""
         for number in range((last - first).days + 1):

@@ -198,6 +198,26 @@
     },
   };
 
+  const daily = (format, whole) => ({ labels, values, kinds }) => ({
+    type: "bar",
+    data: {
+      labels,
+      datasets: [{ data: values.map((value) => value || null), backgroundColor: labels.map((_, number) => color(kinds[number] ?? kinds[0])), minBarLength: 2 }],
+    },
+    options: {
+      scales: {
+        x: { grid: { display: false }, ticks: { maxRotation: 0, autoSkipPadding: 12 } },
+        y: whole ? wholeAxis("") : valueAxis(format, ""),
+      },
+      plugins: { legend: { display: false }, tooltip: { callbacks: { label: (item) => format(item.parsed.y) } } },
+    },
+  });
+  Object.assign(charts, {
+    input: daily(size),
+    quarantine: daily((value) => value.toLocaleString("en"), true),
+    spent: daily((value) => `$${+value.toPrecision(4)}`),
+  });
+
   let drawn = [];
   const draw = () => {
     drawn.forEach((chart) => chart.destroy());

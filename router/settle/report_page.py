@@ -1,19 +1,22 @@
-"""The page about an execution, next to its verdict document."""
+"""The page about an execution, next to its verdict document, and the page about the last days."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.bills import MICRO
-from lake.layout import report_key
+from lake.layout import REPORT_INDEX, report_key
 from lake.time import iso_utc
-from report.collect import execution_costs
+from report.collect import execution_costs, read_days
 from report.costs import cost_figures
+from report.days import SettledExecution
 from report.figures import ManifestFigures
+from report.index_page import render_index
 from report.model import ExecutionFacts, Report
 from report.page import render_page
-from router.settle.verdict import ExecutionOutcome
+from router.settle.verdict import MINUTE, ExecutionOutcome
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ class ReportPage:
             self._fault = error
 
     def add_to(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The answer of ``settle`` with the page's URI; its notification names the command. Unchanged while it is OPEN.
+        """The answer of ``settle`` with the pages' URIs, its notification with the command. Unchanged while it is OPEN.
 
         A page that cannot be made is logged and changes nothing of the verdict, whatever the fault:
         ``hybrid-router report`` makes it at any time.
@@ -59,12 +62,39 @@ class ReportPage:
             return answer
         command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
         told = {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
-        try:
-            uri = self._write(answer)
-        except Exception as error:
-            logger.warning("no report was written", execution=self._execution, error=str(error), exc_info=True)
-            return told
-        return {**told, "reportUri": uri}
+        for name, write in (("reportUri", self._write), ("indexUri", self._write_index)):
+            try:
+                told[name] = write(answer)
+            except Exception as error:
+                logger.warning(f"no {name} was written", execution=self._execution, error=str(error), exc_info=True)
+        return told
+
+    def _write_index(self, answer: Mapping[str, Any]) -> str:
+        """Add the execution to the list of the last days, and write the page about them."""
+        services, now = self._services, self._services.clock()
+        planned_at, deadline = iso_utc(self._planned_at), self._summary.get("forecast", {}).get("deadline")
+        late = now - datetime.fromisoformat(deadline) if deadline else timedelta()
+        item = SettledExecution(
+            self._execution,
+            planned_at,
+            iso_utc(now),
+            answer["verdict"],
+            answer["message"],
+            bytes=self._summary.get("bytes", 0),
+            rows=answer["rows"],
+            rejects=answer["rejects"],
+            failed_files=answer["failedFiles"],
+            not_done=answer["failed"] + answer["open"],
+            late_minutes=max(late // MINUTE, 0),
+        )
+        services.ledger.executions.record_settled(self._execution, planned_at, asdict(item), now)
+        page = render_index(services.resources.stack, read_days(services.ledger, now), iso_utc(now))
+        return self._put(REPORT_INDEX, page)
+
+    def _put(self, key: str, page: str) -> str:
+        bucket = self._services.resources.control_bucket
+        self._services.s3.put_object(Bucket=bucket, Key=key, Body=page.encode(), ContentType="text/html; charset=utf-8")
+        return f"s3://{bucket}/{key}"
 
     def _write(self, answer: Mapping[str, Any]) -> str:
         if self._fault is not None:
@@ -90,7 +120,4 @@ class ReportPage:
             alarms=None,
             message=answer["message"],
         )
-        bucket, key = services.resources.control_bucket, report_key(self._execution)
-        page = render_page(report).encode()
-        services.s3.put_object(Bucket=bucket, Key=key, Body=page, ContentType="text/html; charset=utf-8")
-        return f"s3://{bucket}/{key}"
+        return self._put(report_key(self._execution), render_page(report))

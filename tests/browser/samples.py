@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,14 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from lake.time import iso_utc
 from report.costs import cost_figures
+from report.days import SettledExecution, last_days
+from report.index_page import render_index
 from report.model import ExecutionFacts
 from tests.unit.report.reporting import cost_row, report_of, row
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
+    from report.days import Day
     from report.model import Report
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
@@ -105,6 +108,48 @@ def day_of_backfills(number: int) -> Report:
         made = DAY + timedelta(hours=15, minutes=minute)
         rows.append(row(f"s{minute}", Lane.STREAM, made=made, seconds=9 + minute, files=1, bytes=1_300_000))
     return _report(rows, costs, tuple(executions))
+
+
+def last_days_page() -> str:
+    """The page about the last days."""
+    return render_index("hybrid-router-prod", last_month(), iso_utc(NIGHT + timedelta(hours=8)))
+
+
+def last_month() -> list[Day]:
+    """Thirty days with a night each, but one: two nights failed, one ended late, one day had many backfills."""
+    chance = random.Random(3)
+    settled, costs = [], {}
+    for number in range(30):
+        begin = NIGHT + timedelta(days=number - 29)
+        costs[f"{begin:%Y-%m-%d}"] = chance.randint(120, 190) * 1_000_000
+        outcome = {6: "FAILED", 22: "FAILED"}.get(
+            number, "SUCCEEDED_WITH_QUARANTINE" if number % 4 == 1 else "SUCCEEDED"
+        )
+        files, late = chance.randint(4_000, 5_200), 37 if number == 15 else 0
+        rejects = chance.randint(20, 900) if outcome.endswith("QUARANTINE") else 0
+        message = DENIED if outcome == "FAILED" else QUARANTINED if rejects else "all 121 manifests are done"
+        item = SettledExecution(
+            f"night-{number}",
+            iso_utc(begin),
+            iso_utc(begin + timedelta(minutes=chance.randint(60, 95) + 10 * late)),
+            outcome,
+            message,
+            files * 3 * GIGABYTE,
+            files * 1_000_000,
+            rejects,
+            failed_files=int(number == 9),
+            not_done=int(outcome == "FAILED"),
+            late_minutes=late,
+        )
+        if number != 18:
+            settled.append(asdict(item))
+        if number == 12:
+            small = replace(item, bytes=GIGABYTE, rows=900)
+            settled += [
+                asdict(replace(small, name=f"b{hour}", planned_at=iso_utc(begin + timedelta(minutes=hour))))
+                for hour in range(14)
+            ]
+    return last_days(settled, costs, NIGHT + timedelta(hours=8))
 
 
 def _report(rows: list[ManifestRow], costs: list[CostRow], executions: tuple[ExecutionFacts, ...]) -> Report:

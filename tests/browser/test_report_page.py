@@ -13,7 +13,7 @@ from PIL import Image
 
 from report.page import CHARTS, STATIC, render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
-from tests.browser.samples import day_of
+from tests.browser.samples import day_of, last_days_page
 from tests.unit.infra.npm_packages import install
 from tests.unit.report.reporting import full_report, report_of
 
@@ -88,16 +88,17 @@ def test_an_empty_page_has_no_error(chromium: Chromium) -> None:
 
 
 MEASURE = """<script>
-const outside = [...document.querySelectorAll(".badge, .reason, .tiles b, .execution summary, .facts td, canvas")]
+const shown = ".badge, .reason, .tiles b, .execution summary, .facts td, .days td, canvas";
+const outside = [...document.querySelectorAll(shown)]
   .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 80));
 const chart = (name) => Chart.getChart(name);
-const labels = (name, axis) => chart(name).scales[axis].ticks.map((tick) => tick.label);
+const labels = (name, axis) => chart(name)?.scales[axis].ticks.map((tick) => tick.label);
 document.body.dataset.found = JSON.stringify({
   wide: document.documentElement.scrollWidth > innerWidth,
   outside,
   chartsFrom: document.querySelector("canvas").getBoundingClientRect().top,
   open: [...document.querySelectorAll("details[open] .wide")].length,
-  latency: chart("latency").data.datasets.map((one) => one.showLine === false ? "dots" : one.fill ? "band" : "line"),
+  latency: chart("latency")?.data.datasets.map((one) => one.showLine === false ? "dots" : one.fill ? "band" : "line"),
   seconds: labels("latency", "y"),
   lines: labels("rejects", "x"),
 });
@@ -107,10 +108,10 @@ onload = () => { document.body.dataset.found = document.querySelector("iframe").
 </script>"""
 
 
-def measured(chromium: Chromium, executions: int, width: int) -> Any:
-    """What a script finds in the page about a day with this number of executions, on a screen of this width."""
-    page = re.sub(r"<meta http-equiv=.*>", "", render_page(day_of(executions))).replace("</body>", MEASURE)
-    outer = f'<body><iframe width="{width}" height="800" srcdoc="{html.escape(page)}"></iframe>{FRAME}</body>'
+def measured(chromium: Chromium, page: str, width: int) -> Any:
+    """What a script finds in a page on a screen of this width."""
+    open_page = re.sub(r"<meta http-equiv=.*>", "", page).replace("</body>", MEASURE)
+    outer = f'<body><iframe width="{width}" height="800" srcdoc="{html.escape(open_page)}"></iframe>{FRAME}</body>'
     document, console = chromium.document(outer)
     assert console == []
     found = re.search(r'<body data-found="([^"]*)"', document)
@@ -118,10 +119,15 @@ def measured(chromium: Chromium, executions: int, width: int) -> Any:
     return json.loads(html.unescape(found[1]))
 
 
+def measured_day(chromium: Chromium, executions: int, width: int) -> Any:
+    """The same of the page about a day with this number of executions."""
+    return measured(chromium, render_page(day_of(executions)), width)
+
+
 @pytest.mark.parametrize("executions", [1, 5, 200])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_outcomes_and_reasons_are_on_the_screen(chromium: Chromium, executions: int, width: int) -> None:
-    found = measured(chromium, executions, width)
+    found = measured_day(chromium, executions, width)
     assert (found["wide"], found["outside"]) == (False, [])
     # Then the table of datasets is the only one that is open, and the first chart is within three screens of a phone
     assert found["open"] == 1
@@ -129,11 +135,25 @@ def test_outcomes_and_reasons_are_on_the_screen(chromium: Chromium, executions: 
 
 
 def test_few_files_are_dots_and_many_are_bands(chromium: Chromium) -> None:
-    assert measured(chromium, 5, 390)["latency"] == ["dots", "line", "dots", "line"]
-    assert measured(chromium, 1, 390)["latency"] == ["line", "band", "line", "band"]
+    assert measured_day(chromium, 5, 390)["latency"] == ["dots", "line", "dots", "line"]
+    assert measured_day(chromium, 1, 390)["latency"] == ["line", "band", "line", "band"]
 
 
 def test_axes_have_a_few_round_numbers(chromium: Chromium) -> None:
-    found = measured(chromium, 5, 390)
+    found = measured_day(chromium, 5, 390)
     assert found["seconds"] == ["10 s", "20 s", "1 min", "2 min", "5 min"]
     assert found["lines"] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_last_days_fit_the_screen(chromium: Chromium, width: int) -> None:
+    found = measured(chromium, last_days_page(), width)
+    assert (found["wide"], found["outside"]) == (False, [])
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK])
+def test_the_last_days_have_no_error_in_either_scheme(chromium: Chromium, tmp_path: Path, scheme: int) -> None:
+    picture = tmp_path / "page.png"
+    assert chromium.picture(last_days_page(), picture, scheme=scheme) == []
+    red = {LIGHT: (198, 40, 40), DARK: (255, 123, 114)}[scheme]
+    assert red in {color for _, color in Image.open(picture).convert("RGB").getcolors(1 << 24) or []}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import webbrowser
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +14,7 @@ from rich.status import Status
 
 from cli.cost.cost import read_costs
 from cli.cost.cost_by import CostBy
-from cli.inspect.report import day_report, night_report, write_report
+from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.manifest_document import write_manifest
@@ -191,7 +193,34 @@ def test_an_unknown_execution_is_not_so(stack: DeployedStack, capsys: pytest.Cap
     assert "the ledger has no execution 'nothing'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("day", "execution"), [(None, None), ("2026-11-20", "night"), ("yesterday", None)])
+@pytest.mark.parametrize(("day", "execution"), [("2026-11-20", "night"), ("yesterday", None)])
 def test_a_wrong_request_is_refused(stack: DeployedStack, day: str | None, execution: str | None) -> None:
     with pytest.raises(InvalidInputError, match="--date"):
         write_report(stack, day, execution, None)
+
+
+def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
+    deployment: Deployment, stack: DeployedStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given
+    night(deployment)
+    # When
+    index = write_last_days(stack, tmp_path / "report", deployment.now)
+    # Then
+    (link,) = re.findall(r'href="(.*?)"', index.read_text())
+    page = index.parent / link
+    assert "it is broken" in page.read_text()
+    # And a report that is there is not fetched again, unless the execution was settled again
+    page.write_text("kept")
+    write_last_days(stack, tmp_path / "report", deployment.now)
+    assert page.read_text() == "kept"
+    os.utime(page, (0, 0))
+    write_last_days(stack, tmp_path / "report", deployment.now)
+    assert page.read_text() != "kept"
+
+
+def test_without_a_day_or_an_execution_it_writes_the_last_days(
+    stack: DeployedStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert write_report(stack, None, None, tmp_path / "pages") == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'pages' / 'index.html'}\n"

@@ -44,6 +44,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "1 line could not become a row and is in the quarantine",
         "verdictUri": "s3://control/plans/overnight/verdict.json",
         "reportUri": "s3://control/plans/overnight/report.html",
+        "indexUri": "s3://control/plans/index.html",
     }
     verdict = json.loads(
         deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()

@@ -77,3 +77,17 @@ def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
 def test_a_plan_of_an_older_version_gets_its_verdict(deployment: Deployment) -> None:
     deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=b'{"manifestIds": []}')
     assert settled(deployment)["verdict"] == "EMPTY"
+
+
+def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deployment: Deployment) -> None:
+    # Given an execution that failed
+    (row,) = planned(deployment, "a.json")
+    deployment.ledger.manifests.fail(deployment.row(row.id), "<b>it is broken", deployment.now)
+    # When it is settled twice
+    answer = settled(deployment)
+    assert settled(deployment)["indexUri"] == answer["indexUri"] == "s3://control/plans/index.html"
+    # Then it is named once, with the link to its report
+    page = deployment.raw_s3.get_object(Bucket="control", Key="plans/index.html")["Body"].read().decode()
+    assert page.count('href="overnight/report.html"') == 1
+    assert ">FAILED</span>" in page
+    assert "&lt;b&gt;it is broken" in page
