@@ -11,6 +11,7 @@ from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
+from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
 from lake.ledger import Ledger
 
@@ -57,8 +58,8 @@ class DeployedStack:
     """How a person calls the AWS command line for this stack."""
     account_options: str = ""
     """The options with which the person has named account and region, with a space before each of them."""
-    emr: Any = None
-    """The client of EMR Serverless; None: the streaming jobs run on Glue."""
+    stream_client: Any = None
+    """The client of the service that runs the streaming jobs."""
     open_client: Any = None
     """Opens the client of another service by its name."""
 
@@ -134,7 +135,7 @@ class DeployedStack:
             local_logs=local_logs,
             aws=aws,
             account_options=account_options,
-            emr=client("emr-serverless") if stack_outputs.stream_application else None,
+            stream_client=client(ENGINES[stack_outputs.stream_engine].service),
             open_client=client,
         )
 

@@ -14,7 +14,7 @@ from infra.emr_job_runs import (
     spark_submit_parameters,
 )
 from infra.jobs import event_logs_uri
-from lake.settings.workers import MEMORY_GIB, WORKERS
+from lake.engines.workers import MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
     from constructs import Construct

@@ -13,7 +13,7 @@ from constructs import Construct
 from infra.allow import allow
 from infra.jobs import SPARK_SETTINGS
 from infra.log_groups import add_log_group
-from lake.settings.workers import emr_heap_gb
+from lake.engines.emr_serverless import heap_gb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +100,7 @@ def spark_submit_parameters(
         properties["spark.emr-serverless.driverEnv.PYTHONPATH"] = f"./{LIBRARIES}"
         properties["spark.executorEnv.PYTHONPATH"] = f"./{LIBRARIES}"
     for part, size in (("driver", driver), ("executor", executor)):
-        heap = emr_heap_gb(size.gigabytes)
+        heap = heap_gb(size.gigabytes)
         properties[f"spark.{part}.cores"] = str(size.vcpus)
         properties[f"spark.{part}.memory"] = f"{heap}g"
         properties[f"spark.{part}.memoryOverhead"] = f"{size.gigabytes - heap}g"

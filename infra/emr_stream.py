@@ -14,8 +14,9 @@ from infra.emr_job_runs import (
     spark_submit_parameters,
 )
 from infra.jobs import STREAM_TIMEOUT_MINUTES, event_logs_uri
-from lake.settings.workers import EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
-from lake.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
+from lake.engines.emr_serverless import DRIVER_GB, DRIVER_VCPUS
+from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
+from lake.engines.workers import MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,9 +53,9 @@ class EmrStream(EmrApplication):
             log=stream_log_group(names.stack),
             settings=settings,
             assets=assets,
-            capacity=MaximumCapacity(settings.stream_vcpus, runs * stream.emr_gb, runs),
+            capacity=MaximumCapacity(settings.stream_vcpus, int(runs * stream.units.gb), runs),
         )
-        driver = WorkerSize(EMR_DRIVER_VCPUS, EMR_DRIVER_GB)
+        driver = WorkerSize(DRIVER_VCPUS, DRIVER_GB)
         executor = WorkerSize(WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type])
         self._launch = StreamLaunch(
             application=self.application.attr_application_id,

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeVar
 
+from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
 from lake.shards import Shards
@@ -57,6 +58,11 @@ class StackOutputs:
     """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
     stream_application: str = ""
     """Id of the EMR Serverless application of the streaming jobs; a stage with them on Glue has no such output."""
+
+    @property
+    def stream_engine(self) -> Engine:
+        """The engine of the streaming jobs."""
+        return Engine.EMR_SERVERLESS if self.stream_application else Engine.GLUE
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are

@@ -6,7 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.job_runs import STREAMING
+from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE
+from lake.engines.stream_launch import STREAMING
 from local.errors import ServiceError
 from local.job_launch import JobLaunch
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 EXECUTORS = "spark.dynamicAllocation.maxExecutors"
 MODULES = "spark.submit.pyFiles"
-APPLICATION, JOB_RUN = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
-"""Variables by which a driver knows them (``transform.job_main``)."""
 NOT_ALLOWED = ("spark.master",)
 """Seen in reports of users: the service answers "Option 'spark.master' is not supported"."""
 OF_THE_CLUSTER = (
@@ -96,7 +95,7 @@ def _event_logs(request: Mapping[str, Any], environment: Mapping[str, str], atte
     """
     monitoring = (request.get("configurationOverrides") or {}).get("monitoringConfiguration") or {}
     uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri", "")
-    run = f"applications/{environment[APPLICATION]}/jobs/{environment[JOB_RUN]}"
+    run = f"applications/{environment[APPLICATION_VARIABLE]}/jobs/{environment[JOB_RUN_VARIABLE]}"
     of_attempt = f"/attempts/{attempt}" if request.get("mode") == STREAMING else ""
     return f"{uri.rstrip('/')}/{run}{of_attempt}/sparklogs/" if uri else ""
 

@@ -7,8 +7,9 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from lake.job_runs import STREAMING, TERMINAL_EMR_STATES
-from local.emr_launch import APPLICATION, JOB_RUN, emr_launch, needed_capacity, spark_properties
+from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, TERMINAL_STATES
+from lake.engines.stream_launch import STREAMING
+from local.emr_launch import emr_launch, needed_capacity, spark_properties
 from local.errors import ServiceError
 from local.event_logs import store_event_logs
 from local.job_launch import prepare
@@ -116,7 +117,7 @@ class EmrRuns:
         if grace_seconds not in _GRACE_SECONDS:
             raise ServiceError("ValidationException", "shutdownGracePeriodInSeconds must be 0, or from 15 to 1800")
         with self._changed:
-            if run["state"] in TERMINAL_EMR_STATES:
+            if run["state"] in TERMINAL_STATES:
                 return
             self._set(run, "CANCELLING")
         self._processes.kill(run["jobRunId"])
@@ -176,7 +177,7 @@ class EmrRuns:
     def _execute(
         self, application: Mapping[str, Any], request: Mapping[str, Any], run: dict[str, Any]
     ) -> tuple[str, str]:
-        own = {JOB_RUN: run["jobRunId"], APPLICATION: run["applicationId"]}
+        own = {JOB_RUN_VARIABLE: run["jobRunId"], APPLICATION_VARIABLE: run["applicationId"]}
         name = str(run["jobRunId"]) if run["attempt"] == 1 else f"{run['jobRunId']}-attempt-{run['attempt']}"
         log_file: Path = self._settings.logs / str(application["name"]) / f"{name}.log"
         log_file.parent.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from lake.job_runs import LIVE_STATES
-from lake.settings.workers import DPUS
+from lake.engines.glue import LIVE_STATES
+from lake.engines.workers import DPUS
 from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
 from local.event_logs import store_event_logs
 from local.glue_launch import glue_launch, merged_arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lake.job_runs import SUCCEEDED
+from lake.bills import SUCCEEDED
 from lake.printable import printable
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,11 +17,12 @@ from botocore.config import Config
 from botocore.utils import parse_timestamp
 
 from lake.documents import encode_document, get_document, put_document
+from lake.engines.job_runs import services_of
+from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ARRIVALS_QUEUE, ResourceNames
 from lake.settings import Settings, load_settings
-from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from router.listing.fast_pages import read_listings_quickly
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
-
-    from lake.job_runs import EmrServerlessClient
 
 PARALLEL_REQUESTS = 32
 """Threads, and HTTP connections per client, of one invocation."""
@@ -59,8 +58,8 @@ class Services:
     glue: GlueClient
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
-    emr: EmrServerlessClient | None = None
-    """None: no run of the stage is on EMR Serverless."""
+    engines: Mapping[str, Any] = field(default_factory=dict)
+    """Service -> client, for the services other than Glue that run jobs of the stage."""
     events: EventBridgeClient | None = None
     """None: the function sends no events."""
     sqs: SQSClient | None = None
@@ -68,7 +67,12 @@ class Services:
     arrivals_queue: str = ""
     """URL of the queue of events; empty: the function is not invoked by it."""
     stream_launch: StreamLaunch | None = None
-    """None: the streaming jobs run on Glue, or the function starts none of them."""
+    """None: the streaming jobs have no such values, or the function starts none of them."""
+
+    @property
+    def job_clients(self) -> dict[str, Any]:
+        """Service -> client, for all services that run jobs of the stage."""
+        return {"glue": self.glue, **self.engines}
 
 
 def write_document(services: Services, key: str, body: object) -> str:
@@ -125,6 +129,7 @@ def container_services() -> Services:
     launch, queue = os.environ.get(STREAM_LAUNCH), os.environ.get(ARRIVALS_QUEUE, "")
     session = new_session()
     dynamodb = session.resource("dynamodb", config=CLIENT_CONFIG)
+    open_client: Any = session.client
     return Services(
         settings=settings,
         resources=resources,
@@ -132,7 +137,9 @@ def container_services() -> Services:
         s3=session.client("s3", config=CLIENT_CONFIG),
         glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
-        emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.uses_emr else None,
+        engines={
+            name: open_client(name, config=CLIENT_CONFIG) for name in services_of(settings.engines) if name != "glue"
+        },
         sqs=session.client("sqs", config=CLIENT_CONFIG) if queue else None,
         arrivals_queue=queue,
         stream_launch=StreamLaunch.from_text(launch) if launch else None,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
+from lake.engines.workers import MIB
 from lake.settings import ConvertSettings, PriceSettings
-from lake.settings.workers import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

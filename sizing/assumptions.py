@@ -7,7 +7,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from lake.settings.price import ARM_PRICE, FLEX_WAIT_MINUTES, PriceSettings
+from lake.engines import emr_serverless, glue
+from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
@@ -150,9 +151,9 @@ def _night(settings: Settings) -> Iterator[Row]:
     yield "time to merge", TIME_TO_MERGE.total_seconds(), "s", LISTED, "router/merge/merge.py"
     swept = "manifests that sweeps merge before the night"
     yield swept, SWEPT_WRITES_PER_HOUR, "/h", LISTED, "router/sweep/small_manifests.py"
-    yield "start of a Glue run", offer.GLUE_START_SECONDS, "s", ASSUMED, estimate
-    yield "start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", ASSUMED, estimate
-    yield "wait for Flex capacity", FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/settings/price.py"
+    yield "start of a Glue run", glue.START_SECONDS, "s", ASSUMED, estimate
+    yield "start of an EMR Serverless run", emr_serverless.START_SECONDS, "s", ASSUMED, estimate
+    yield "wait for Flex capacity", glue.FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/engines/glue.py"
     yield "auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", ASSUMED, estimate
     yield "first idle core to end of a run", offer.TAIL_SECONDS, "s", ASSUMED, estimate
     tail = "the same of compressed files, as a share of the longest"
@@ -178,7 +179,7 @@ def _prices(settings: Settings) -> Iterator[Row]:
     }
     for key, unit in units.items():
         yield f"price.{key}", getattr(settings.price, key), unit, LISTED, settings.price.source
-    yield "price of Arm as a share of x86-64", ARM_PRICE, "", LISTED, "lake/settings/price.py"
+    yield "price of Arm as a share of x86-64", emr_serverless.ARM_PRICE, "", LISTED, "lake/engines/emr_serverless.py"
 
 
 def dataset_speeds(speed: Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:

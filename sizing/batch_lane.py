@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
+from lake.engines.workers import DPUS
 from lake.ledger import DatasetSpeed
-from lake.settings.workers import DPUS
 from lake.time import next_local_time
 from router.estimate.night import RunWork, run_dollars, run_seconds
 from router.estimate.offer import offers

@@ -18,9 +18,9 @@ from ndjson_arrow import detect_codec
 from pyspark.sql import SparkSession
 
 from lake.compression import has_compressed_name
+from lake.engines.workers import MIB
 from lake.errors import InvalidInputError
 from lake.partition import Partition
-from lake.settings.workers import MIB
 from sizing.local_objects import LocalSink, local_source, local_version
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.plan_attempt import HEAD_BYTES

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lake.engines import Engine
+from lake.engines import ENGINES, Engine
+from lake.engines.workers import ARM, DPUS, MAX_WORKERS, WORKERS, X86
 from lake.settings import DatasetUrgentSettings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
-from lake.settings.workers import ARM, DPUS, EMR_WORKERS, FLEX_WORKERS, MAX_WORKERS, WORKERS, X86
 from router.estimate.night import DRIVERS
 from router.estimate.stream_cluster import stream_cluster
 from router.plan.glue_room import configured_room
@@ -123,11 +123,10 @@ class SimulatedEngine:
 
 def simulated_engines(settings: Settings) -> Iterator[SimulatedEngine]:
     """Every engine that has the worker type of the settings; EMR Serverless with both processors."""
-    allowed = {Engine.GLUE_FLEX: FLEX_WORKERS, Engine.EMR_SERVERLESS: EMR_WORKERS}
     for engine in (Engine.GLUE, Engine.GLUE_FLEX, Engine.EMR_SERVERLESS):
-        if settings.batch.worker_type in allowed.get(engine, (settings.batch.worker_type,)):
+        if settings.batch.worker_type in ENGINES[engine].worker_types:
             yield SimulatedEngine(engine.value, engine, X86)
-    if settings.batch.worker_type in EMR_WORKERS:
+    if settings.batch.worker_type in ENGINES[Engine.EMR_SERVERLESS].worker_types:
         yield SimulatedEngine(ON_ARM, Engine.EMR_SERVERLESS, ARM)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.engines.emr_serverless import DRIVER_GB, DRIVER_VCPUS
+from lake.engines.workers import ARM
 from lake.format_values import format_size
 from lake.settings import EmrSettings, Settings, StreamSettings
-from lake.settings.workers import ARM, EMR_DRIVER_GB, EMR_DRIVER_VCPUS
 from router.estimate.stream_cluster import stream_cluster
 from scripts.markdown_page import markdown_table, replace_between
 from sizing.arrivals import ProfileArrivals
@@ -96,7 +97,7 @@ def _quiet_streams(settings: Settings) -> Table:
     for stream, emr in QUIET_STREAMS:
         workers = stream_cluster(replace(settings, stream=stream, emr=emr))
         engine = f"{stream.engine}, {emr.architecture if stream.on_emr else stream.worker_type}"
-        driver = f"{EMR_DRIVER_VCPUS} vCPU, {EMR_DRIVER_GB} GB" if stream.on_emr else stream.worker_type
+        driver = f"{DRIVER_VCPUS} vCPU, {DRIVER_GB} GB" if stream.on_emr else stream.worker_type
         kept = f", and {workers.min_executors} executor" if workers.min_executors else " alone"
         prices = [f"{item * workers.quiet_dollars:.2f}" for item in hours]
         rows.append((engine, f"a driver of {driver}{kept}", f"{workers.quiet_dollars:.3f}", *prices))

@@ -6,9 +6,9 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.layout import inbox
 from lake.shards import FIRST_SHARD
-from lake.stream_launch import SHARD_ARGUMENT
 from streaming_job.stream import InboxStream
 from transform.job_main import run_job
 

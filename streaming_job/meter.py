@@ -1,5 +1,5 @@
-"""Meters the streaming job: its driver counts its own workers, because Glue reports no DPU seconds for a streaming run,
-and EMR Serverless reports what it bills when a run has ended."""
+"""Meters the streaming job: its driver counts its own workers, because no engine reports what a streaming run has used
+before it ends."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.bills import Bill, divide
-from lake.engines import Engine
+from lake.engines import ENGINES, Engine
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
-from lake.settings.workers import DPUS, EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from lake.engines import Units
     from lake.settings import StreamSettings
     from transform.context import ConversionContext
     from transform.outcome import ConversionOutcome
@@ -83,7 +83,7 @@ class StreamMeter:
         settings = self._context.services.settings
         begun, ended = self._begun, self._counted_until
         milliseconds = (ended - begun) // timedelta(milliseconds=1)
-        dpus, vcpus, gigabytes = metered(settings.stream, milliseconds, self._worker_milliseconds)
+        used = metered(settings.stream, milliseconds, self._worker_milliseconds)
         bill = Bill(
             # Written twice it is one row: a run has no two intervals that begin at the same time.
             f"{self._context.run}#{iso_utc(begun)}",
@@ -92,11 +92,11 @@ class StreamMeter:
             begun,
             ended,
             round((ended - begun).total_seconds()),
-            dpu_milliseconds=dpus,
-            vcpu_milliseconds=vcpus,
-            gb_milliseconds=gigabytes,
+            dpu_milliseconds=round(used.dpu),
+            vcpu_milliseconds=round(used.vcpu),
+            gb_milliseconds=round(used.gb),
         )
-        cost = bill.micro_dollars(settings.price, settings.emr.architecture)
+        cost = bill.micro_dollars(ENGINES[bill.engine].prices(settings))
         return CostRow.of_bill(bill, Lane.STREAM, cost, stream_shares(cost, converted))
 
     def _write(self) -> None:
@@ -110,8 +110,8 @@ class StreamMeter:
             self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
 
 
-def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int) -> tuple[int, int, int]:
-    """DPUs, vCPUs and GB, each times milliseconds, of an interval; an engine that does not bill one has 0. Pure.
+def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int) -> Units:
+    """What the engine bills of an interval, times milliseconds. Pure.
 
     Parameters
     ----------
@@ -120,11 +120,9 @@ def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int)
     worker_milliseconds
         The same of all workers, the driver's included.
     """
-    if not stream.on_emr:
-        return round(worker_milliseconds * DPUS[stream.worker_type]), 0, 0
-    executors = worker_milliseconds - milliseconds
-    vcpus = milliseconds * EMR_DRIVER_VCPUS + executors * WORKERS[stream.worker_type]
-    return 0, vcpus, milliseconds * EMR_DRIVER_GB + executors * MEMORY_GIB[stream.worker_type]
+    engine = ENGINES[stream.engine]
+    executors = engine.worker(stream.worker_type).times(worker_milliseconds - milliseconds)
+    return engine.stream_driver(stream.worker_type).times(milliseconds) + executors
 
 
 def stream_shares(micro_dollars: int, converted: Sequence[CostShare]) -> tuple[CostShare, ...]:

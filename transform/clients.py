@@ -10,7 +10,7 @@ import os
 import threading
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.session
@@ -19,12 +19,13 @@ from botocore.exceptions import NoCredentialsError
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_glue import GlueClient
-    from mypy_boto3_s3 import S3Client
+from lake.engines import ENGINES
 
-    from lake.job_runs import EmrServerlessClient
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
 
 MAX_CONNECTIONS = 128
 """The driver's threads can use this number at once while they publish (DRIVER_THREADS x PARALLEL_REQUESTS)."""
@@ -35,8 +36,8 @@ JOB_CLIENT_CONFIG = Config(
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
-EMR_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
-"""Which services machines of EMR Serverless reach without a VPC is not certain: a claim must not wait long for it."""
+SHORT_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
+"""For a service that the machines of a job may not reach: a claim must not wait long for it."""
 METADATA_SETTINGS = {
     "AWS_METADATA_SERVICE_TIMEOUT": ("metadata_service_timeout", 2),
     "AWS_METADATA_SERVICE_NUM_ATTEMPTS": ("metadata_service_num_attempts", 5),
@@ -84,17 +85,15 @@ def dynamodb_client(region: str) -> DynamoDBClient:
         return session(region).resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
 
 
-def glue_client(region: str) -> GlueClient:
-    """A thread-safe boto3 client."""
+def engine_clients(region: str, engines: Iterable[str]) -> dict[str, Any]:
+    """Service -> thread-safe boto3 client, of the services that run jobs on these engines."""
+    configs = {
+        ENGINES[name].service: JOB_CLIENT_CONFIG if ENGINES[name].reached_by_jobs else SHORT_CLIENT_CONFIG
+        for name in engines
+    }
     with _SESSION_LOCK:
-        return session(region).client("glue", config=JOB_CLIENT_CONFIG)
-
-
-def emr_client(region: str) -> EmrServerlessClient:
-    """A thread-safe boto3 client of EMR Serverless."""
-    with _SESSION_LOCK:
-        client: EmrServerlessClient = session(region).client("emr-serverless", config=EMR_CLIENT_CONFIG)
-        return client
+        open_client: Any = session(region).client
+        return {service: open_client(service, config=config) for service, config in configs.items()}
 
 
 def object_store(region: str, bucket: str) -> S3Store:

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lake.canary import CANARY_ARGUMENT
+from lake.engines import ENGINES
+from lake.engines.job_runs import run_is_terminal
 from lake.errors import HybridRouterError
-from lake.job_runs import emr_run_id, run_is_terminal
 from lake.printable import printable
 from lake.time import iso_utc
 from transform.canary import run_canary
-from transform.clients import emr_client, glue_client
+from transform.clients import engine_clients
 from transform.context import ConversionContext
 from transform.job_arguments import open_services, parse_arguments
 from transform.outcome import ALARM
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from transform.context import JobServices
 
-EMR_APPLICATION, EMR_JOB_RUN = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
-"""Environment variables of a driver on EMR Serverless. AWS's pages do not list them; AWS's own code for job metrics and
-OpenSearch's Spark extension read them. Without them a run is not known by its id, and its lease alone decides."""
 MAX_QUOTED_CHARACTERS = 500
 """Of an error that is not deliberate: those of Spark hold the traces of its executors."""
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
@@ -88,16 +86,9 @@ def print_line(message: str) -> None:
 
 
 def run_id(arguments: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The id by which this run holds its leases.
-
-    Glue passes its own as an argument, EMR Serverless in the environment; a run that a person starts has none.
-    """
-    if own := arguments.get("JOB_RUN_ID"):
-        return own
-    application, job_run = environment.get(EMR_APPLICATION), environment.get(EMR_JOB_RUN)
-    if application and job_run:
-        return emr_run_id(application, job_run)
-    return f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    """The id by which this run holds its leases; a run that a person starts has none of an engine."""
+    own = (engine.own_run(arguments, environment) for engine in ENGINES.values())
+    return next(filter(None, own), f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
 
 
 def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> ConversionContext:
@@ -125,8 +116,7 @@ def end_check(services: JobServices) -> Callable[[str], bool]:
     The function asks the service that runs it, and raises botocore's errors.
     """
     settings, resources = services.settings, services.resources
-    glue = glue_client(services.region)
-    emr = emr_client(services.region) if settings.uses_emr else None
+    clients = engine_clients(services.region, settings.engines)
     # Of streaming jobs that the stack does not have, no role may ask.
     jobs = (resources.batch_job, *map(resources.stream_job_of, settings.glue_shards))
-    return lambda run: run_is_terminal(glue, jobs, run, emr)
+    return lambda run: run_is_terminal(clients, jobs, run)

@@ -21,9 +21,10 @@ from cli.exit_codes import ExitCode
 from cli.inspect.run_logs import log_of_run, log_stream
 from cli.progress import shown_when_slow
 from cli.tables import print_table
-from lake.bills import read_bill
 from lake.canary import BODY, CanaryRequest
 from lake.documents import find_document
+from lake.engines import ENGINES
+from lake.engines.job_runs import read_bill
 from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.printable import printable
@@ -205,11 +206,10 @@ class Canary:
         )
 
     def _bill(self, run: _Run) -> str:
-        emr = getattr(run.job, "emr", None)
-        bill = read_bill(self.stack.glue, run.job.glue_job, run.id, emr)
+        bill = read_bill(run.job.clients, run.job.glue_job, run.id)
         if bill is None:
             return "its engine reports no time"
-        dollars = bill.micro_dollars(self.settings.price, self.settings.emr.architecture) / 1e6
+        dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6
         return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> Iterator[CanaryRow]:

@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from cli.inspect.stream_shards import read_shards
 from lake.canary import CANARY_ARGUMENT
-from lake.engines import Engine
-from lake.job_runs import TERMINAL_EMR_STATES, TERMINAL_STATES, emr_run_id, split_emr_run_id
+from lake.engines import ENGINES, Engine, emr_serverless, glue
+from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.manifest import Lane
-from lake.settings.workers import DPUS, EMR_DRIVER_GB, EMR_DRIVER_VCPUS, MEMORY_GIB, WORKERS
 from lake.shards import FIRST_SHARD
-from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from lake.canary import CanaryRequest
+    from lake.engines import EngineDescription, Units
     from lake.settings import Settings
 
 TIMEOUT_MINUTES = 5
 """After this time the engine ends a run, also where nobody watches it any more; the least of EMR Serverless."""
 START_MINUTES = 8.0
-FLEX_START_MINUTES = 22.0
-"""Flex waits up to 20 minutes for spare capacity (AWS Glue Developer Guide, "Flexible execution")."""
+SPARE_START_MINUTES = 2.0
+"""Time after the longest wait for spare capacity."""
 WORKERS_OF_RUN = 2
 """The driver and one executor."""
 ARGUMENT = f"--{CANARY_ARGUMENT}"
@@ -50,6 +49,11 @@ class CanaryJob(ABC):
     glue_job: str
     """Name of the job; runs on EMR Serverless have it too."""
     dollars_per_minute: float
+
+    @property
+    def clients(self) -> dict[str, Any]:
+        """Service -> client, of the service that runs the job."""
+        return {"glue": self.stack.glue}
 
     @property
     def start_minutes(self) -> float:
@@ -85,7 +89,8 @@ class GlueCanary(CanaryJob):
 
     @property
     def start_minutes(self) -> float:
-        return FLEX_START_MINUTES if self.engine is Engine.GLUE_FLEX else START_MINUTES
+        wait = 0.0 if self.engine is None else ENGINES[self.engine].max_wait_seconds / 60
+        return max(START_MINUTES, wait + SPARE_START_MINUTES)
 
     def start(self, request: CanaryRequest) -> str:
         execution = {"ExecutionClass": "FLEX" if self.engine is Engine.GLUE_FLEX else "STANDARD"}
@@ -102,7 +107,7 @@ class GlueCanary(CanaryJob):
     def end_of(self, run: str) -> tuple[bool, str] | None:
         found = self.stack.glue.get_job_run(JobName=self.glue_job, RunId=run)["JobRun"]
         state = found["JobRunState"]
-        if state not in TERMINAL_STATES:
+        if state not in glue.TERMINAL_STATES:
             return None
         return state == "SUCCEEDED", f"{state}: {found.get('ErrorMessage', '')}"
 
@@ -117,6 +122,10 @@ class EmrCanary(CanaryJob):
     emr: Any
     """The client of EMR Serverless."""
 
+    @property
+    def clients(self) -> dict[str, Any]:
+        return {"emr-serverless": self.emr}
+
     def start(self, request: CanaryRequest) -> str:
         stream = self.lane == Lane.STREAM
         launch = replace(self._stream_launch() if stream else self._batch_launch(), timeout_minutes=TIMEOUT_MINUTES)
@@ -124,20 +133,20 @@ class EmrCanary(CanaryJob):
         body["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
         if not stream:
             body = {name: value for name, value in body.items() if name not in OF_STREAMS}
-        return emr_run_id(launch.application, self.emr.start_job_run(**body)["jobRunId"])
+        return emr_serverless.run_id(launch.application, self.emr.start_job_run(**body)["jobRunId"])
 
     def end_of(self, run: str) -> tuple[bool, str] | None:
         found = self.emr.get_job_run(**self._ids(run))["jobRun"]
         state = found["state"]
-        return (
-            (state == "SUCCESS", f"{state}: {found.get('stateDetails', '')}") if state in TERMINAL_EMR_STATES else None
-        )
+        if state not in emr_serverless.TERMINAL_STATES:
+            return None
+        return state == "SUCCESS", f"{state}: {found.get('stateDetails', '')}"
 
     def stop(self, run: str) -> None:
         self.emr.cancel_job_run(**self._ids(run))
 
     def _ids(self, run: str) -> dict[str, str]:
-        application, job_run = split_emr_run_id(run)
+        application, job_run = emr_serverless.split_run_id(run)
         return {"applicationId": application, "jobRunId": job_run}
 
     def _stream_launch(self) -> StreamLaunch:
@@ -164,29 +173,23 @@ class EmrCanary(CanaryJob):
 
 def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
     """A job for each engine of each lane that the settings name; of several shards the first one."""
-    price, batch, stream, jobs = settings.price, settings.batch, settings.stream, stack.resources
-    vcpu_hour, gb_hour = price.emr_rates(settings.emr.architecture)
+    batch, stream, jobs = settings.batch, settings.stream, stack.resources
     emr = stack.open_client("emr-serverless") if settings.uses_emr else None
 
-    def glue_dollars(worker_type: str, engine: Engine) -> float:
-        return WORKERS_OF_RUN * DPUS[worker_type] * price.dpu_rate(engine) / 60
+    def add(name: str, lane: Lane, job: str, engine: EngineDescription, driver: Units, worker_type: str) -> None:
+        dollars = (driver + engine.worker(worker_type)).at(engine.prices(settings)) / 60
+        if engine.service == "glue":
+            batch_engine = engine.name if lane == Lane.BATCH else None
+            found.append(GlueCanary(stack, name, lane, job, dollars, worker_type, batch_engine))
+        else:
+            found.append(EmrCanary(stack, name, lane, job, dollars, emr))
 
     found: list[CanaryJob] = []
-    if stream.on_emr:
-        vcpus = EMR_DRIVER_VCPUS + WORKERS[stream.worker_type]
-        dollars = (vcpus * vcpu_hour + (EMR_DRIVER_GB + MEMORY_GIB[stream.worker_type]) * gb_hour) / 60
-        found.append(EmrCanary(stack, "stream", Lane.STREAM, jobs.stream_job, dollars, emr))
-    else:
-        dollars = glue_dollars(stream.worker_type, Engine.GLUE)
-        found.append(GlueCanary(stack, "stream", Lane.STREAM, jobs.stream_job, dollars, stream.worker_type))
-    for engine in map(Engine, batch.engines):
-        name, kind = f"batch-{engine}", batch.worker_type
-        if engine.on_glue:
-            dollars = glue_dollars(kind, engine)
-            found.append(GlueCanary(stack, name, Lane.BATCH, jobs.batch_job, dollars, kind, engine))
-        else:
-            dollars = WORKERS_OF_RUN * (WORKERS[kind] * vcpu_hour + MEMORY_GIB[kind] * gb_hour) / 60
-            found.append(EmrCanary(stack, name, Lane.BATCH, jobs.batch_job, dollars, emr))
+    engine, kind = ENGINES[stream.engine], stream.worker_type
+    add("stream", Lane.STREAM, jobs.stream_job, engine, engine.stream_driver(kind), kind)
+    for engine in (ENGINES[name] for name in batch.engines):
+        kind = batch.worker_type
+        add(f"batch-{engine.name}", Lane.BATCH, jobs.batch_job, engine, engine.worker(kind), kind)
     return found
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lake.job_runs import EMR_PREFIX, split_emr_run_id
+from lake.engines import engine_of_run
 from lake.manifest import Lane
-from lake.stream_launch import stream_log_group
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -18,15 +17,7 @@ KEPT = "30d"
 
 def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
     """Log group and log stream of what the driver of a job run prints."""
-    if not job_run.startswith(EMR_PREFIX):
-        return f"/aws-glue/{stack.name}/output", job_run
-    application, service_id = split_emr_run_id(job_run)
-    # Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch".
-    group, attempt = f"/aws/emr-serverless/{stack.name}", ""
-    if application == stack.outputs.stream_application:
-        # Of streaming runs each attempt has its own (the same guide, "Job resiliency"); ours have one.
-        group, attempt = stream_log_group(stack.name), "/attempts/1"
-    return group, f"/applications/{application}/jobs/{service_id}{attempt}/SPARK_DRIVER/stdout"
+    return engine_of_run(job_run).log_stream(stack.name, job_run, stack.outputs.stream_application)
 
 
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
@@ -38,8 +29,7 @@ def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
     if job_run.startswith("manual-"):
         return None
     if stack.local:
-        application, service_id = split_emr_run_id(job_run)
-        return _local_log(stack, lane, f"{service_id or application}.log") if stack.local_logs else None
+        return _local_log(stack, lane, f"{job_run.rpartition(':')[2]}.log") if stack.local_logs else None
     group, stream = log_stream(stack, job_run)
     return f"{stack.aws} logs tail {group} --log-stream-names {stream} --since {KEPT}"
 

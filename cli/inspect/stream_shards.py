@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.job_runs import live_emr_runs, live_glue_runs
-from router.stream.engines import MAX_LISTED_RUNS
+from lake.engines import ENGINES
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -32,7 +31,5 @@ def read_shards(stack: DeployedStack) -> list[ShardState]:
 
 
 def _live_runs(stack: DeployedStack, shard: str) -> list[str]:
-    job, application = stack.resources.stream_job_of(shard), stack.outputs.stream_application
-    if application:
-        return live_emr_runs(stack.emr, application, job)
-    return live_glue_runs(stack.glue, job, MAX_LISTED_RUNS)
+    engine, job = ENGINES[stack.outputs.stream_engine], stack.resources.stream_job_of(shard)
+    return engine.live_stream_runs(stack.stream_client, job, stack.outputs.stream_application)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from lake.engines.workers import GIB, MIB
 from lake.settings.declaration import Choice, Conflict, Range, Unit
-from lake.settings.workers import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

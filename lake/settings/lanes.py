@@ -5,23 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from lake.engines import Engine
+from lake.engines import ENGINES, Engine
+from lake.engines.job_runs import services_of
+from lake.engines.workers import GIB, MAX_WORKERS, WORKERS, max_workers
 from lake.settings.declaration import Choice, Conflict, Range, Unit
-from lake.settings.workers import (
-    EMR_DRIVER_GB,
-    EMR_DRIVER_VCPUS,
-    EMR_WORKERS,
-    FLEX_WORKERS,
-    GIB,
-    MAX_WORKERS,
-    MEMORY_GIB,
-    WORKERS,
-    max_workers,
-)
 from lake.shards import MAX_SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from lake.engines import Units
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
 """A week."""
@@ -108,8 +101,9 @@ class StreamSettings:
         if self.batch_bytes and self.batch_bytes < self.manifest_bytes:
             expected = "expected 0, or at least stream.manifest_bytes"
             yield Conflict(("stream.batch_bytes", "stream.manifest_bytes"), self.batch_bytes, expected)
-        if self.on_emr and self.worker_type not in EMR_WORKERS:
-            expected = f"expected one of {', '.join(EMR_WORKERS)} with emr-serverless"
+        types = ENGINES[self.engine].worker_types
+        if self.worker_type not in types:
+            expected = f"expected one of {', '.join(types)} with {self.engine}"
             yield Conflict(("stream.worker_type", "stream.engine"), self.worker_type, expected)
         limit = max_workers(self.worker_type)
         if self.max_workers > limit:
@@ -135,14 +129,11 @@ class StreamSettings:
         return self.engine == Engine.EMR_SERVERLESS
 
     @property
-    def emr_vcpus(self) -> int:
-        """vCPUs of one streaming job on EMR Serverless with all of its workers."""
-        return EMR_DRIVER_VCPUS + self.cores
-
-    @property
-    def emr_gb(self) -> int:
-        """Memory in GB of one streaming job on EMR Serverless with all of its workers."""
-        return EMR_DRIVER_GB + (self.max_workers - 1) * MEMORY_GIB[self.worker_type]
+    def units(self) -> Units:
+        """What its engine bills for one streaming job with all of its workers."""
+        engine = ENGINES[self.engine]
+        workers = engine.worker(self.worker_type).times(self.max_workers - 1)
+        return engine.stream_driver(self.worker_type) + workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +197,10 @@ class BatchSettings:
         """Values that do not fit together."""
         if not self.engines or len(set(self.engines)) < len(self.engines):
             yield Conflict(("batch.engines",), list(self.engines), "expected one engine or more, each once")
-        by_engine = {Engine.GLUE_FLEX: FLEX_WORKERS, Engine.EMR_SERVERLESS: EMR_WORKERS}
-        for engine, types in by_engine.items():
-            if engine in self.engines and self.worker_type not in types:
-                expected = f"expected one of {', '.join(types)} with {engine.value}"
+        for engine in self.engines:
+            types = ENGINES[engine].worker_types
+            if self.worker_type not in types:
+                expected = f"expected one of {', '.join(types)} with {engine}"
                 yield Conflict(("batch.worker_type", "batch.engines"), self.worker_type, expected)
                 return
         limit = max_workers(self.worker_type)
@@ -230,4 +221,4 @@ class BatchSettings:
     @property
     def uses_glue(self) -> bool:
         """Whether a run may be on Glue."""
-        return any(Engine(engine).on_glue for engine in self.engines)
+        return "glue" in services_of(self.engines)

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
+from lake.counted import format_count
+from lake.engines import Engine
+from lake.engines.workers import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
 from lake.settings.checks import TIME_ZONE
 from lake.settings.conversion import ConvertSettings
 from lake.settings.declaration import Choice, Conflict, Range, Text
@@ -23,7 +26,6 @@ from lake.settings.stage import (
     VerifySettings,
 )
 from lake.settings.sweep import LedgerSettings, SweepSettings, keep_days_conflict
-from lake.settings.workers import ARM, DPUS, WORKERS, X86, memory_conflict
 from lake.shards import Shards
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class Settings:
         jobs = self.stream.jobs
         if self.max_overnight_runs < 1:
             streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
-            beside = "" if self.stream.on_emr else f"{streams} {self.stream_dpus:g} DPU and "
+            beside = f"{streams} {self.stream_dpus:g} DPU and " if self.stream_dpus else ""
             expected = (
                 f"{beside}each run of the batch lane {'needs ' * (not beside)}{self.run_dpus:g}: take fewer or "
                 "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs"
@@ -128,8 +130,8 @@ class Settings:
 
     def _conflicts_of_runs(self) -> Iterator[Conflict]:
         """What a run needs of memory, time and vCPUs, and does not get."""
-        yield from memory_conflict("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
-        yield from memory_conflict("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
+        yield from _memory_conflict("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
+        yield from _memory_conflict("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
             expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
             keys: tuple[str, ...] = ("convert.max_core_minutes", "batch.run_timeout_minutes")
@@ -148,7 +150,12 @@ class Settings:
     @property
     def uses_emr(self) -> bool:
         """Whether a run of either lane may be on EMR Serverless."""
-        return self.batch.uses_emr or self.stream.on_emr
+        return Engine.EMR_SERVERLESS in self.engines
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Engines that job runs of the stage may be on, by name; the batch job on Glue exists in every stage."""
+        return tuple(dict.fromkeys((Engine.GLUE, *self.batch.engines, self.stream.engine)))
 
     @property
     def stream_runs(self) -> int:
@@ -158,7 +165,7 @@ class Settings:
     @property
     def glue_shards(self) -> tuple[str, ...]:
         """The shards whose streaming jobs run on Glue: all or none."""
-        return () if self.stream.on_emr else self.shards.names
+        return self.shards.names if self.stream.units.dpu else ()
 
     @property
     def stream_glue_runs(self) -> int:
@@ -168,12 +175,12 @@ class Settings:
     @property
     def stream_dpus(self) -> float:
         """DPUs of the streaming jobs on Glue with all of their workers."""
-        return self.stream_glue_runs * self.stream.max_workers * DPUS[self.stream.worker_type]
+        return self.stream_runs * self.stream.units.dpu
 
     @property
     def stream_vcpus(self) -> int:
-        """vCPUs of the streaming jobs on EMR Serverless with all of their workers."""
-        return self.stream_runs * self.stream.emr_vcpus if self.stream.on_emr else 0
+        """vCPUs of the streaming jobs with all of their workers, on an engine that bills them."""
+        return int(self.stream_runs * self.stream.units.vcpu)
 
     @property
     def run_dpus(self) -> float:
@@ -221,3 +228,16 @@ class Settings:
         """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
         night = self.max_overnight_runs if self.batch.uses_glue else 0
         return max(1, night + self.max_verifications)
+
+
+def _memory_conflict(key: str, worker_type: str, row_group_bytes: int) -> Iterator[Conflict]:
+    """A conflict if the executors of a worker type would run out of memory and be killed."""
+    vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
+    needed = needed_bytes(vcpus, row_group_bytes)
+    if needed > available:
+        expected = (
+            f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
+            f"which there are about {available / 1e9:.1f}: take G.1X or larger, or a smaller convert.row_group_bytes "
+            "where that is set"
+        )
+        yield Conflict((key, "convert.row_group_bytes"), worker_type, expected)

@@ -6,16 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from lake.engines import Engine
 from lake.settings.declaration import Range, Text, Unit
-from lake.settings.workers import ARM
 
 PRINTABLE = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
-ARM_PRICE = 0.8
-"""Price of EMR Serverless on Arm, as a share of that on x86-64: $0.042094 of $0.052624 a vCPU hour and $0.004628 of
-$0.0057785 a GB hour (AWS Price List, us-east-1, 2026-09-24, as others quote it)."""
-FLEX_WAIT_MINUTES = 5.0
-"""Time that a run of the class FLEX is assumed to wait for spare capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +57,3 @@ class PriceSettings:
         "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON measured "
         "(performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
     ] = 15.75
-
-    def dpu_rate(self, engine: Engine) -> float:
-        """Price of a DPU hour on an engine of Glue."""
-        return self.dpu_hour_flex if engine is Engine.GLUE_FLEX else self.dpu_hour
-
-    def emr_rates(self, architecture: str) -> tuple[float, float]:
-        """Price of a vCPU hour and of a GB hour of EMR Serverless, for a value of ``emr.architecture``."""
-        share = ARM_PRICE if architecture == ARM else 1
-        return share * self.emr_vcpu_hour, share * self.emr_gb_hour

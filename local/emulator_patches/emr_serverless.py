@@ -13,7 +13,7 @@ from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[im
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from lake.job_runs import TERMINAL_EMR_STATES
+from lake.engines.emr_serverless import TERMINAL_STATES
 from local.emr_runs import SUCCESS
 from local.emulator_patches import state_machines
 from local.errors import ServiceError
@@ -176,7 +176,7 @@ def _patch_states(runs: EmrRuns) -> None:
         except ServiceError as error:
             raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
         if resource.endswith(".sync"):
-            while run["state"] not in TERMINAL_EMR_STATES:
+            while run["state"] not in TERMINAL_STATES:
                 if state_machines.is_abandoned():
                     runs.cancel(run)
                 time.sleep(state_machines.POLL_SECONDS)

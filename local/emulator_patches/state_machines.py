@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
 
-from lake.job_runs import LIVE_STATES
+from lake.engines.glue import LIVE_STATES
 from local.glue_runs import SUCCEEDED, GlueRuns, find_run
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.engines import Engine
-from lake.settings.workers import max_workers
+from lake.engines import ENGINES, Engine
+from lake.engines.workers import max_workers
 from router.estimate.night import Night, RunWork, night
-from router.estimate.offer import MAX_CAPACITY_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -69,7 +68,7 @@ def choose(
 ) -> Choice:
     """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
 
-    Flex has to leave time for one wait in vain where what is left could then go to another engine.
+    An engine on spare capacity has to leave time for one wait in vain where what is left could then go to another one.
 
     Parameters
     ----------
@@ -82,9 +81,9 @@ def choose(
         No allowed engine has room for a single run.
     """
     limit = seconds * (1 - MARGIN)
-    limits = dict.fromkeys(Engine, limit)
-    if set(allowed) > {Engine.GLUE_FLEX}:
-        limits[Engine.GLUE_FLEX] -= MAX_CAPACITY_WAIT_SECONDS
+    waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}
+    others = any(not waits[engine] for engine in allowed)
+    limits = {engine: limit - waits[engine] * others for engine in Engine}
     ways = [list(_nights(work, offer, rooms[offer.engine], workers)) for offer in offers]
     options = [_best(nights, limits) for nights in ways if nights]
     candidates = [option for option in options if option.engine in allowed]

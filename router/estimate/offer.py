@@ -5,24 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.engines import Engine
-from lake.settings.price import FLEX_WAIT_MINUTES
-from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, MEMORY_GIB, WORKERS
+from lake.engines import ENGINES
+from lake.engines.workers import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lake.engines import Engine
     from lake.settings import Settings
 
-TYPES = {Engine.GLUE_FLEX: FLEX_WORKERS, Engine.GLUE: tuple(WORKERS), Engine.EMR_SERVERLESS: EMR_WORKERS}
-"""Worker types of each engine."""
-GLUE_START_SECONDS = 60.0
-"""Assumed: from StartJobRun until the first task runs; not billed."""
-EMR_START_SECONDS = 90.0
-"""Assumed: an application without pre-initialized workers."""
-MAX_CAPACITY_WAIT_SECONDS = 20 * 60.0
-"""Listed: a run of the class FLEX is WAITING for at most 20 minutes, then it starts or fails (AWS Glue Developer Guide,
-"AWS Glue job run statuses")."""
 RAMP_SECONDS = 30.0
 """Assumed: until auto scaling has added the last worker; half of it is lost."""
 TAIL_SECONDS = 35.0
@@ -31,7 +22,7 @@ TAIL_OF_LONGEST = 0.7
 """The tail of a run whose longest task takes longer than that, as a share of this task: a compressed file is one task,
 and the last of them begins at any time. Calculated by list scheduling of mixed runs: 0.63 to 0.87."""
 MIN_BILLED_SECONDS = 60.0
-"""Listed: Glue and EMR Serverless bill at least one minute (their pricing pages)."""
+"""Listed: every engine bills at least one minute (the pricing pages of Glue and EMR Serverless)."""
 SHORT_RUN_SECONDS = 600.0
 SHORT_POLL_SECONDS = 60.0
 LONG_POLL_SECONDS = 300.0
@@ -71,7 +62,7 @@ class Offer:
     vcpus: int
     """vCPUs of a worker; each runs one task at a time."""
     quota_units: float
-    """What a worker takes of the engine's quota: DPUs on Glue, vCPUs on EMR Serverless."""
+    """What a worker takes of the engine's quota."""
     dollars_per_hour: float
     """Price of one worker."""
     start_seconds: float
@@ -82,16 +73,9 @@ class Offer:
 
 def offers(settings: Settings) -> Iterator[Offer]:
     """What each engine offers that has workers of the type ``batch.worker_type``, allowed by the settings or not."""
-    worker, price = settings.batch.worker_type, settings.price
-    for engine in Engine:
-        if worker not in TYPES[engine]:
-            continue
-        if engine is Engine.EMR_SERVERLESS:
-            vcpu_hour, gb_hour = price.emr_rates(settings.emr.architecture)
-            dollars = WORKERS[worker] * vcpu_hour + MEMORY_GIB[worker] * gb_hour
-            units, start, wait = float(WORKERS[worker]), EMR_START_SECONDS, 0.0
-        else:
-            dollars = DPUS[worker] * price.dpu_rate(engine)
-            units, start = DPUS[worker], GLUE_START_SECONDS
-            wait = 60 * FLEX_WAIT_MINUTES if engine is Engine.GLUE_FLEX else 0.0
-        yield Offer(engine, worker, WORKERS[worker], units, dollars, start, wait)
+    worker = settings.batch.worker_type
+    for engine in ENGINES.values():
+        if worker in engine.worker_types:
+            dollars = engine.worker(worker).at(engine.prices(settings))
+            units = engine.quota_units(worker)
+            yield Offer(engine.name, worker, WORKERS[worker], units, dollars, engine.start_seconds, engine.wait_seconds)

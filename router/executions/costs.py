@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lake.bills import divide, read_bill
+from lake.bills import divide
+from lake.engines import ENGINES
+from lake.engines.job_runs import read_bill
 from lake.ledger import State
 from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane
@@ -75,14 +77,11 @@ class RunCosts:
         Raises botocore's errors.
         """
         if job_run not in self.bills:
-            self.bills[job_run] = read_bill(
-                services.glue, services.resources.batch_job, job_run, services.emr, self.run
-            )
+            self.bills[job_run] = read_bill(services.job_clients, services.resources.batch_job, job_run, self.run)
         return self.bills[job_run]
 
     def _row(self, bill: Bill, services: Services) -> CostRow:
-        settings = services.settings
-        total = bill.micro_dollars(settings.price, settings.emr.architecture)
+        total = bill.micro_dollars(ENGINES[bill.engine].prices(services.settings))
         shares = cost_shares(total, bill.job_run, self.rows)
         return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 

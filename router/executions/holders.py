@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.job_runs import run_is_terminal
+from lake.engines.job_runs import run_is_terminal
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str
 def _has_ended(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> bool:
     owner = str(row.owner)
     if owner not in ended_runs:
-        ended_runs[owner] = run_is_terminal(services.glue, _jobs_of(services, row), owner, services.emr)
+        ended_runs[owner] = run_is_terminal(services.job_clients, _jobs_of(services, row), owner)
     return ended_runs[owner]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lake.denials import read_denied
-from lake.engines import Engine
+from lake.engines import ENGINES, Engine
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.ledger.table import batches_of
@@ -176,10 +176,11 @@ NO_ROOM = ("Glue.ConcurrentRunsExceededException", "Glue.ResourceNumberLimitExce
 def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed: bool) -> bool:
     """Whether the last job run of a run did not get its workers.
 
-    A job run of Flex that waits in vain fails, and Glue has metered no second of it; ``bill`` is None if it is unknown.
+    A job run that waits in vain for spare capacity fails, and no second of it is billed; ``bill`` is None if it is
+    unknown.
     """
-    waited_in_vain = failed and engine is Engine.GLUE_FLEX and bill is not None and not bill.seconds
-    return waited_in_vain or refusal.startswith(NO_ROOM)
+    waited_in_vain = failed and ENGINES[engine].max_wait_seconds and bill is not None and not bill.seconds
+    return bool(waited_in_vain) or refusal.startswith(NO_ROOM)
 
 
 def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_capacity: bool) -> Engine:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.counted import format_count
-from lake.job_runs import live_glue_runs
+from lake.engines.glue import live_runs
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def configured_room(settings: Settings) -> GlueRoom:
 
 def _room(services: Services, dpus: float, runs: int, source: str) -> GlueRoom:
     try:
-        alive = len(live_glue_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS))
+        alive = len(live_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS))
     except (BotoCoreError, ClientError) as error:
         logger.warning("runs not listed", error=str(error))
         alive, source = 0, f"{source}; runs that are alive could not be counted: {error}"

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.engines import Engine
+from lake.engines.workers import WORKERS
 from lake.errors import InvalidInputError
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
-from lake.settings.workers import WORKERS
 from router.estimate.choose import MARGIN, Room, Work, choose
 from router.estimate.night import DRIVERS, RunWork, run_seconds
 from router.estimate.offer import offers

@@ -13,7 +13,7 @@ from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
-from router.stream.runs import end_runs, has_valid_heartbeat, live_runs, start_run
+from router.stream.runs import has_valid_heartbeat, start_run, stream_runs
 from router.stream.spill import is_spilling, read_core_seconds
 from router.telemetry import logger
 
@@ -96,11 +96,11 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
     spilling = is_spilling(services.settings.stream, read_core_seconds(services, backlog), row.spilling)
     if spilling != row.spilling:
         stream.set_spilling(spilling)
-    running = bool(live_runs(services, shard))
+    running = bool(stream_runs(services, shard).live())
     window_over = _window_is_over(services, row)
     if not running and (queued or not window_over):
         stream.request_stop(False)
-        running = start_run(services, shard) or bool(live_runs(services, shard))
+        running = start_run(services, shard) or bool(stream_runs(services, shard).live())
     size = sum(manifest.bytes for manifest in backlog)
     measured = ShardBacklog(size, spilling, _micro_batch_minutes(services, row))
     return ShardStatus(running, window_over, measured)
@@ -109,19 +109,20 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
 def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
     stream = services.ledger.stream.of(shard)
     window_over = _window_is_over(services, stream.get())
-    stopping = bool(live_runs(services, shard))
+    stopping = bool(stream_runs(services, shard).live())
     stream.request_stop(stopping)
     running = stopping or (has_work and _start_if_possible(services, shard))
     return ShardStatus(running, window_over, stopping=stopping)
 
 
 def _kill(services: Services, shard: str) -> ShardStatus:
-    runs = live_runs(services, shard)
-    if runs:
-        end_runs(services, shard, runs)
+    runs = stream_runs(services, shard)
+    live = runs.live()
+    if live:
+        runs.end(live)
     stream = services.ledger.stream.of(shard)
     stream.request_stop(False)
-    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(runs))
+    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(live))
 
 
 def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
@@ -148,7 +149,7 @@ def _join_window(services: Services, shards: Sequence[str]) -> None:
 def _start_if_possible(services: Services, shard: str) -> bool:
     """Whether a run exists now: not if the account's quotas have no room for it."""
     try:
-        return start_run(services, shard) or bool(live_runs(services, shard))
+        return start_run(services, shard) or bool(stream_runs(services, shard).live())
     except TransientError as error:
         logger.warning("streaming run not started: it is tried again", shard=shard, error=str(error))
         return False

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.engines import ENGINES
 from lake.errors import TransientError
 from lake.time import iso_utc
-from router.stream.engines import stream_engine
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
+    from lake.engines import StreamRuns
     from lake.ledger.stream import StreamRow
     from router.services import Services
 
@@ -49,10 +50,10 @@ def ensure_running(services: Services, shard: str) -> bool:
     Raises
     ------
     TransientError
-        The account's quota of Glue's job runs or DPUs has no room, EMR Serverless cannot start it now, or the last runs
-        have ended before they began to work.
+        The engine cannot start it now, such as without room in the account's quotas, or the last runs have ended before
+        they began to work.
     BotoCoreError, ClientError
-        Glue, EMR Serverless or DynamoDB refused a request or did not answer.
+        The engine or DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
@@ -100,16 +101,16 @@ def start_run(services: Services, shard: str) -> bool:
 
 
 def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
-    stream, engine, now = services.ledger.stream.of(shard), stream_engine(services), services.clock()
+    stream, runs, now = services.ledger.stream.of(shard), stream_runs(services, shard), services.clock()
     due = next_start(row)
     if row.starts and (due is None or now < due):
-        if row.starts < MAX_SILENT_STARTS or engine.live_runs(shard):
+        if row.starts < MAX_SILENT_STARTS or runs.live():
             return False
-        reason = row.start_failure or engine.why_ended(shard, row)
+        reason = row.start_failure or runs.why_ended(row)
         if row.start_failure is None:
             stream.record_start_failure(row, reason)
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)
-    run = engine.start(shard)
+    run = runs.start(lambda settles: stream.begin_start(services.clock(), settles))
     if run is None:
         return False
     stream.count_start(row, run, now)
@@ -124,11 +125,8 @@ def next_start(row: StreamRow) -> datetime | None:
     return started + min(FIRST_PAUSE * (1 << max(row.starts - 1, 0)), MAX_PAUSE)
 
 
-def live_runs(services: Services, shard: str) -> list[str]:
-    """Ids of the runs of a shard's streaming job that have not ended."""
-    return stream_engine(services).live_runs(shard)
-
-
-def end_runs(services: Services, shard: str, runs: Sequence[str]) -> None:
-    """End these runs of a shard's streaming job at once."""
-    stream_engine(services).end(shard, runs)
+def stream_runs(services: Services, shard: str) -> StreamRuns:
+    """The runs of a shard's streaming job; raises ``InvalidInputError`` if this function cannot start one."""
+    engine = ENGINES[services.settings.stream.engine]
+    job = services.resources.stream_job_of(shard)
+    return engine.stream_runs(services.job_clients[engine.service], job, shard, services.stream_launch)

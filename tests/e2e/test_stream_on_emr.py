@@ -15,7 +15,7 @@ from cli.inspect.run_logs import log_of_run
 from cli.inspect.stream_shards import read_shards
 from infra.synth import synth
 from lake.engines import Engine
-from lake.job_runs import live_emr_runs, split_emr_run_id
+from lake.engines.emr_serverless import live_runs, split_run_id
 from lake.ledger import State
 from lake.manifest import Lane
 from local import isolation
@@ -47,12 +47,13 @@ def on_emr(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Scen
 def live(scenario: Scenario) -> list[str]:
     """The ids of the streaming runs that are alive."""
     stack = scenario.deployment
-    return live_emr_runs(stack.emr, stack.outputs.stream_application, stack.resources.stream_job)
+    return live_runs(stack.stream_client, stack.outputs.stream_application, stack.resources.stream_job)
 
 
 def job_run(scenario: Scenario, run: str) -> dict[str, Any]:
-    application, service_id = split_emr_run_id(run)
-    found: dict[str, Any] = scenario.deployment.emr.get_job_run(applicationId=application, jobRunId=service_id)
+    application, service_id = split_run_id(run)
+    client = scenario.deployment.stream_client
+    found: dict[str, Any] = client.get_job_run(applicationId=application, jobRunId=service_id)
     return dict(found["jobRun"])
 
 

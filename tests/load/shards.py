@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.settings import PeakSettings
 from lake.settings.routing import DAYS
 from lake.shards import FIRST_SHARD
-from lake.stream_launch import SHARD_ARGUMENT
 from tests.chaos.glue_world import OVER
 from tests.load.lanes import load_test_settings, new_world, put_and_route
 from tests.load.published import published_manifests

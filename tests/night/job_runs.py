@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from lake.job_runs import LIVE_STATES
+from lake.engines.glue import LIVE_STATES
 from lake.ledger import State
 from local.processes import kill_followers
 from tests.e2e.waiting import wait_for

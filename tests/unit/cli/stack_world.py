@@ -90,7 +90,8 @@ def stack_of(world: World, services: FakeServices, records: Mapping[str, str] | 
     names = {**OUTPUTS, "Overnight": MACHINE, "BatchJob": "hybrid-router-dev-batch"}
     fake: Any = services
     outputs = StackOutputs.from_outputs({**resources, **names, **({"Records": json.dumps(records)} if records else {})})
-    return DeployedStack(outputs, world.raw_s3, world.ledger, fake, fake, fake, fake, cloudwatch=fake, scheduler=fake)
+    clients = {"cloudwatch": fake, "scheduler": fake, "stream_client": fake}
+    return DeployedStack(outputs, world.raw_s3, world.ledger, fake, fake, fake, fake, **clients)
 
 
 def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, minutes: int = 70) -> dict[str, Any]:

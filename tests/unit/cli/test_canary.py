@@ -17,11 +17,11 @@ from cli.doctor.finding import Readiness
 from cli.exit_codes import ExitCode
 from infra.synth import CHECKOUT
 from lake.canary import BODY, CanaryRequest, CheckResult
+from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import BatchSettings, Settings, StreamSettings
 from lake.shards import FIRST_SHARD
-from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from local.emr_launch import spark_properties
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE

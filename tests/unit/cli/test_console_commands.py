@@ -170,9 +170,9 @@ def streaming(alive: bool, *answers: dict[str, Any], shards: int = 1) -> Any:
     stack: Any = FakeStack(stream=list(answers))
     states = [("jr_1", "RUNNING" if alive else "STOPPED")]
     runs = [{"Id": name, "JobRunState": state} for name, state in states]
-    stack.glue = SimpleNamespace(get_job_runs=lambda **_: {"JobRuns": runs})
+    stack.stream_client = SimpleNamespace(get_job_runs=lambda **_: {"JobRuns": runs})
     stack.resources = RESOURCES
-    stack.outputs = SimpleNamespace(shards=Shards(shards), stream_application="")
+    stack.outputs = SimpleNamespace(shards=Shards(shards), stream_application="", stream_engine="glue")
     row = StreamRow("jr_1", "2026-11-20T12:00:00.000+00:00" if alive else None, spilling=alive)
     rows = SimpleNamespace(get=lambda: row)
     stack.ledger = SimpleNamespace(

@@ -11,7 +11,7 @@ from cli.inspect.event_logs import newest_event_logs
 from cli.inspect.run_logs import log_of_run
 from cli.inspect.stream_shards import read_shards
 from cli.offline.settings_summary import summary
-from lake.job_runs import emr_run_id
+from lake.engines.emr_serverless import run_id
 from lake.manifest import Lane
 from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.shards import Shards
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import DeployedStack
 
-RUN = emr_run_id(APPLICATION, "00run1")
+RUN = run_id(APPLICATION, "00run1")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def stack(world: World) -> DeployedStack:
     stack, emr = stack_of(world, FakeServices()), FakeEmr()
     outputs = replace(stack.outputs, shards=Shards(jobs=2), stream_application=APPLICATION)
     emr.start_job_run(**LAUNCH.request("2", outputs.resources.stream_job_of("2"), "token"))
-    return replace(stack, outputs=outputs, emr=emr)
+    return replace(stack, outputs=outputs, stream_client=emr)
 
 
 def test_the_runs_of_each_shard_are_those_of_its_name(stack: DeployedStack) -> None:
@@ -53,7 +53,7 @@ def test_the_log_of_a_streaming_run_is_that_of_its_only_attempt(stack: DeployedS
         f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout --since 30d"
     )
     # And a run of the batch lane has that of the other application
-    batch = log_of_run(stack, emr_run_id("00batch", "00run2"), Lane.BATCH)
+    batch = log_of_run(stack, run_id("00batch", "00run2"), Lane.BATCH)
     assert batch is not None
     assert f"{group} --log-stream-names /applications/00batch/jobs/00run2/SPARK_DRIVER/stdout" in batch
 

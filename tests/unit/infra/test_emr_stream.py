@@ -12,8 +12,8 @@ from infra.emr_stream import STARTERS
 from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth
+from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
-from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from local.emr_launch import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.emr_edges import WRITE_LOG

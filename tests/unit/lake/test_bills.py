@@ -10,9 +10,10 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.bills import MAX_REASON, divide, read_bill
-from lake.engines import Engine
-from lake.settings.price import PriceSettings
+from lake.bills import MAX_REASON, Bill, divide
+from lake.engines import ENGINES, Engine
+from lake.engines.job_runs import read_bill
+from lake.settings import EmrSettings, PriceSettings, Settings
 
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
 RUN = "s3://control/plans/night/runs/00000.json"
@@ -57,8 +58,13 @@ class Service:
 
 def bill(run: str = "jr_1", answer: Any = None, **changes: Any) -> Any:
     if run.startswith("emr-serverless:"):
-        return read_bill(Service("none"), "batch", run, Service(answer or EMR | changes))  # type: ignore[arg-type]
-    return read_bill(Service(answer or GLUE | changes), "batch", run)  # type: ignore[arg-type]
+        return read_bill({"emr-serverless": Service(answer or EMR | changes)}, "batch", run)
+    return read_bill({"glue": Service(answer or GLUE | changes)}, "batch", run)
+
+
+def priced(found: Bill, price: PriceSettings = PRICE, architecture: str = "x86_64") -> int:
+    settings = Settings("t", price=price, emr=EmrSettings(architecture=architecture))
+    return found.micro_dollars(ENGINES[found.engine].prices(settings))
 
 
 @pytest.mark.parametrize(
@@ -76,15 +82,15 @@ def bill(run: str = "jr_1", answer: Any = None, **changes: Any) -> Any:
 def test_a_run_on_glue(changes: dict[str, Any], engine: Engine, dpu_seconds: float, dollars: float) -> None:
     found = bill(**changes)
     assert (found.engine, found.dpu_milliseconds) == (engine, round(dpu_seconds * 1000))
-    assert found.micro_dollars(PRICE) == round(dollars * 1_000_000)
+    assert priced(found) == round(dollars * 1_000_000)
     assert (found.run, found.seconds, found.started_at, found.ended_at) == (RUN, 3600, START, END)
 
 
 def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
     found = bill("emr-serverless:00app:00run")
     assert (found.engine, found.run, found.seconds) == (Engine.EMR_SERVERLESS, RUN, 1800)
-    assert found.micro_dollars(PRICE) == round((20.5 * 0.05 + 82 * 0.006) * 1_000_000)
-    assert found.micro_dollars(PRICE, "arm64") == round(0.8 * (20.5 * 0.05 + 82 * 0.006) * 1_000_000)
+    assert priced(found) == round((20.5 * 0.05 + 82 * 0.006) * 1_000_000)
+    assert priced(found, architecture="arm64") == round(0.8 * (20.5 * 0.05 + 82 * 0.006) * 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +152,12 @@ def test_a_service_that_refuses_is_an_error(run: str) -> None:
 
 
 def test_a_price_of_zero_costs_nothing() -> None:
-    assert bill().micro_dollars(PriceSettings(dpu_hour=0)) == 0
+    assert priced(bill(), PriceSettings(dpu_hour=0)) == 0
 
 
 def test_a_job_run_of_another_run_is_not_of_this_one() -> None:
-    assert read_bill(Service(GLUE), "batch", "jr_1", None, RUN) is not None  # type: ignore[arg-type]
-    assert read_bill(Service(GLUE), "batch", "jr_1", None, "s3://control/other") is None  # type: ignore[arg-type]
+    assert read_bill({"glue": Service(GLUE)}, "batch", "jr_1", RUN) is not None
+    assert read_bill({"glue": Service(GLUE)}, "batch", "jr_1", "s3://control/other") is None
 
 
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**15), min_size=1))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lake.engines.workers import needed_bytes
 from lake.errors import InvalidSettingsError
 from lake.settings import (
     DatasetUrgentSettings,
@@ -15,7 +16,6 @@ from lake.settings import (
     load_settings,
     parse_settings,
 )
-from lake.settings.workers import needed_bytes
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ALIAS = "arn:aws:kms:eu-central-1:111122223333:alias/lake"

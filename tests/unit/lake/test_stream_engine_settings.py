@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lake.engines.stream_launch import StreamLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import parse_settings
-from lake.stream_launch import StreamLaunch
 
 ON_EMR = {"engine": "emr-serverless"}
 LAUNCH = StreamLaunch("00app", "arn", "s3://code/main.py", "--a 1 --b 2", "--conf x=y", 1440, "/logs")
@@ -18,7 +18,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     # Then the night has all of Glue's quota
     assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
     assert (settings.stream_runs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
-    assert settings.stream.emr_gb == 8 + 9 * 32
+    assert settings.stream.units.gb == 8 + 9 * 32
     # And the cores that convert are those of the executors
     assert settings.stream.cores == 72
     assert settings.stream.side_by_side_bytes == 72 << 30

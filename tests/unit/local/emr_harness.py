@@ -6,7 +6,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any
 
-from lake.job_runs import TERMINAL_EMR_STATES
+from lake.engines.emr_serverless import TERMINAL_STATES
 from local.emr_runs import EmrRuns
 from local.isolation import AccessKey
 from local.job_launch import JobSettings
@@ -65,7 +65,7 @@ class EmrHarness:
     def reach(self, run: dict[str, Any], *states: str) -> dict[str, Any]:
         deadline = time.monotonic() + 60
         while run["state"] not in states:
-            assert run["state"] not in TERMINAL_EMR_STATES, run
+            assert run["state"] not in TERMINAL_STATES, run
             assert time.monotonic() < deadline, run
             time.sleep(0.01)
         return run

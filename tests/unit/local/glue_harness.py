@@ -6,7 +6,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
-from lake.job_runs import LIVE_STATES
+from lake.engines.glue import LIVE_STATES
 from local.glue_runs import GlueRuns
 from local.isolation import AccessKey
 from local.job_launch import JobSettings

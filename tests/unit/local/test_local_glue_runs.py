@@ -8,7 +8,7 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.job_runs import LIVE_STATES
+from lake.engines.glue import LIVE_STATES
 from local.errors import ConcurrentRunsExceededError
 from local.glue_launch import merged_arguments
 from local.glue_runs import find_run

@@ -45,7 +45,7 @@ def emr(deployment: Deployment) -> FakeEmr:
     """The deployment's streaming jobs are on EMR Serverless."""
     emr = FakeEmr()
     deployment.configure(stream=ON_EMR)
-    deployment.services = replace(deployment.services, emr=emr, stream_launch=LAUNCH)
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr}, stream_launch=LAUNCH)
     return emr
 
 

@@ -10,8 +10,8 @@ import boto3
 from botocore.exceptions import ClientError
 from botocore.validate import validate_parameters
 
-from lake.job_runs import TERMINAL_EMR_STATES
-from lake.stream_launch import StreamLaunch
+from lake.engines.emr_serverless import TERMINAL_STATES
+from lake.engines.stream_launch import StreamLaunch
 
 ON_EMR = {"engine": "emr-serverless"}
 """Settings of the stream lane."""
@@ -56,7 +56,7 @@ class FakeEmr:
     def end(self, state: str) -> None:
         """Every run that is alive ends."""
         for run in self.runs.values():
-            if run["state"] not in TERMINAL_EMR_STATES:
+            if run["state"] not in TERMINAL_STATES:
                 run["state"] = state
 
     def start_job_run(self, **request: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class FakeEmr:
         validate_parameters(request, _operations().operation_model("CancelJobRun").input_shape)
         self.cancelled.append(request)
         run = self.runs[request["jobRunId"]]
-        if run["state"] in TERMINAL_EMR_STATES:
+        if run["state"] in TERMINAL_STATES:
             raise emr_error("ValidationException", "CancelJobRun")
         run["state"] = "CANCELLED"
         return {}

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from lake.engines import Engine
+from lake.engines.emr_serverless import run_id
 from lake.errors import InvalidInputError
-from lake.job_runs import emr_run_id
 from lake.ledger import State
 from lake.settings import BatchSettings, EmrSettings, Settings
 from router.estimate.offer import offers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 APPLICATION, JOB_RUN = "00application", "00jobrun"
-HOLDER = emr_run_id(APPLICATION, JOB_RUN)
+HOLDER = run_id(APPLICATION, JOB_RUN)
 
 
 def allow(deployment: Deployment, *engines: str) -> None:
@@ -103,7 +103,7 @@ def test_each_engine_has_its_price() -> None:
 
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
 def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment, emr: Any, state: str) -> None:
-    deployment.services = replace(deployment.services, emr=emr.client)
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     set_state(emr, state)
     assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
@@ -113,7 +113,7 @@ def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment
 @pytest.mark.parametrize("state", ["SUCCESS", "FAILED", "CANCELLED"])
 def test_manifests_of_an_ended_run_on_emr_serverless_are_released(deployment: Deployment, emr: Any, state: str) -> None:
     # Given: two manifests of one run, which is asked for once
-    deployment.services = replace(deployment.services, emr=emr.client)
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
     rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
     set_state(emr, state)
     # When
@@ -125,7 +125,7 @@ def test_manifests_of_an_ended_run_on_emr_serverless_are_released(deployment: De
 
 
 def test_a_run_that_emr_serverless_does_not_know_keeps_its_lease(deployment: Deployment, emr: Any) -> None:
-    deployment.services = replace(deployment.services, emr=emr.client)
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     emr.add_client_error("get_job_run", "ResourceNotFoundException", http_status_code=404)
     assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
@@ -140,13 +140,13 @@ def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(dep
             "endpoint_url": f"http://127.0.0.1:{unused.getsockname()[1]}",
         }
         emr = boto3.client("emr-serverless", config=Config(retries={"total_max_attempts": 1}), **place)
-        deployment.services = replace(deployment.services, emr=emr)
+        deployment.services = replace(deployment.services, engines={"emr-serverless": emr})
         row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
         assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
 
 
 def test_an_error_of_emr_serverless_is_not_taken_for_an_answer(deployment: Deployment, emr: Any) -> None:
-    deployment.services = replace(deployment.services, emr=emr.client)
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     emr.add_client_error("get_job_run", "InternalServerException", http_status_code=500)
     with pytest.raises(ClientError):

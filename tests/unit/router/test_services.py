@@ -56,7 +56,7 @@ def test_a_function_is_told_how_a_streaming_run_is_started(tmp_path: Path, monke
     container_services.cache_clear()
     # Then
     assert found.stream_launch == LAUNCH
-    assert found.emr is not None
+    assert set(found.job_clients) == {"glue", "emr-serverless"}
 
 
 @pytest.mark.parametrize(

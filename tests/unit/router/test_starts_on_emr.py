@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.engines.emr_serverless import START_SETTLES
 from lake.errors import InvalidInputError, TransientError
 from router.route.handler import route
-from router.stream.engines import START_SETTLES, stream_engine
-from router.stream.runs import ensure_running
+from router.stream.runs import ensure_running, stream_runs
 from tests.unit.router.emr import LAUNCH, FakeEmr, emr_error
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.stream_actions import act
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 
+def start(deployment: Deployment) -> str | None:
+    """Start a run of the first shard, as each caller does."""
+    stream = deployment.ledger.stream
+    return stream_runs(deployment.services, "1").start(lambda settles: stream.begin_start(deployment.now, settles))
+
+
 def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: FakeEmr) -> None:
     # Given a run that has just been started, and a list that does not have it yet
-    engine = stream_engine(deployment.services)
-    assert engine.start("1")
+    assert start(deployment)
     emr.unlisted.update(emr.runs)
     deployment.wait(START_SETTLES - timedelta(seconds=1))
     # When another caller starts one, then its request is that of the first one
-    engine.start("1")
+    start(deployment)
     assert len(emr.runs) == 1
     assert emr.requests[0] == emr.requests[1]
 
@@ -71,7 +76,7 @@ def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deplo
     deployment.services = replace(deployment.services, stream_launch=newer)
     # When, then it is tried again
     with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
-        stream_engine(deployment.services).start("1")
+        start(deployment)
     # When the list has it, then no other one is needed
     emr.unlisted.clear()
     assert not ensure_running(deployment.services, "1")

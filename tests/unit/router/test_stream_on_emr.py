@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.job_runs import emr_run_id, live_emr_runs
+from lake.engines.emr_serverless import START_SETTLES, live_runs, run_id
 from lake.ledger import State
 from lake.manifest import Lane
 from router.executions.holders import release_unheld
-from router.stream.engines import START_SETTLES, stream_engine
+from router.stream.runs import stream_runs
 from tests.unit.router.emr import APPLICATION, ON_EMR, FakeEmr, emr_error
 from tests.unit.router.stream_actions import act
 
@@ -23,8 +23,8 @@ def begin(deployment: Deployment, emr: FakeEmr) -> str:
     """The newest run works, as its driver says; its id in the ledger."""
     run = list(emr.runs.values())[-1]
     run["state"] = "RUNNING"
-    deployment.ledger.stream.begin_run(emr_run_id(APPLICATION, run["id"]), deployment.now)
-    return emr_run_id(APPLICATION, run["id"])
+    deployment.ledger.stream.begin_run(run_id(APPLICATION, run["id"]), deployment.now)
+    return run_id(APPLICATION, run["id"])
 
 
 def test_a_window_starts_one_streaming_run_without_retries(deployment: Deployment, emr: FakeEmr) -> None:
@@ -82,10 +82,10 @@ def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) ->
 
 def test_a_run_that_ends_while_it_is_killed_is_left_as_it_is(deployment: Deployment, emr: FakeEmr) -> None:
     act(deployment, "start")
-    engine = stream_engine(deployment.services)
-    runs = engine.live_runs("1")
+    runs = stream_runs(deployment.services, "1")
+    live = runs.live()
     emr.end("SUCCESS")
-    engine.end("1", runs)
+    runs.end(live)
     assert emr.states() == ["SUCCESS"]
 
 
@@ -111,13 +111,13 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     names = {run["name"]: run["id"] for run in emr.runs.values()}
     assert set(names) == {"stream-job", "stream-job-2", "stream-job-3"}
     for shard, job in (("1", "stream-job"), ("2", "stream-job-2"), ("3", "stream-job-3")):
-        assert stream_engine(deployment.services).live_runs(shard) == [emr_run_id(APPLICATION, names[job])]
+        assert stream_runs(deployment.services, shard).live() == [run_id(APPLICATION, names[job])]
     arguments = [request["jobDriver"]["sparkSubmit"]["entryPointArguments"] for request in emr.requests]
     shards = [words[words.index("--stream_shard") + 1] if "--stream_shard" in words else "1" for words in arguments]
     assert sorted(shards) == ["1", "2", "3"]
     # And a batch run of the name is not taken for one
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
-    assert len(live_emr_runs(emr, APPLICATION, "stream-job")) == 1
+    assert len(live_runs(emr, APPLICATION, "stream-job")) == 1
 
 
 def test_manifests_of_a_streaming_run_that_has_ended_are_released(

@@ -10,11 +10,11 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.bills import MICRO, Bill
-from lake.engines import Engine
+from lake.engines import ENGINES, Engine
+from lake.engines.workers import DPUS, MEMORY_GIB, WORKERS
 from lake.ledger import DatasetMeasurement, ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
-from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
 from router.estimate.night import RunWork, billed_seconds
 from router.estimate.offer import offers
 from router.plan.handler import plan
@@ -157,7 +157,7 @@ def test_billed_seconds_cost_the_same(simulated: SimulatedEngine) -> None:
         }
         start = datetime(2026, 11, 20, tzinfo=UTC)
         bill = Bill("jr", None, engine, start, start + timedelta(seconds=seconds), round(seconds), **milliseconds)
-        billed += bill.micro_dollars(of.price, simulated.architecture)
+        billed += bill.micro_dollars(ENGINES[engine].prices(of))
     # Then
     assert night.dollars == pytest.approx(billed / MICRO, abs=len(night.planned.runs) / MICRO)
     assert night.dollars > 0

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lake.engines.glue import START_SECONDS as GLUE_START_SECONDS
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
-from router.estimate.offer import GLUE_START_SECONDS
 from router.estimate.stream_cluster import stream_cluster
 from sizing.assumptions import (
     EXECUTOR_IDLE_SECONDS,

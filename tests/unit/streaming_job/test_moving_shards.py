@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.layout import OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from lake.stream_launch import SHARD_ARGUMENT
 from router.ownership import RoutedArrival, take_ownership
 from router.sweep.pointers import renew_pointers
 from router.sweep.repair import Repair

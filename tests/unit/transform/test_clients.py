@@ -44,9 +44,10 @@ def test_every_client_and_reader_uses_the_region_of_the_job(monkeypatch: pytest.
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     # When it opens each kind of client.
-    opened = (clients.s3_client(REGION), clients.dynamodb_client(REGION), clients.glue_client(REGION))
+    engines = clients.engine_clients(REGION, ["glue", "emr-serverless"]).values()
+    opened = (clients.s3_client(REGION), clients.dynamodb_client(REGION), *engines)
     # Then all of them, and the reader, which follows no redirect to another region, are of the job's region.
-    assert [client.meta.region_name for client in opened] == [REGION] * 3
+    assert [client.meta.region_name for client in opened] == [REGION] * 4
     assert clients.object_store(REGION, "input").config["region"] == REGION
 
 

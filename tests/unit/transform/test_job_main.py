@@ -10,6 +10,8 @@ import pyspark.sql
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE
+from lake.engines.job_runs import services_of
 from lake.errors import TransientError
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
@@ -47,7 +49,7 @@ def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES, region=REGION, settings=SETTINGS)
     )
-    monkeypatch.setattr(job_main, "glue_client", lambda _: None)
+    monkeypatch.setattr(job_main, "engine_clients", lambda *_: {})
     return started
 
 
@@ -91,9 +93,9 @@ def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> Non
     ("arguments", "environment", "expected"),
     [
         ({"JOB_RUN_ID": "jr_1"}, {}, "jr_1"),
-        ({}, {job_main.EMR_APPLICATION: "00app", job_main.EMR_JOB_RUN: "00run"}, "emr-serverless:00app:00run"),
-        ({}, {job_main.EMR_APPLICATION: "00app"}, "manual-"),
-        ({}, {job_main.EMR_JOB_RUN: "00run", job_main.EMR_APPLICATION: ""}, "manual-"),
+        ({}, {APPLICATION_VARIABLE: "00app", JOB_RUN_VARIABLE: "00run"}, "emr-serverless:00app:00run"),
+        ({}, {APPLICATION_VARIABLE: "00app"}, "manual-"),
+        ({}, {JOB_RUN_VARIABLE: "00run", APPLICATION_VARIABLE: ""}, "manual-"),
     ],
 )
 def test_a_run_holds_its_leases_by_the_id_that_its_engine_knows(
@@ -123,8 +125,10 @@ def test_whether_a_run_has_ended_is_asked_of_the_services_that_the_stage_has(
 
     glue = SimpleNamespace(get_job_run=lambda JobName, RunId: unknown(JobName, "EntityNotFoundException"))  # noqa: N803
     emr = SimpleNamespace(get_job_run=lambda **_: unknown("application", "ResourceNotFoundException"))
-    monkeypatch.setattr(job_main, "glue_client", lambda _: glue)
-    monkeypatch.setattr(job_main, "emr_client", lambda _: emr)
+    clients = {"glue": glue, "emr-serverless": emr}
+    monkeypatch.setattr(
+        job_main, "engine_clients", lambda _, engines: {name: clients[name] for name in services_of(engines)}
+    )
     services: Any = SimpleNamespace(
         resources=RESOURCES, region=REGION, settings=parse_settings({"stage": "t", **fields})
     )

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from lake.counted import format_count
-from lake.settings.declaration import Conflict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MIB = 1 << 20
 GIB = 1 << 30
 WORKERS = {"G.025X": 2, "G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
@@ -21,19 +13,11 @@ MAX_DPUS = 299
 other types."""
 MAX_WORKERS = 299
 """Workers of a job run of the smallest types."""
-FLEX_WORKERS = ("G.1X", "G.2X")
-"""Glue's execution class FLEX has no others (AWS Glue, "Worker types")."""
-EMR_WORKERS = ("G.1X", "G.2X", "G.4X")
-"""EMR Serverless has workers of their vCPUs and memory; its largest has 16 vCPUs (Amazon EMR Serverless User Guide,
-"Supported worker configurations")."""
 MEMORY_GIB = {"G.025X": 4, "G.1X": 16, "G.2X": 32, "G.4X": 64, "G.8X": 128}
 """GiB of each worker type (AWS Glue, "Worker types")."""
 X86, ARM = "x86_64", "arm64"
 """Processors of EMR Serverless."""
-EMR_DRIVER_VCPUS, EMR_DRIVER_GB = 2, 8
-"""Size of a streaming job's driver on EMR Serverless: Spark keeps up to 1 GiB of results
-(``spark.driver.maxResultSize``), which fit in a heap of 5."""
-_OUTSIDE_HEAP = 5 / 16
+OUTSIDE_HEAP = 5 / 16
 """Assumed share of memory outside the JVM: of a G.1X's 16 GB, the heap takes about 10 and its overhead 1.
 
 Glue does not publish these values; the same share is assumed for every worker type.
@@ -43,8 +27,6 @@ _EXECUTOR_BYTES = 1_000_000_000
 _TASK_BYTES = 300_000_000
 """Budget per task with the default row group; measurements: docs/performance.md."""
 _ROW_GROUP_BYTES = 64 * MIB
-_HEAP_SIXTEENTHS = 10
-"""Share of a worker's memory on EMR Serverless that the JVM gets, in sixteenths: as assumed of Glue."""
 
 
 def max_workers(worker_type: str) -> int:
@@ -58,21 +40,3 @@ def needed_bytes(vcpus: int, row_group_bytes: int) -> int:
     # With so many columns that no page is full, all data stays uncompressed, in buffers that may be copied to grow.
     increase = 2 * max(0, row_group_bytes - _ROW_GROUP_BYTES)
     return vcpus * (_TASK_BYTES + increase) + _EXECUTOR_BYTES
-
-
-def emr_heap_gb(gigabytes: int) -> int:
-    """GB of the JVM's heap in a worker of EMR Serverless with this memory; the rest is for what is outside of it."""
-    return gigabytes * _HEAP_SIXTEENTHS // 16
-
-
-def memory_conflict(key: str, worker_type: str, row_group_bytes: int) -> Iterator[Conflict]:
-    """A conflict if the executors of a worker type would run out of memory and be killed."""
-    vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * _OUTSIDE_HEAP)
-    needed = needed_bytes(vcpus, row_group_bytes)
-    if needed > available:
-        expected = (
-            f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
-            f"which there are about {available / 1e9:.1f}: take G.1X or larger, or a smaller convert.row_group_bytes "
-            "where that is set"
-        )
-        yield Conflict((key, "convert.row_group_bytes"), worker_type, expected)

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lake.errors import InvalidInputError
-from lake.job_runs import STREAMING
 from lake.shards import FIRST_SHARD
 
+STREAMING = "STREAMING"
+"""The mode of a run that has no end of its own (EMR Serverless API reference, StartJobRun)."""
 STREAM_LAUNCH = "STREAM_LAUNCH"
 """The environment variable of the functions that start a streaming run on EMR Serverless."""
 SHARD_ARGUMENT = "stream_shard"

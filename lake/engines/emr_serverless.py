@@ -1,0 +1,248 @@
+"""EMR Serverless as an engine: an application for each lane, whose runs have the names of their jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotocoreConnectionError
+
+from lake.bills import HOUR_MILLISECONDS, SUCCEEDED, Bill, reason_of
+from lake.engines.description import NO_REASON, EngineDescription, end_reason
+from lake.engines.names import Engine
+from lake.engines.stream_launch import STREAM_LAUNCH, STREAMING, stream_log_group
+from lake.engines.units import Units
+from lake.engines.workers import ARM, MEMORY_GIB, WORKERS
+from lake.errors import InvalidInputError, TransientError
+from lake.faults import error_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from lake.engines.stream_launch import StreamLaunch
+    from lake.ledger import StreamRow
+    from lake.settings import Settings, StreamSettings
+
+SUCCESS = "SUCCESS"
+TERMINAL_STATES = frozenset({SUCCESS, "FAILED", "CANCELLED"})
+"""API reference of EMR Serverless, JobRun."""
+LIVE_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING")
+UNKNOWN_RUN_CODES = frozenset({"ResourceNotFoundException", "ValidationException"})
+PREFIX = "emr-serverless:"
+"""Begins the id of a run, by which it holds its leases."""
+APPLICATION_VARIABLE, JOB_RUN_VARIABLE = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
+"""Environment variables of a driver. AWS's pages do not list them; AWS's own code for job metrics and OpenSearch's
+Spark extension read them. Without them a run is not known by its id, and its lease alone decides."""
+START_SECONDS = 90.0
+"""Assumed: an application without pre-initialized workers."""
+ARM_PRICE = 0.8
+"""Price on Arm, as a share of that on x86-64: $0.042094 of $0.052624 a vCPU hour and $0.004628 of $0.0057785 a GB hour
+(AWS Price List, us-east-1, 2026-09-24, as others quote it)."""
+DRIVER_VCPUS, DRIVER_GB = 2, 8
+"""Size of a streaming job's driver: Spark keeps up to 1 GiB of results (``spark.driver.maxResultSize``), which fit in a
+heap of 5."""
+HEAP_SIXTEENTHS = 10
+"""Share of a worker's memory that the JVM gets, in sixteenths: as assumed of Glue."""
+START_SETTLES = timedelta(minutes=1)
+"""Assumed: after this time a run that was started is in the list of runs, or the start was given up."""
+NOT_NOW = frozenset({"ConflictException", "ValidationException"})
+"""Answers to StartJobRun after which it is tried again: the client token is that of another request, which a function
+of the deployment before has sent; or the application is just stopping (assumed: its pages name no error for that). A
+request that is not valid has the second one too: it stays, and the watch of the stream notifies people."""
+IMMEDIATELY = 0
+"""Grace period of a cancelled run in seconds: the run was asked to end before (Amazon EMR Serverless User Guide, "EMR
+Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
+
+
+class EmrServerless(EngineDescription):
+    """EMR Serverless, on either processor."""
+
+    def worker(self, worker_type: str) -> Units:
+        """vCPUs and memory."""
+        return Units(vcpu=WORKERS[worker_type], gb=MEMORY_GIB[worker_type])
+
+    def stream_driver(self, worker_type: str) -> Units:  # noqa: ARG002
+        """Smaller than an executor."""
+        return Units(vcpu=DRIVER_VCPUS, gb=DRIVER_GB)
+
+    def min_stream_executors(self, stream: StreamSettings) -> int:
+        """By the settings; with 0 the driver alone waits."""
+        return stream.emr_min_executors
+
+    def prices(self, settings: Settings) -> Units:
+        """Those of the processor of the settings."""
+        share = ARM_PRICE if settings.emr.architecture == ARM else 1
+        return Units(vcpu=share * settings.price.emr_vcpu_hour, gb=share * settings.price.emr_gb_hour)
+
+    def quota_units(self, worker_type: str) -> float:
+        """vCPUs."""
+        return float(WORKERS[worker_type])
+
+    def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:  # noqa: ARG002
+        """EMR Serverless has it in the environment."""
+        application, job_run = environment.get(APPLICATION_VARIABLE), environment.get(JOB_RUN_VARIABLE)
+        return run_id(application, job_run) if application and job_run else None
+
+    def has_ended(self, client: Any, jobs: Iterable[str], run: str) -> bool:  # noqa: ANN401, ARG002
+        """False also without a way to the service, which a job's machines may lack: then the lease alone decides."""
+        try:
+            found = _get_job_run(client, run)
+        except (BotocoreConnectionError, HTTPClientError):
+            return False
+        return found is not None and found["state"] in TERMINAL_STATES
+
+    def bill(self, client: Any, job: str, run: str) -> Bill | None:  # noqa: ANN401, ARG002
+        """``billedResourceUtilization``, which the service has some time after the end."""
+        found = _get_job_run(client, run)
+        # Not the last change: the day of a cost must be the same whenever it is asked for.
+        if found is None or found["state"] not in TERMINAL_STATES or found.get("endedAt") is None:
+            return None
+        billed = found.get("billedResourceUtilization") or {}
+        state = SUCCEEDED if found["state"] == SUCCESS else found["state"]
+        arguments = list(found.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPointArguments", ()))
+        return Bill(
+            run,
+            arguments[arguments.index("--run") + 1] if "--run" in arguments[:-1] else None,
+            self.name,
+            found["createdAt"],
+            found["endedAt"],
+            int(found.get("totalExecutionDurationSeconds", 0)),
+            vcpu_milliseconds=round(billed.get("vCPUHour", 0) * HOUR_MILLISECONDS),
+            gb_milliseconds=round(billed.get("memoryGBHour", 0) * HOUR_MILLISECONDS),
+            final=bool(billed),
+            state=state,
+            reason=reason_of(state, found.get("stateDetails")),
+        )
+
+    def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
+        """One application has the runs of all shards; raises ``InvalidInputError`` without ``launch``."""
+        if launch is None:
+            raise InvalidInputError(
+                "this function does not know how a streaming run is started on EMR Serverless: deploy the stack again, "
+                f"it sets {STREAM_LAUNCH}"
+            )
+        return EmrStreamRuns(client, job, shard, launch)
+
+    def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
+        """All pages of the list, reduced to the runs of this name."""
+        return live_runs(client, application, job)
+
+    def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:
+        """Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch"."""
+        application, service_id = split_run_id(run)
+        group, attempt = log_group(stack), ""
+        if application == stream_application:
+            # Of streaming runs each attempt has its own (the same guide, "Job resiliency"); ours have one.
+            group, attempt = stream_log_group(stack), "/attempts/1"
+        return group, f"/applications/{application}/jobs/{service_id}{attempt}/SPARK_DRIVER/stdout"
+
+
+EMR_SERVERLESS = EmrServerless(
+    name=Engine.EMR_SERVERLESS,
+    service="emr-serverless",
+    # Its largest worker has 16 vCPUs (Amazon EMR Serverless User Guide, "Supported worker configurations").
+    worker_types=("G.1X", "G.2X", "G.4X"),
+    start_seconds=START_SECONDS,
+    run_prefix=PREFIX,
+    reached_by_jobs=False,  # Which services its machines reach without a VPC is not certain.
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EmrStreamRuns:
+    """The runs of one name in the application of the stream lane."""
+
+    emr: Any
+    job: str
+    shard: str
+    launch: StreamLaunch
+
+    def start(self, token: Callable[[timedelta], str]) -> str | None:
+        """EMR Serverless would run a second one in parallel, or let it wait. A live run keeps it from starting, and the
+        client token in the row of the shard lets callers that start at the same time start one run.
+        """
+        if self.live():
+            return None
+        try:
+            started = self.emr.start_job_run(**self.launch.request(self.shard, self.job, token(START_SETTLES)))
+        except ClientError as error:
+            if error_code(error) not in NOT_NOW:
+                raise
+            if self.live():
+                return None
+            raise TransientError(
+                f"EMR Serverless cannot start the streaming job {self.job} now ({error}): it is tried again; if that "
+                "does not help, deploy the stack again"
+            ) from error
+        return str(started["jobRunId"])
+
+    def why_ended(self, row: StreamRow) -> str:
+        """``stateDetails`` of the run, from the list of those that were created since."""
+        request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
+        if row.started_at is not None:
+            request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
+        runs = self.emr.list_job_runs(**request)["jobRuns"]
+        run = next((run for run in runs if run["id"] == row.started_run), None)
+        return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
+
+    def live(self) -> list[str]:
+        """All pages of the list, reduced to the runs of this name."""
+        return live_runs(self.emr, self.launch.application, self.job)
+
+    def end(self, runs: Sequence[str]) -> None:
+        """One request for each; a run that has ended meanwhile is left as it is."""
+        for run in runs:
+            application, job_run = split_run_id(run)
+            try:
+                self.emr.cancel_job_run(
+                    applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY
+                )
+            except ClientError as error:
+                if error_code(error) not in UNKNOWN_RUN_CODES or run in self.live():
+                    raise
+
+
+def live_runs(emr: Any, application: str, name: str) -> list[str]:  # noqa: ANN401
+    """The ids, as ``run_id``, of the streaming runs of this name that have not ended; raises botocore's errors."""
+    found: list[str] = []
+    request: dict[str, Any] = {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)}
+    while True:
+        page = emr.list_job_runs(**request)
+        found += [run_id(application, run["id"]) for run in page["jobRuns"] if run.get("name") == name]
+        if not page.get("nextToken"):
+            return found
+        request["nextToken"] = page["nextToken"]
+
+
+def run_id(application: str, job_run: str) -> str:
+    """The id by which a run holds its leases: it names all that the service is asked for."""
+    return f"{PREFIX}{application}:{job_run}"
+
+
+def split_run_id(run: str) -> tuple[str, str]:
+    """The application, and the id that the service has given the run: the inverse of ``run_id``."""
+    application, _, job_run = run.removeprefix(PREFIX).partition(":")
+    return application, job_run
+
+
+def heap_gb(gigabytes: int) -> int:
+    """GB of the JVM's heap in a worker with this memory; the rest is for what is outside of it."""
+    return gigabytes * HEAP_SIXTEENTHS // 16
+
+
+def log_group(stack: str) -> str:
+    """The log group of the runs of the batch lane."""
+    return f"/aws/emr-serverless/{stack}"
+
+
+def _get_job_run(client: Any, run: str) -> Mapping[str, Any] | None:  # noqa: ANN401
+    application, job_run = split_run_id(run)
+    try:
+        found: Mapping[str, Any] = client.get_job_run(applicationId=application, jobRunId=job_run)["jobRun"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
+            raise
+        return None
+    return found

@@ -1,0 +1,178 @@
+"""AWS Glue as an engine, with either execution class: the jobs of the stack, at most one run of each streaming job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from lake.bills import SUCCEEDED, Bill, reason_of
+from lake.engines.description import NO_REASON, EngineDescription, end_reason
+from lake.engines.names import Engine
+from lake.engines.units import Units
+from lake.engines.workers import DPUS, WORKERS
+from lake.errors import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import timedelta
+
+    from mypy_boto3_glue import GlueClient
+
+    from lake.engines.stream_launch import StreamLaunch
+    from lake.ledger import StreamRow
+    from lake.settings import Settings, StreamSettings
+
+TERMINAL_STATES = frozenset({"STOPPED", SUCCEEDED, "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
+LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
+"""AWS Glue Web API Reference, JobRunState."""
+UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException"})
+START_SECONDS = 60.0
+"""Assumed; not billed."""
+FLEX_WAIT_MINUTES = 5.0
+"""Time that a run of the class FLEX is assumed to wait for spare capacity."""
+MAX_FLEX_WAIT_SECONDS = 20 * 60.0
+"""Listed: a run of the class FLEX is WAITING for at most 20 minutes, then it starts or fails (AWS Glue Developer Guide,
+"AWS Glue job run statuses")."""
+MIN_STREAM_EXECUTORS = 1
+"""Assumed: auto scaling leaves a streaming run one worker in addition to the driver's."""
+MAX_LISTED_RUNS = 20
+"""One run of a streaming job is alive at a time: older ones have ended."""
+
+
+class Glue(EngineDescription):
+    """An execution class of Glue."""
+
+    def worker(self, worker_type: str) -> Units:
+        """Glue bills DPUs."""
+        return Units(dpu=DPUS[worker_type])
+
+    def min_stream_executors(self, stream: StreamSettings) -> int:  # noqa: ARG002
+        """Auto scaling decides, not the settings."""
+        return MIN_STREAM_EXECUTORS
+
+    def prices(self, settings: Settings) -> Units:
+        """Each execution class has its own."""
+        flex = self.name is Engine.GLUE_FLEX
+        return Units(dpu=settings.price.dpu_hour_flex if flex else settings.price.dpu_hour)
+
+    def quota_units(self, worker_type: str) -> float:
+        """DPUs."""
+        return DPUS[worker_type]
+
+    def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:  # noqa: ARG002
+        """Glue passes it as an argument."""
+        return arguments.get("JOB_RUN_ID")
+
+    def has_ended(self, client: GlueClient, jobs: Iterable[str], run: str) -> bool:
+        """The first job that knows the run decides."""
+        for job in jobs:
+            try:
+                state = client.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
+            except ClientError as error:
+                if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
+                    raise
+            else:
+                return state in TERMINAL_STATES
+        return False
+
+    def bill(self, client: GlueClient, job: str, run: str) -> Bill | None:
+        """The engine is the execution class of the run, not that of this description."""
+        try:
+            found: Mapping[str, Any] = client.get_job_run(JobName=job, RunId=run)["JobRun"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
+                raise
+            return None
+        if found["JobRunState"] not in TERMINAL_STATES:
+            return None
+        if not {"StartedOn", "CompletedOn", "ExecutionTime"} <= found.keys():
+            return None
+        return Bill(
+            run,
+            found.get("Arguments", {}).get("--run"),
+            Engine.GLUE_FLEX if found.get("ExecutionClass") == "FLEX" else Engine.GLUE,
+            found["StartedOn"],
+            found["CompletedOn"],
+            int(found["ExecutionTime"]),
+            dpu_milliseconds=_dpu_milliseconds(found),
+            final="DPUSeconds" in found or not found["ExecutionTime"],
+            state=found["JobRunState"],
+            reason=reason_of(found["JobRunState"], found.get("ErrorMessage")),
+        )
+
+    def stream_runs(self, client: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
+        """Each shard has a Glue job, which knows how its runs are started."""
+        return GlueStreamRuns(client, job)
+
+    def live_stream_runs(self, client: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
+        """Of the newest runs, in one request."""
+        return live_runs(client, job, MAX_LISTED_RUNS)
+
+    def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
+        """Runs of all jobs share a group."""
+        return f"/aws-glue/{stack}/output", run
+
+
+GLUE = Glue(name=Engine.GLUE, service="glue", worker_types=tuple(WORKERS), start_seconds=START_SECONDS)
+GLUE_FLEX = Glue(
+    name=Engine.GLUE_FLEX,
+    service="glue",
+    worker_types=("G.1X", "G.2X"),  # AWS Glue, "Worker types"
+    start_seconds=START_SECONDS,
+    wait_seconds=60 * FLEX_WAIT_MINUTES,
+    max_wait_seconds=MAX_FLEX_WAIT_SECONDS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GlueStreamRuns:
+    """The runs of one Glue job."""
+
+    glue: GlueClient
+    job: str
+
+    def start(self, token: Callable[[timedelta], str]) -> str | None:  # noqa: ARG002
+        """The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is
+        refused by either error (AWS Glue API, ``StartJobRun``: "too many jobs are being run concurrently", "a resource
+        numerical limit was exceeded"), so only a live run proves that one exists.
+        """
+        exceptions = self.glue.exceptions
+        try:
+            return self.glue.start_job_run(JobName=self.job)["JobRunId"]
+        except (exceptions.ConcurrentRunsExceededException, exceptions.ResourceNumberLimitExceededException) as error:
+            if isinstance(error, exceptions.ConcurrentRunsExceededException) and self.live():
+                return None
+            raise TransientError(
+                f"Glue has no room to start the streaming job {self.job} ({error}): wait until other job runs end, or "
+                "raise the account's quotas of Glue job runs and DPUs"
+            ) from error
+
+    def why_ended(self, row: StreamRow) -> str:
+        """``ErrorMessage`` of the run, from the list of the newest ones."""
+        runs = self.glue.get_job_runs(JobName=self.job, MaxResults=MAX_LISTED_RUNS)["JobRuns"]
+        run = next((run for run in runs if run["Id"] == row.started_run), None)
+        return NO_REASON if run is None else end_reason(run["JobRunState"], run.get("ErrorMessage"))
+
+    def live(self) -> list[str]:
+        """Of the newest runs, in one request."""
+        return live_runs(self.glue, self.job, MAX_LISTED_RUNS)
+
+    def end(self, runs: Sequence[str]) -> None:
+        """One request for all."""
+        self.glue.batch_stop_job_run(JobName=self.job, JobRunIds=list(runs))
+
+
+def live_runs(glue: GlueClient, job: str, newest: int) -> list[str]:
+    """Ids of the runs of a Glue job that have not ended, of its newest runs: one request; raises botocore's errors."""
+    runs = glue.get_job_runs(JobName=job, MaxResults=newest)["JobRuns"]
+    return [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
+
+
+def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
+    """``DPUSeconds``, which Glue has for Flex and for auto scaling, so for every job of the stack; else all workers."""
+    if "DPUSeconds" in run:
+        return round(float(run["DPUSeconds"]) * 1000)
+    capacity = float(run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"])
+    return round(capacity * int(run["ExecutionTime"]) * 1000)

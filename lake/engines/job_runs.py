@@ -1,0 +1,43 @@
+"""Job runs by the ids by which they hold leases, asked of the service that runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lake.engines import ENGINES, engine_of_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lake.bills import Bill
+
+    Clients = Mapping[str, Any]
+    """Service -> its client."""
+
+
+def services_of(engines: Iterable[str]) -> list[str]:
+    """The services that run jobs on these engines, each once, by their names in boto3."""
+    return list(dict.fromkeys(ENGINES[name].service for name in engines))
+
+
+def run_is_terminal(clients: Clients, jobs: Iterable[str], run: str) -> bool:
+    """Whether ``run``, one of ``jobs`` of this stage, has ended.
+
+    False for a run that its service does not know, or whose service has no client: then its lease alone decides.
+    Raises botocore's errors.
+    """
+    engine = engine_of_run(run)
+    client = clients.get(engine.service)
+    return client is not None and engine.has_ended(client, jobs, run)
+
+
+def read_bill(clients: Clients, job: str, run: str, document: str | None = None) -> Bill | None:
+    """What ``run``, one of ``job``, has used.
+
+    None: its service does not know it or has no client, or it has not ended. With ``document``, the URI of a run
+    document, also None for a run that was started for another one. Raises botocore's errors.
+    """
+    engine = engine_of_run(run)
+    client = clients.get(engine.service)
+    bill = None if client is None else engine.bill(client, job, run)
+    return bill if bill is not None and document in (None, bill.run) else None
