@@ -13,6 +13,7 @@ from infra.names import stack_name
 from infra.outputs import StackOutputs
 from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
+from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -151,14 +152,16 @@ class DeployedStack:
         return self._invoke("stream_control", self.outputs.stream_control, event)
 
     def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``plan`` for a dry run: it changes nothing but the summary of that name.
+        """Invoke ``plan`` for a dry run: it changes nothing but a summary. That of the whole backlog on all engines is
+        the forecast for the next night, as the function also makes it every hour.
 
         Raises
         ------
         FunctionFailedError, InvalidInputError
             The function failed, or it refused the input; the message is the function's.
         """
-        event = {**fields, "execution": f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}", "dryRun": True}
+        name = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if fields else PLAN_AHEAD_EXECUTION
+        event = {**fields, "execution": name, "dryRun": True}
         return self._invoke("plan", self.outputs.plan, event)
 
     def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:

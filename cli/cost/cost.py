@@ -7,11 +7,10 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from cli.cost.cost_report import cost_report, executions_of
 from cli.exit_codes import ExitCode
+from cli.tables import print_table
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.format_values import format_size
@@ -89,14 +88,15 @@ def _day(option: str, text: str) -> date:
 
 
 def _print(report: CostReport, by: CostBy, metered: str) -> None:
-    console = Console(highlight=False)
     if not report.job_runs:
         typer.echo("no job run has ended on these days")
     else:
-        console.print(_groups(report, by))
+        groups = [*report.groups.items(), ("total", report.total)]
+        rows = [(printable(name), *_cells(group)) for name, group in groups]
+        print_table(f"Cost of the job runs by {by}", (by,), ("dollars", "input", "files", "$ per GB in"), rows)
         typer.echo(f"{format_count(report.job_runs, 'job run')}, {metered}")
     if report.nights:
-        console.print(_nights(report))
+        _print_nights(report)
     if report.job_runs:
         extra = report.estimated
         typer.echo(
@@ -108,29 +108,20 @@ def _print(report: CostReport, by: CostBy, metered: str) -> None:
         typer.echo(f"DOES NOT ADD UP: {printable(difference)}; compare it with the bill of AWS", err=True)
 
 
-def _groups(report: CostReport, by: CostBy) -> Table:
-    table = Table(title=f"Cost of the job runs by {by}", title_justify="left", header_style="bold", show_footer=True)
-    table.add_column(by, "total")
-    columns = ("dollars", "input", "files", "$ per GB in")
-    for name, foot in zip(columns, _cells(report.total), strict=True):
-        table.add_column(name, foot, justify="right")
-    for name, group in report.groups.items():
-        table.add_row(printable(name), *_cells(group))
-    return table
-
-
 def _cells(group: CostPart) -> tuple[str, ...]:
     per_gb = group.dollars_per_gb
     price = "" if per_gb is None else f"{per_gb:,.6f}"
     return f"{group.dollars:,.4f}", format_size(group.bytes), f"{group.files:,}", price
 
 
-def _nights(report: CostReport) -> Table:
-    table = Table(title="Plan and outcome of the nights", title_justify="left", header_style="bold")
-    table.add_column("execution")
-    for name in ("planned $", "dollars", "job runs"):
-        table.add_column(name, justify="right")
-    for night in report.nights:
-        planned = "unknown" if night.planned_dollars is None else f"{night.planned_dollars:,.4f}"
-        table.add_row(printable(night.execution), planned, f"{night.dollars:,.4f}", f"{night.job_runs:,}")
-    return table
+def _print_nights(report: CostReport) -> None:
+    rows = (
+        (
+            printable(night.execution),
+            "unknown" if night.planned_dollars is None else f"{night.planned_dollars:,.4f}",
+            f"{night.dollars:,.4f}",
+            f"{night.job_runs:,}",
+        )
+        for night in report.nights
+    )
+    print_table("Plan and outcome of the nights", ("execution",), ("planned $", "dollars", "job runs"), rows)

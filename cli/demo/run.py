@@ -146,7 +146,7 @@ def _verify_and_report(
     from cli.inspect.verify import verify
 
     records = [summary.file_record(item, stages.trace_sent_file(stack, item)) for item in sent_files]
-    summary.print_files(console.console, records)
+    summary.print_files(records)
     now = datetime.now(UTC)
     hours = {"from": f"{started:%Y-%m-%dT%H}", "to": f"{now:%Y-%m-%dT%H}"}
     outcomes = []

@@ -6,10 +6,9 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-from rich.text import Text
-
+from cli.tables import print_table
 from lake.counted import format_count
+from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,33 +46,21 @@ def file_record(sent_file: SentFile, trace: Trace | None) -> dict[str, Any]:
     }
 
 
-def print_files(console: Console, records: Sequence[dict[str, Any]]) -> None:
+def print_files(records: Sequence[dict[str, Any]]) -> None:
     """Print the table of all files."""
-    table = Table(title="What happened to every file", title_justify="left", header_style="bold")
-    for name in ("file", "lane", "reason"):
-        table.add_column(name, overflow="fold")
-    for name in ("lines", "rows", "quarantined", "parquet", "seconds"):
-        table.add_column(name, justify="right")
-    table.add_column("first error", overflow="fold")
+    rows = []
     for item in records:
         numbers = [item.get(name) for name in ("lines", "rows", "quarantined", "parquet_files", "seconds")]
         if item.get("quarantined_whole"):
             numbers[2] = "whole file"
-        table.add_row(
-            Text(item["uri"].split("/", 3)[-1]),
-            Text(str(item["lane"] or item["state"])),
-            Text(item["reason"]),
-            *(
-                "" if number is None else f"{number:,}" if isinstance(number, int) else str(number)
-                for number in numbers
-            ),
-            Text(item.get("first_reason") or ""),
-        )
-    console.print(table)
+        texts = (item["uri"].split("/", 3)[-1], str(item["lane"] or item["state"]), item["reason"])
+        rows.append(tuple(map(printable, (*texts, item.get("first_reason") or "", *map(_cell, numbers)))))
+    names = ("file", "lane", "reason", "first error")
+    print_table("What happened to every file", names, ("lines", "rows", "quarantined", "parquet", "seconds"), rows)
 
 
 def _cell(value: float | str | None) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value or "")
+    return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
 
 
 def print_outcome(console: Console, records: Sequence[dict[str, Any]], *, is_proven: bool) -> None:

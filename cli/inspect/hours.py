@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
+from cli.tables import print_table
 from lake.errors import InvalidInputError
 from lake.format_values import format_size
 from lake.hour_contents import read_hour
@@ -59,7 +59,7 @@ def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as
     if as_json:
         typer.echo(format_json(HoursDocument(dataset, tuple(_document(stack, hour) for hour in hours))))
     else:
-        Console(highlight=False).print(_table(dataset, hours))
+        _print_hours(dataset, hours)
         for hour in hours:
             if hour.contents.failed_manifests:
                 typer.echo(_format_failed(dataset, hour, stack.options))
@@ -115,22 +115,21 @@ def _document(stack: DeployedStack, hour: ShownHour) -> DatasetHour:
     )
 
 
-def _table(dataset: str, hours: Iterable[ShownHour]) -> Table:
-    """It fits a terminal of 80 characters; ``--json`` has the rest."""
-    title = f"Hours of {dataset} (UTC)"
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+def _print_hours(dataset: str, hours: Iterable[ShownHour]) -> None:
+    rows = (
+        (
+            hour.row.partition.stamp,
+            hour.state.value,
+            f"{hour.counts.files:,}",
+            format_size(hour.counts.bytes),
+            f"{hour.counts.rows:,}",
+            f"{hour.counts.quarantined_lines:,}",
+            f"{hour.counts.unreadable_files:,}",
+        )
+        for hour in hours
     )
-    for name in ("hour", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("files", "size", "rows", "quarantined lines", "unreadable files"):
-        table.add_column(name, justify="right")
-    for hour in hours:
-        counts = hour.counts
-        cells = [f"{counts.files:,}", format_size(counts.bytes), f"{counts.rows:,}"]
-        cells += [f"{counts.quarantined_lines:,}", f"{counts.unreadable_files:,}"]
-        table.add_row(hour.row.partition.stamp, hour.state.value, *cells)
-    return table
+    numbers = ("files", "size", "rows", "quarantined lines", "unreadable files")
+    print_table(f"Hours of {dataset} (UTC)", ("hour", "state"), numbers, rows)
 
 
 def _format_failed(dataset: str, hour: ShownHour, options: str) -> str:

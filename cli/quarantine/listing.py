@@ -7,13 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from cli.exit_codes import ExitCode
 from cli.quarantine.group_by import GroupBy
 from cli.quarantine.records import WHOLE_FILE, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
+from cli.tables import print_table
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -86,14 +85,10 @@ def values_of(record: QuarantineRecord) -> dict[str, str]:
 
 
 def _print_groups(columns: tuple[str, ...], groups: list[dict[str, Any]]) -> None:
-    table = Table(header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for title in NUMBERS.values():
-        table.add_column(title, justify="right")
-    for group in groups:
-        table.add_row(*(printable(group[name]) for name in columns), *(f"{group[name]:,}" for name in NUMBERS))
-    Console(highlight=False, markup=False).print(table)
+    rows = [
+        (*(printable(group[name]) for name in columns), *(f"{group[name]:,}" for name in NUMBERS)) for group in groups
+    ]
+    print_table("", columns, tuple(NUMBERS.values()), rows)
 
 
 def say_if_cut(scan: RecordScan) -> None:

@@ -152,8 +152,14 @@ def _dataset(name: str, rows: Sequence[ManifestRow], speeds: Speeds) -> dict[str
         "bytes": size,
         "compressedBytes": sum(row.compressed_bytes for row in rows),
         "mbPerSecondPerCore": size / core_seconds / MEGABYTE if core_seconds else 0.0,
-        "measured": all(map(speeds.is_measured, rows)),
+        "speedIs": _source_of_speed([speeds.is_measured(row) for row in rows]),
     }
+
+
+def _source_of_speed(measured: Sequence[bool]) -> str:
+    if all(measured):
+        return "measured"
+    return "partly measured" if any(measured) else "assumed"
 
 
 def _write_runs(services: Services, execution: str, planned: PlannedNight) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
@@ -66,18 +68,26 @@ def status_text() -> str:
         services = FakeServices(
             [execution("night")], stream_runs=[{"Id": "jr_4be1c09d", "JobRunState": "RUNNING"}], alarms=[alarm]
         )
-        stack, printed = stack_of(world, services), io.StringIO()
+        stack, printed = stack_of(world, services), Terminal()
         schedule = read_schedule(stack)
-        with redirect_stdout(printed):
+        with redirect_stdout(printed), patch.dict(os.environ, COLUMNS=str(COLUMNS)):
             document = status_document(stack, schedule, 20_000, world.now)
             print_status_document(document, schedule.zone, world.now, stack.options)
     return printed.getvalue()
 
 
+class Terminal(io.StringIO):
+    """What is printed to a terminal."""
+
+    def isatty(self) -> bool:
+        """As terminals answer."""
+        return True
+
+
 def picture() -> str:
     """The text in a terminal of ``COLUMNS`` columns, as SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), highlight=False)
-    console.print(Text.assemble(("$ hybrid-router status\n", "bold green"), status_text().rstrip()))
+    console.print(Text("$ hybrid-router status\n", "bold green") + Text.from_ansi(status_text().rstrip()))
     return console.export_svg(title="hybrid-router status", code_format=SVG_FORMAT, unique_id="status")
 
 

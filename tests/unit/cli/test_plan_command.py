@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from cli.cost.plan import print_plan
 from lake.errors import InvalidInputError
 from lake.format_values import format_size
+from lake.layout import PLAN_AHEAD_EXECUTION
+from tests.unit.cli.stack_world import FakeServices
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
@@ -25,14 +28,20 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
         "minutes_high": 80.0,
         "other_dollars": 1.25,
         "storage_dollars_per_month": 21.0,
-        "start": "2026-11-20T22:00:00.000+00:00",
-        "end": "2026-11-20T23:01:00.000+00:00",
-        "deadline": "2026-11-21T06:00:00.000+00:00",
+        "start": "2020-11-20T22:00:00.000+00:00",
+        "end": "2020-11-20T23:01:00.000+00:00",
+        "deadline": "2020-11-21T06:00:00.000+00:00",
         "fits": fits,
         "late_minutes": late,
         "options": [{**OPTION, "engine": "glue-flex"}, {**OPTION, "engine": "glue", "dollars": 13.5}],
     }
-    dataset = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "mbPerSecondPerCore": 40.0, "measured": False}
+    dataset = {
+        "dataset": "orders",
+        "files": 10,
+        "bytes": 4_500_000_000,
+        "mbPerSecondPerCore": 40.0,
+        "speedIs": "assumed",
+    }
     return {
         "engine": "glue-flex",
         "engines": ["glue-flex"],
@@ -51,7 +60,8 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
 
 
 def printed(capsys: pytest.CaptureFixture[str], body: dict[str, Any]) -> tuple[int, str]:
-    code = print_plan(stack_with(FakeLambda(body)), {"dataset": None}, as_json=False)
+    stack = replace(stack_with(FakeLambda(body)), scheduler=FakeServices())
+    code = print_plan(stack, {"dataset": None}, as_json=False)
     return code, capsys.readouterr().out
 
 
@@ -59,8 +69,8 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = printed(capsys, answer())
     assert code == 0
     assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
-    assert "4 runs of 10 workers on glue-flex, 4 side by side: 2026-11-20 22:00 to 2026-11-20 23:01 UTC, $12.50" in text
-    assert "the deadline is 2026-11-21 06:00 UTC\n" in text
+    assert "4 runs of 10 workers on glue-flex, 4 side by side: 2020-11-20 23:00 to 2020-11-21 00:01, $12.50" in text
+    assert "the deadline is 2020-11-21 07:00; times in Europe/Berlin\n" in text
     assert "from 35 minutes, $7.00 to 80 minutes, $16.00: a speed is assumed" in text
     assert "requests, ledger and functions: $1.25; what it writes: $21.00 for each month of storage" in text
     assert "prices: a price list, us-east-1, 2026-09-24\n" in text
@@ -70,7 +80,10 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_plan_that_is_late_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = printed(capsys, answer(late=95.4, fits=False))
     assert code == 1
-    assert "TOO LATE by 95 minutes: the deadline is 2026-11-21 06:00 UTC; the oldest hours come first" in text
+    assert (
+        "TOO LATE by 95 minutes: the deadline is 2020-11-21 07:00; times in Europe/Berlin; the oldest hours come first"
+        in text
+    )
 
 
 def test_a_plan_with_little_time_to_spare(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,6 +106,12 @@ def test_json_is_the_answer_and_the_request_is_a_dry_run(capsys: pytest.CaptureF
     assert "engine" not in event
 
 
+def test_a_plan_of_the_whole_backlog_is_the_forecast_that_status_shows() -> None:
+    functions = FakeLambda(answer())
+    print_plan(stack_with(functions), {"dataset": None, "engine": None}, as_json=True)
+    assert functions.requests == [("plan", {"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})]
+
+
 def test_a_refusal_of_the_function_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     functions = FakeLambda(
         {"errorType": "InvalidInputError", "errorMessage": "engine = 'x' is not allowed"}, error=True
@@ -109,5 +128,5 @@ def test_sizes_have_a_readable_unit(size: int, text: str) -> None:
 
 
 def test_manifests_that_a_plan_has_no_room_for_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    _, text = printed(capsys, {**answer(), "leftFrom": "2026-11-20T19:00:00.000+00:00"})
-    assert "NOT ALL: a plan has no room for manifests from 2026-11-20 19:00 UTC on" in text
+    _, text = printed(capsys, {**answer(), "leftFrom": "2020-11-20T19:00:00.000+00:00"})
+    assert "NOT ALL: a plan has no room for manifests from 2020-11-20 20:00 on (Europe/Berlin)" in text

@@ -51,7 +51,7 @@ def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None
     (manifest,) = planned(deployment, answer)
     assert (deployment.row(manifest).bytes, deployment.row(manifest).compressed_bytes) == (200, 100)
     (dataset,) = document(deployment, answer["summary"])["datasets"]
-    assert (dataset["compressedBytes"], dataset["measured"]) == (100, False)
+    assert (dataset["compressedBytes"], dataset["speedIs"]) == (100, "assumed")
     # And files as small as these take the time of their requests
     assert dataset["mbPerSecondPerCore"] == pytest.approx(200 / (2 / FILES_PER_SECOND) / MEGABYTE)
 
