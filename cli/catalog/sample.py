@@ -1,4 +1,4 @@
-"""A bounded sample of a dataset's published Parquet objects, the newest hours first."""
+"""A bounded sample of a dataset's published Parquet objects, or of a folder's files, the newest hours first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
@@ -16,11 +16,14 @@ from lake.layout import parse_generation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
     from typing_extensions import Buffer
 
     from cli.deployed_stack import DeployedStack
+
+T = TypeVar("T")
 
 ROWS_PER_OBJECT = 2_000
 """Rows that are read of each object, from its beginning; each value is compared with the patterns of the types."""
@@ -57,6 +60,21 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     return sample
 
 
+def read_folder_sample(folder: Path, max_files: int) -> DatasetSample:
+    """The same of a dataset's folder on this machine, which ``convert`` has written. Raises ``OSError``."""
+    sample = DatasetSample()
+    hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
+    for path in _one_of_each([files for files in hours if files], max_files):
+        with path.open("rb") as file:
+            _add_object(sample, file)
+    return sample
+
+
+def _one_of_each(hours: list[list[T]], number: int) -> list[T]:
+    """At most ``number``: the first of each hour, then the next of each."""
+    return [item for items in zip_longest(*hours) for item in items if item is not None][:number]
+
+
 def _add_object(sample: DatasetSample, file: IO[bytes]) -> None:
     parquet = pq.ParquetFile(file, buffer_size=COLUMN_BUFFER_BYTES, pre_buffer=False)
     sample.objects += 1
@@ -83,7 +101,7 @@ def _newest_objects(s3: S3Client, bucket: str, dataset: str, number: int) -> lis
         hours += [found] if found else []
         if len(hours) == number:
             break
-    return [item for items in zip_longest(*hours) for item in items if item is not None][:number]
+    return _one_of_each(hours, number)
 
 
 def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:

@@ -9,25 +9,29 @@ import typer
 from rich.console import Console
 
 from cli.catalog.column_types import FORMATS, propose
-from cli.catalog.sample import read_sample
+from cli.catalog.sample import read_folder_sample, read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
 from cli.documents import SuggestedColumn, Suggestion
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
 from lake.counted import format_count
+from lake.errors import InvalidInputError
 from lake.json_document import format_json
 from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from cli.catalog.column_types import Proposal
+    from cli.catalog.column_types import ColumnType, Proposal
     from cli.catalog.sample import DatasetSample
     from cli.deployed_stack import DeployedStack
 
 SHOWN_CHARACTERS = 40
 """Of an example on the terminal; ``--json`` has all of it."""
+MAX_FOLDERS = 3
+"""Of those that an error names."""
 VARCHAR = "VARCHAR"
 
 
@@ -60,8 +64,61 @@ def print_suggestion(
         )
         return ExitCode.NOT_SO
     columns = [*row.columns, *(name for name in sample.values if name not in row.columns)]
-    proposals = {name: propose(sample.values.get(name, Counter())) for name in columns}
+    proposals = _proposals(columns, sample)
     views = _views(stack, dataset, columns, proposals)
+    return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
+
+
+def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool) -> int:
+    """The same for a dataset's folder in the output of ``convert``; a folder has no table of Athena.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder has no Parquet files of hours, or the dialect is Athena's.
+    """
+    if dialect is Dialect.ATHENA:
+        raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
+    sample = read_folder_sample(folder, max_files)
+    if not sample.objects:
+        raise InvalidInputError(f"{folder} has no file date=*/hour=*/*.parquet: {_advice(folder)}")
+    dataset, columns = folder.resolve().name, list(sample.values)
+    proposals = _proposals(columns, sample)
+    typed = _typed(proposals)
+    views = {
+        Dialect.DUCKDB: duckdb_view(str(folder.resolve()), dataset, columns, typed),
+        Dialect.SPARK: spark_view("", dataset, columns, typed),
+    }
+    return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
+
+
+def _advice(folder: Path) -> str:
+    """What to pass in place of the output folder of ``convert``, or of its ``lake``."""
+    found = sorted(
+        {path.parent for path in (*folder.glob("date=*"), *folder.glob("*/date=*"), *folder.glob("lake/*/date=*"))}
+    )
+    if not found:
+        return "pass a dataset's folder of the output of 'hybrid-router convert', such as converted/lake/orders"
+    return f"pass {' or '.join(map(str, found[:MAX_FOLDERS]))}"
+
+
+def _proposals(columns: Sequence[str], sample: DatasetSample) -> dict[str, Proposal]:
+    return {name: propose(sample.values.get(name, Counter())) for name in columns}
+
+
+def _typed(proposals: dict[str, Proposal]) -> dict[str, ColumnType]:
+    return {name: proposal.type for name, proposal in proposals.items() if proposal.type is not None}
+
+
+def _print_all(
+    dataset: str,
+    sample: DatasetSample,
+    proposals: dict[str, Proposal],
+    views: dict[Dialect, str],
+    dialect: Dialect | None,
+    *,
+    as_json: bool,
+) -> int:
     if as_json:
         typer.echo(format_json(_document(dataset, sample, proposals, views)))
     elif dialect is not None:
@@ -75,7 +132,7 @@ def _views(
     stack: DeployedStack, dataset: str, columns: Sequence[str], proposals: dict[str, Proposal]
 ) -> dict[Dialect, str]:
     database, folder = stack.resources.catalog_database, f"s3://{stack.resources.lake_bucket}/{dataset}"
-    typed = {name: proposal.type for name, proposal in proposals.items() if proposal.type is not None}
+    typed = _typed(proposals)
     return {
         Dialect.ATHENA: athena_view(database, dataset, columns, typed),
         Dialect.DUCKDB: duckdb_view(folder, dataset, columns, typed),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.catalog.view_sql import Dialect  # noqa: TC001
-from cli.commands.options import Json, on_stack
+from cli.commands.options import Json, Local, Profile, Region, Stage, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -16,18 +17,28 @@ app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
-@on_stack
 def suggest(
-    stack: DeployedStack,
-    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its folder in the output of convert.")],
     files: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of Parquet objects to read.")] = 5,
     dialect: Annotated[Dialect | None, typer.Option(help="Print only the SQL of this dialect.")] = None,
     as_json: Json = False,
-) -> int:
-    """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them."""
-    from cli.catalog.suggest import print_suggestion
+    stage: Stage = "dev",
+    local: Local = False,
+    profile: Profile = None,
+    region: Region = None,
+) -> None:
+    """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them.
 
-    return print_suggestion(stack, dataset, files, dialect, as_json=as_json)
+    What contains a slash is a folder, such as converted/lake/orders: it needs no stack.
+    """
+    from cli.catalog.suggest import print_folder_suggestion, print_suggestion
+
+    if "/" in dataset:
+        raise typer.Exit(print_folder_suggestion(Path(dataset), files, dialect, as_json=as_json))
+    from cli.connect import connect_to_stage
+
+    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
+    raise typer.Exit(print_suggestion(stack, dataset, files, dialect, as_json=as_json))
 
 
 @app.command()

@@ -50,10 +50,15 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
 """By heading."""
 
 
-def convert_orders(folder: Path) -> Path:
-    """The folder that the page names ``converted``: two hours of orders, each with lines that are rejected."""
+def convert_orders(folder: Path, *, clean: bool = False) -> Path:
+    """The folder that the page names ``converted``: two hours of orders, each with lines that are rejected.
+
+    ``clean``: no line is rejected, and the later hour has a column that the earlier one lacks.
+    """
     output = folder / "converted"
     hours = {8: ["oops", *map(json.dumps, ORDERS)], 9: ["oops", "[1]", *map(json.dumps, LATER)]}
+    if clean:
+        hours = {8: list(map(json.dumps, ORDERS)), 9: [json.dumps({"orderId": 3, "amount": "3.99", "coupon": "x"})]}
     settings = Settings(stage="here", convert=ConvertSettings(provenance=True))
     for hour, lines in hours.items():
         file = folder / f"{hour}.ndjson"
@@ -76,6 +81,12 @@ def statements(engine: str, converted: Path) -> Iterator[tuple[str, str]]:
             if named is None or named[1] == engine:
                 text = block.replace("'converted/", f"'{converted}/").removeprefix(f"-- {engine}\n")
                 yield from ((heading, statement.strip()) for statement in text.split(";") if statement.strip())
+
+
+def python_blocks(library: str, converted: Path) -> str:
+    """The Python of the page for a library, on this lake."""
+    (block,) = re.findall(rf"^```python\n# {library}\n(.*?)^```$", PAGE.text, flags=re.MULTILINE | re.DOTALL)
+    return str(block.replace('"converted/', f'"{converted}/'))
 
 
 def answers(

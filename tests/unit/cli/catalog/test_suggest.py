@@ -10,13 +10,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.sample import read_sample
-from cli.catalog.suggest import print_suggestion
+from cli.catalog.suggest import print_folder_suggestion, print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
+from cli.commands.catalog import suggest
 from cli.exit_codes import ExitCode
-from lake.errors import UnknownDatasetError
+from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.layout import lake_key
 from lake.partition import Partition
 from tests.unit.cli.schemas import valid_json
@@ -191,3 +193,40 @@ def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
         "CREATE OR REPLACE TEMPORARY VIEW `orders_typed` AS\nSELECT\n  `b`,\n  `date`,\n  `hour`\n"
         "FROM `lake_dev`.`orders`"
     )
+
+
+def converted(folder: Path) -> Path:
+    """A dataset's folder as `convert` writes it: two hours, of which the newer one has a further column."""
+    for hour, rows in ((8, ROWS), (9, [{"id": "4", "at": "2026-11-20T09:00:00Z"}])):
+        path = folder / "lake" / "orders" / "date=2026-11-20" / f"hour={hour:02}" / "m-g1-00000.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    return folder / "lake" / "orders"
+
+
+def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given
+    folder = converted(tmp_path)
+    # When
+    with pytest.raises(typer.Exit) as ended:
+        suggest(str(folder), as_json=True)
+    # Then both hours are in the sample, and the view runs
+    assert ended.value.exit_code == ExitCode.FINE
+    document = json.loads(capsys.readouterr().out)
+    valid_json("catalog-suggest", document)
+    types = {column["name"]: column["type"] for column in document["columns"]}
+    assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "at": "TIMESTAMP"}
+    with duckdb.connect() as database:
+        database.execute(document["sql"]["duckdb"])
+        assert database.execute("SELECT count(*), count(at) FROM orders_typed").fetchall() == [(21, 1)]
+
+
+def test_a_folder_without_hours_names_those_that_have_some(tmp_path: Path) -> None:
+    folder = converted(tmp_path)
+    for wrong in (tmp_path, tmp_path / "lake"):
+        with pytest.raises(InvalidInputError, match=f"pass {folder}$"):
+            print_folder_suggestion(wrong, 5, None, as_json=False)
+    with pytest.raises(InvalidInputError, match="such as converted/lake/orders"):
+        print_folder_suggestion(folder / "nothing", 5, None, as_json=False)
+    with pytest.raises(InvalidInputError, match="--dialect duckdb or spark"):
+        print_folder_suggestion(folder, 5, Dialect.ATHENA, as_json=False)
