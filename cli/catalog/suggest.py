@@ -94,9 +94,7 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
 
 def _advice(folder: Path) -> str:
     """What to pass in place of the output folder of ``convert``, or of its ``lake``."""
-    found = sorted(
-        {path.parent for path in (*folder.glob("date=*"), *folder.glob("*/date=*"), *folder.glob("lake/*/date=*"))}
-    )
+    found = sorted({path.parent for pattern in ("*/date=*", "lake/*/date=*") for path in folder.glob(pattern)})
     if not found:
         return "pass a dataset's folder of the output of 'hybrid-router convert', such as converted/lake/orders"
     return f"pass {' or '.join(map(str, found[:MAX_FOLDERS]))}"

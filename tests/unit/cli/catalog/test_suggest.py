@@ -197,7 +197,7 @@ def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
 
 def converted(folder: Path) -> Path:
     """A dataset's folder as `convert` writes it: two hours, of which the newer one has a further column."""
-    for hour, rows in ((8, ROWS), (9, [{"id": "4", "at": "2026-11-20T09:00:00Z"}])):
+    for hour, rows in ((8, ROWS), (9, [{"id": "4", "made": "2026-11-20T09:00:00Z"}])):
         path = folder / "lake" / "orders" / "date=2026-11-20" / f"hour={hour:02}" / "m-g1-00000.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(rows), path)
@@ -215,10 +215,10 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys:
     document = json.loads(capsys.readouterr().out)
     valid_json("catalog-suggest", document)
     types = {column["name"]: column["type"] for column in document["columns"]}
-    assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "at": "TIMESTAMP"}
+    assert types == {"amount": "DECIMAL(38, 2)", "id": "BIGINT", "made": "TIMESTAMP"}
     with duckdb.connect() as database:
         database.execute(document["sql"]["duckdb"])
-        assert database.execute("SELECT count(*), count(at) FROM orders_typed").fetchall() == [(21, 1)]
+        assert database.execute("SELECT count(*), count(made) FROM orders_typed").fetchall() == [(21, 1)]
 
 
 def test_a_folder_without_hours_names_those_that_have_some(tmp_path: Path) -> None:
