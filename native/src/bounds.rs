@@ -8,11 +8,55 @@ pub const MAX_BOUND_BYTES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix(Vec<u8>);
 
+/// The prefixes of the minimum and of the maximum of some values; None without a value.
+pub type Bounds = Option<(Prefix, Prefix)>;
+
+/// The minimum and maximum of some values, each after its first bytes as a number: comparing numbers is nearly always
+/// enough.
+pub struct Extremes<'a> {
+    min: (u64, &'a [u8]),
+    max: (u64, &'a [u8]),
+}
+
 /// A bound, and whether it is a value of the chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bound {
     pub bytes: Vec<u8>,
     pub exact: bool,
+}
+
+/// Makes `bounds` those of further values, too.
+pub fn widen(bounds: &mut Bounds, others: Bounds) {
+    *bounds = match (bounds.take(), others) {
+        (Some((min, max)), Some((other_min, other_max))) => Some((min.min(other_min), max.max(other_max))),
+        (one, None) | (None, one) => one,
+    };
+}
+
+impl<'a> Extremes<'a> {
+    #[inline]
+    pub fn widen(extremes: &mut Option<Self>, value: &'a [u8]) {
+        let value = (first_bytes(value), value);
+        match extremes {
+            None => *extremes = Some(Extremes { min: value, max: value }),
+            Some(extremes) if value < extremes.min => extremes.min = value,
+            Some(extremes) if value > extremes.max => extremes.max = value,
+            Some(_) => {}
+        }
+    }
+
+    pub fn bounds(extremes: Option<Self>) -> Bounds {
+        extremes.map(|Self { min, max }| (Prefix::of(min.1), Prefix::of(max.1)))
+    }
+}
+
+/// The first eight bytes as a number with the same order. A shorter value is filled with zeros.
+#[inline]
+fn first_bytes(value: &[u8]) -> u64 {
+    match value.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => value.iter().enumerate().fold(0, |number, (index, &byte)| number | u64::from(byte) << (56 - 8 * index)),
+    }
 }
 
 impl Prefix {

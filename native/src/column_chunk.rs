@@ -3,7 +3,7 @@
 //! The `parquet` crate writes the page headers. This module writes what is inside a page (definition levels and values)
 //! and finds the minimum and maximum.
 
-use crate::bounds::Prefix;
+use crate::bounds::{Bounds, Extremes, widen};
 use crate::column_values::{ColumnValues, split_first_value};
 use crate::dictionary::{Choice, Dictionary};
 use crate::page_format::{PageFormat, ValueEncoding};
@@ -16,18 +16,22 @@ use std::borrow::Cow;
 
 /// A page is full when its values take this many bytes: the default of parquet-mr and Arrow.
 const PAGE_BYTES: usize = 1 << 20;
-/// Maximum number of rows of a page, rounded up to whole words: a page without values holds a bit for each row.
-const PAGE_ROWS: usize = 1 << 17;
+/// Maximum number of rows of a page, in whole words, as parquet-mr has about 20,000: a reader that skips pages by the page
+/// index reads and decodes no less than one.
+const PAGE_ROWS: usize = 20_480;
 /// Rows that are processed together: one word of the validity bitmap.
 const WORD_ROWS: usize = u64::BITS as usize;
 /// Space before the values for definition levels that are a single run: they take less.
 const LEVELS_SPACE: usize = 16;
+/// Maximum bytes of a page header: ten numbers of a few bytes.
+const PAGE_HEADER_BYTES: usize = 64;
 
 #[derive(Default)]
 pub struct ColumnChunk {
     page: OpenPage,
-    /// Finished pages with their headers.
-    pages: Vec<u8>,
+    /// Finished pages with their headers, each on its own: one buffer for all would be copied whenever it grows, and be
+    /// twice as large as they are.
+    pages: Vec<Vec<u8>>,
     summary: ChunkSummary,
     mode: Mode,
     /// Of the pages so far, also when the later ones have none.
@@ -57,8 +61,19 @@ pub struct ChunkSummary {
     pub dictionary_bytes: usize,
     /// Of its data pages, each once, with their number.
     pub encodings: Vec<(ValueEncoding, i32)>,
-    /// The first bytes of the minimum and of the maximum value; None if there is no value.
-    pub bounds: Option<(Prefix, Prefix)>,
+    pub bounds: Bounds,
+    /// Its data pages, in order.
+    pub pages: Vec<PageSummary>,
+}
+
+/// A data page in the page index.
+#[derive(Clone)]
+pub struct PageSummary {
+    pub rows: usize,
+    pub nulls: usize,
+    /// With its header.
+    pub compressed_bytes: usize,
+    pub bounds: Bounds,
 }
 
 #[derive(Default)]
@@ -71,13 +86,8 @@ struct OpenPage {
     plain: Vec<u8>,
     /// Of its values in the dictionary.
     numbers: Vec<u16>,
-}
-
-/// The minimum and maximum of some values, each after its first bytes as a number: comparing numbers is nearly always
-/// enough.
-struct Bounds<'a> {
-    min: (u64, &'a [u8]),
-    max: (u64, &'a [u8]),
+    /// Of its values in `plain`.
+    bounds: Bounds,
 }
 
 impl ColumnChunk {
@@ -91,7 +101,7 @@ impl ColumnChunk {
         if self.mode == Mode::Undecided && !column.plain.is_empty() {
             self.decide(column, rows, format)?;
         }
-        let mut bounds = None;
+        let mut extremes = None;
         // The values that are not copied to the page yet, and those of them that are not scanned yet.
         let (mut uncopied, mut unscanned) = (&*column.plain, &*column.plain);
         for row in (0..rows).step_by(WORD_ROWS) {
@@ -114,13 +124,14 @@ impl ColumnChunk {
             self.page.push_validity(validity, count);
             for _ in 0..validity.count_ones() {
                 let (value, next) = split_first_value(unscanned).expect("a value for every bit");
-                Bounds::widen(&mut bounds, value);
+                Extremes::widen(&mut extremes, value);
                 unscanned = next;
             }
             let scanned_bytes = uncopied.len() - unscanned.len();
             if self.page.plain.len() + scanned_bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.rows >= PAGE_ROWS {
                 self.page.push_values(&uncopied[..scanned_bytes]);
                 uncopied = unscanned;
+                widen(&mut self.page.bounds, Extremes::bounds(extremes.take()));
                 self.end_page(format)?;
             }
         }
@@ -130,9 +141,7 @@ impl ColumnChunk {
         if self.mode != Mode::Dictionary {
             self.page.push_values(uncopied);
         }
-        if let Some(Bounds { min, max }) = bounds {
-            self.summary.widen(Prefix::of(min.1), Prefix::of(max.1));
-        }
+        widen(&mut self.page.bounds, Extremes::bounds(extremes));
         Ok(())
     }
 
@@ -186,7 +195,7 @@ impl ColumnChunk {
     }
 
     /// Ends the chunk: its pages with their headers, and its metadata. The next chunk can begin.
-    pub fn take(&mut self, format: &mut PageFormat) -> Result<(Vec<u8>, ChunkSummary)> {
+    pub fn take(&mut self, format: &mut PageFormat) -> Result<(Vec<Vec<u8>>, ChunkSummary)> {
         if self.page.rows > 0 {
             self.end_page(format)?;
         }
@@ -195,26 +204,18 @@ impl ColumnChunk {
         self.mode = Mode::default();
         if let Some(dictionary) = self.dictionary.take() {
             format.dictionary_budget += std::mem::take(&mut self.dictionary_memory);
-            if let Some((min, max)) = dictionary.bounds() {
-                summary.widen(min, max);
-            }
             let page = Page::DictionaryPage {
                 buf: format.compressor.compress(&dictionary.plain)?.into(),
                 num_values: u32::try_from(dictionary.len()).expect("a dictionary is small"),
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
             };
-            let mut first = Vec::with_capacity(pages.len() + dictionary.plain.len());
-            let mut sink = TrackedWrite::new(&mut first);
-            let page = CompressedPage::new(page, dictionary.plain.len());
-            let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
-            sink.into_inner()?;
-            summary.uncompressed_bytes += written.uncompressed_size;
-            summary.dictionary_bytes = first.len();
-            first.append(&mut pages);
-            pages = first;
+            let (page, uncompressed_bytes) = with_header(CompressedPage::new(page, dictionary.plain.len()))?;
+            summary.uncompressed_bytes += uncompressed_bytes;
+            summary.dictionary_bytes = page.len();
+            pages.insert(0, page);
         }
-        summary.compressed_bytes = pages.len();
+        summary.compressed_bytes = pages.iter().map(Vec::len).sum();
         // The largest page of each column would otherwise be kept, even if they were full one after the other.
         self.page = OpenPage::default();
         Ok((pages, summary))
@@ -227,6 +228,10 @@ impl ColumnChunk {
             Mode::Undecided | Mode::Values => ValueEncoding::Plain,
         };
         let dictionary = self.dictionary.as_deref().filter(|_| encoding == ValueEncoding::Dictionary);
+        let bounds = match dictionary {
+            Some(dictionary) => dictionary.bounds(&self.page.numbers),
+            None => self.page.bounds.take(),
+        };
         let encoded = self.page.encode(dictionary);
         let page = Page::DataPage {
             buf: format.compressor.compress(&encoded)?.into(),
@@ -236,51 +241,34 @@ impl ColumnChunk {
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        let page = CompressedPage::new(page, encoded.len());
-        let mut sink = TrackedWrite::new(&mut self.pages);
-        let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
-        sink.into_inner()?;
+        let (page, uncompressed_bytes) = with_header(CompressedPage::new(page, encoded.len()))?;
         match self.summary.encodings.iter_mut().find(|(known, _)| *known == encoding) {
             Some((_, pages)) => *pages += 1,
             None => self.summary.encodings.push((encoding, 1)),
         }
         self.summary.rows += self.page.rows;
         self.summary.nulls += self.page.nulls;
-        self.summary.uncompressed_bytes += written.uncompressed_size;
+        self.summary.uncompressed_bytes += uncompressed_bytes;
+        self.summary.pages.push(PageSummary {
+            rows: self.page.rows,
+            nulls: self.page.nulls,
+            compressed_bytes: page.len(),
+            bounds: bounds.clone(),
+        });
+        self.pages.push(page);
+        widen(&mut self.summary.bounds, bounds);
         self.page.clear();
         Ok(())
     }
 }
 
-impl ChunkSummary {
-    fn widen(&mut self, min: Prefix, max: Prefix) {
-        self.bounds = Some(match self.bounds.take() {
-            None => (min, max),
-            Some((chunk_min, chunk_max)) => (min.min(chunk_min), max.max(chunk_max)),
-        });
-    }
-}
-
-impl<'a> Bounds<'a> {
-    #[inline]
-    fn widen(bounds: &mut Option<Self>, value: &'a [u8]) {
-        let value = (first_bytes(value), value);
-        match bounds {
-            None => *bounds = Some(Bounds { min: value, max: value }),
-            Some(bounds) if value < bounds.min => bounds.min = value,
-            Some(bounds) if value > bounds.max => bounds.max = value,
-            Some(_) => {}
-        }
-    }
-}
-
-/// The first eight bytes as a number with the same order. A shorter value is filled with zeros.
-#[inline]
-fn first_bytes(value: &[u8]) -> u64 {
-    match value.first_chunk() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => value.iter().enumerate().fold(0, |number, (index, &byte)| number | u64::from(byte) << (56 - 8 * index)),
-    }
+/// The bytes of a page in the file, and their number before compression.
+fn with_header(page: CompressedPage) -> Result<(Vec<u8>, usize)> {
+    let mut bytes = Vec::with_capacity(page.compressed_size() + PAGE_HEADER_BYTES);
+    let mut sink = TrackedWrite::new(&mut bytes);
+    let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
+    sink.into_inner()?;
+    Ok((bytes, written.uncompressed_size))
 }
 
 impl OpenPage {

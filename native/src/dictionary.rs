@@ -3,7 +3,7 @@
 //! The numbers are in Parquet's RLE/bit-packing hybrid. Source: the Parquet format, Encodings.md, "Dictionary Encoding"
 //! and "Run Length Encoding / Bit-Packing Hybrid".
 
-use crate::bounds::Prefix;
+use crate::bounds::{Bounds, Extremes};
 use crate::column_values::{ColumnValues, LENGTH_BYTES, split_first_value};
 use crate::varint::push_varint;
 use foldhash::fast::FixedState;
@@ -200,17 +200,17 @@ impl Dictionary {
         }
     }
 
-    /// The minimum and maximum of the values.
-    pub fn bounds(&self) -> Option<(Prefix, Prefix)> {
-        let values = || {
-            let mut rest = &*self.plain;
-            std::iter::from_fn(move || {
-                let (value, next) = split_first_value(rest)?;
-                rest = next;
-                Some(value)
-            })
-        };
-        Some((Prefix::of(values().min()?), Prefix::of(values().max()?)))
+    /// The minimum and maximum of the values with these numbers.
+    pub fn bounds(&self, numbers: &[u16]) -> Bounds {
+        let mut used = vec![false; self.entries.len()];
+        for &number in numbers {
+            used[usize::from(number)] = true;
+        }
+        let mut extremes = None;
+        for (entry, _) in self.entries.iter().zip(used).filter(|(_, used)| *used) {
+            Extremes::widen(&mut extremes, &self.plain[entry.start as usize..][..entry.length as usize]);
+        }
+        Extremes::bounds(extremes)
     }
 
     /// Appends the numbers of a page's values: their width in bits as a byte, then runs.

@@ -1,17 +1,28 @@
 //! What the footer of a Parquet file says about columns and chunks.
 
-use crate::column_chunk::ChunkSummary;
+use crate::bounds::Bounds;
+use crate::column_chunk::{ChunkSummary, PageSummary};
 use crate::page_format::PageFormat;
-use parquet::basic::{Encoding, LogicalType, PageType, Repetition, Type as PhysicalType};
+use parquet::basic::{BoundaryOrder, Encoding, LogicalType, PageType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;
 use parquet::errors::Result;
-use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
+use parquet::file::metadata::page_index::{PageIndex, PageIndexBuilder};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, PageEncodingStats, ParquetMetaData,
+    ParquetMetaDataWriter,
+};
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::statistics::{Statistics, ValueStatistics};
+use parquet::file::writer::TrackedWrite;
 use parquet::schema::types::{ColumnDescPtr, Type};
+use std::io::Write;
 use std::sync::Arc;
 
 /// About the bytes of a chunk's metadata without its name and its bounds.
 const CHUNK_METADATA_BYTES: usize = 64;
+/// About the bytes of a page in the page index, without its bounds.
+const PAGE_LOCATION_BYTES: usize = 12;
+const SKIPPED_AT_ONCE: usize = 1 << 20;
 
 /// A chunk that is in the file.
 pub struct WrittenChunk {
@@ -21,11 +32,70 @@ pub struct WrittenChunk {
     pub summary: ChunkSummary,
 }
 
-/// About the bytes of a chunk's metadata in the footer.
+/// About the bytes of a chunk's metadata in the footer, and of its page index.
 pub fn footer_bytes(name: &str, summary: &ChunkSummary) -> u64 {
-    let bounds =
-        summary.bounds.as_ref().map_or(0, |(min, max)| min.lower_bound().bytes.len() + max.lower_bound().bytes.len());
-    (CHUNK_METADATA_BYTES + name.len() + bounds) as u64
+    let length = |bounds: &Bounds| {
+        bounds.as_ref().map_or(0, |(min, max)| min.lower_bound().bytes.len() + max.lower_bound().bytes.len())
+    };
+    let pages: usize = summary.pages.iter().map(|page| PAGE_LOCATION_BYTES + length(&page.bounds)).sum();
+    (CHUNK_METADATA_BYTES + name.len() + length(&summary.bounds) + pages) as u64
+}
+
+/// The page index of the chunks of all row groups, in the order of the columns: where each page is, and the bounds of the
+/// pages of a chunk that has several. Those of a single page are the chunk's.
+pub fn page_index<'a>(
+    row_groups: impl ExactSizeIterator<Item = &'a [WrittenChunk]>,
+    columns: usize,
+) -> Result<PageIndex> {
+    let mut index = PageIndexBuilder::new(row_groups.len(), columns);
+    for (group, chunks) in row_groups.enumerate() {
+        for (column, chunk) in chunks.iter().enumerate() {
+            index.put_offset_index(offset_index(chunk), group, column);
+            if chunk.summary.pages.len() > 1
+                && let Some(bounds) = column_index(&chunk.summary.pages)
+            {
+                index.put_column_index(bounds.build()?, group, column);
+            }
+        }
+    }
+    Ok(index.build())
+}
+
+fn offset_index(chunk: &WrittenChunk) -> OffsetIndexMetaData {
+    let mut index = OffsetIndexBuilder::new();
+    let mut offset = chunk.offset as usize + chunk.summary.dictionary_bytes;
+    for page in &chunk.summary.pages {
+        index.append_offset_and_size(offset as i64, page.compressed_bytes as i32);
+        index.append_row_count(page.rows as i64);
+        offset += page.compressed_bytes;
+    }
+    index.build()
+}
+
+/// None if a page has no upper bound.
+fn column_index(pages: &[PageSummary]) -> Option<ColumnIndexBuilder> {
+    let mut index = ColumnIndexBuilder::new(PhysicalType::BYTE_ARRAY);
+    let mut previous: Option<(Vec<u8>, Vec<u8>)> = None;
+    let (mut ascending, mut descending) = (true, true);
+    for page in pages {
+        let Some((min, max)) = &page.bounds else {
+            index.append(true, Vec::new(), Vec::new(), page.nulls as i64, None);
+            continue;
+        };
+        let (min, max) = (min.lower_bound().bytes, max.upper_bound()?.bytes);
+        if let Some((previous_min, previous_max)) = &previous {
+            ascending &= *previous_min <= min && *previous_max <= max;
+            descending &= *previous_min >= min && *previous_max >= max;
+        }
+        index.append(false, min.clone(), max.clone(), page.nulls as i64, None);
+        previous = Some((min, max));
+    }
+    index.set_boundary_order(match (ascending, descending) {
+        (true, _) => BoundaryOrder::ASCENDING,
+        (_, true) => BoundaryOrder::DESCENDING,
+        _ => BoundaryOrder::UNORDERED,
+    });
+    Some(index)
 }
 
 pub fn schema<'a>(names: impl Iterator<Item = &'a String>) -> Result<Type> {
@@ -38,6 +108,39 @@ pub fn schema<'a>(names: impl Iterator<Item = &'a String>) -> Result<Type> {
     };
     let fields = names.map(field).collect::<Result<_>>()?;
     Type::group_type_builder("schema").with_fields(fields).build()
+}
+
+/// The page index and the footer of a file whose row groups end at `offset`.
+pub fn serialize(metadata: &ParquetMetaData, offset: usize) -> Result<Vec<u8>> {
+    let mut after_offset = AfterOffset { offset, bytes: Vec::new() };
+    let mut sink = TrackedWrite::new(&mut after_offset);
+    let zeros = vec![0; SKIPPED_AT_ONCE];
+    while sink.bytes_written() < offset {
+        let more = zeros.len().min(offset - sink.bytes_written());
+        sink.write_all(&zeros[..more])?;
+    }
+    ParquetMetaDataWriter::new_with_tracked(sink, metadata).finish()?;
+    Ok(after_offset.bytes)
+}
+
+/// Keeps what comes after the first `offset` bytes. The crate counts the bytes from the start of the file, and drops its
+/// last buffer without reporting an error: so it does not write to the file itself.
+struct AfterOffset {
+    offset: usize,
+    bytes: Vec<u8>,
+}
+
+impl Write for AfterOffset {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let skipped = self.offset.min(bytes.len());
+        self.offset -= skipped;
+        self.bytes.extend_from_slice(&bytes[skipped..]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 pub fn chunk_metadata(

@@ -6,16 +6,16 @@
 
 use crate::column_chunk::ColumnChunk;
 use crate::column_values::ColumnValues;
-use crate::footer::{WrittenChunk, chunk_metadata, footer_bytes, schema};
+use crate::footer::{WrittenChunk, chunk_metadata, footer_bytes, page_index, schema, serialize};
 use crate::names;
 use crate::page_format::PageFormat;
 use crate::table::Batch;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData};
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaDataBuilder, RowGroupMetaData};
 use parquet::schema::types::SchemaDescriptor;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const FORMAT_VERSION: i32 = 2;
 const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSION"));
 
 pub struct ParquetFile {
-    file: File,
+    file: BufWriter<File>,
     format: PageFormat,
     /// The columns of the batches.
     names: Vec<String>,
@@ -51,7 +51,7 @@ impl ParquetFile {
         let mut file = File::create(path)?;
         file.write_all(MAGIC)?;
         Ok(Self {
-            file,
+            file: BufWriter::new(file),
             format,
             names: Vec::new(),
             open_chunks: Vec::new(),
@@ -118,10 +118,11 @@ impl ParquetFile {
                 let message = format!("a column has {} rows in a row group of {}", summary.rows, group.rows);
                 return Err(ParquetError::General(message));
             }
-            self.file.write_all(&pages)?;
+            pages.iter().try_for_each(|page| self.file.write_all(page))?;
             self.footer_bytes += footer_bytes(&self.names[column], &summary);
-            group.chunks.push(WrittenChunk { column, offset: self.size, summary });
-            self.size += pages.len() as u64;
+            let offset = self.size;
+            self.size += summary.compressed_bytes as u64;
+            group.chunks.push(WrittenChunk { column, offset, summary });
         }
         self.row_groups.push(group);
         (self.open_rows, self.open_bytes) = (0, 0);
@@ -135,15 +136,18 @@ impl ParquetFile {
         let columns = self.columns();
         let schema =
             Arc::new(SchemaDescriptor::new(Arc::new(schema(columns.iter().map(|&column| &self.names[column]))?)));
+        for group in &mut self.row_groups {
+            group.chunks.sort_unstable_by_key(|chunk| chunk.column);
+        }
+        let page_index = page_index(self.row_groups.iter().map(|group| &*group.chunks), columns.len())?;
         let mut rows = 0;
         let mut row_groups = Vec::new();
-        for mut group in std::mem::take(&mut self.row_groups) {
+        for group in std::mem::take(&mut self.row_groups) {
             rows += group.rows as i64;
             let mut uncompressed_bytes = 0;
             let mut row_group = RowGroupMetaData::builder(Arc::clone(&schema))
                 .set_num_rows(group.rows as i64)
                 .set_file_offset(group.offset as i64);
-            group.chunks.sort_unstable_by_key(|chunk| chunk.column);
             for (column, chunk) in schema.columns().iter().zip(&group.chunks) {
                 uncompressed_bytes += chunk.summary.uncompressed_bytes as i64;
                 row_group = row_group.add_column_metadata(chunk_metadata(column, chunk, &self.format)?);
@@ -152,8 +156,10 @@ impl ParquetFile {
         }
         let metadata = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
         let file = FileMetaData::new(FORMAT_VERSION, rows, Some(CREATED_BY.into()), Some(metadata), schema, None);
-        ParquetMetaDataWriter::new(&mut self.file, &ParquetMetaData::new(file, row_groups)).finish()?;
-        Ok(())
+        let metadata = ParquetMetaDataBuilder::new(file).set_row_groups(row_groups);
+        let metadata = metadata.set_page_index(Some(Arc::new(page_index))).build();
+        self.file.write_all(&serialize(&metadata, self.size as usize)?)?;
+        Ok(self.file.flush()?)
     }
 
     fn write_missing_chunks(&mut self) -> Result<()> {
@@ -164,9 +170,10 @@ impl ParquetFile {
                 let mut chunk = ColumnChunk::default();
                 chunk.write(&ColumnValues::default(), group.rows, &mut self.format)?;
                 let (pages, summary) = chunk.take(&mut self.format)?;
-                self.file.write_all(&pages)?;
-                group.chunks.push(WrittenChunk { column, offset: self.size, summary });
-                self.size += pages.len() as u64;
+                pages.iter().try_for_each(|page| self.file.write_all(page))?;
+                let offset = self.size;
+                self.size += summary.compressed_bytes as u64;
+                group.chunks.push(WrittenChunk { column, offset, summary });
             }
         }
         Ok(())
@@ -177,7 +184,10 @@ impl ParquetFile {
 mod tests {
     use super::*;
     use crate::page_format::{PageCompressor, ValueEncoding};
+    use parquet::basic::BoundaryOrder;
     use parquet::column::reader::ColumnReader;
+    use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+    use parquet::file::page_index::column_index::ColumnIndexMetaData;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     type Rows = Vec<Option<Vec<u8>>>;
@@ -311,6 +321,84 @@ mod tests {
                 let told = column.statistics().and_then(|statistics| statistics.min_bytes_opt());
                 assert_eq!(told, min.map(|value| &value[..]), "{number}");
             }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn the_page_index_bounds_the_values_of_every_page() {
+        let path = std::env::temp_dir().join(format!("parquet-index-{}.parquet", std::process::id()));
+        let mut columns = dictionary_rows(200_000);
+        columns.push((0..200_000).map(|row| Some(format!("{:07}", row / 3).into_bytes())).collect());
+        columns.push((0..200_000).map(|row| Some("\u{10ffff}".repeat(17 + row % 5).into_bytes())).collect());
+        let mut file = ParquetFile::create(&path, format("zstd", "dictionary")).unwrap();
+        for rows in [0..150_000, 150_000..200_000] {
+            file.write(&mut batch(&columns.iter().map(|column| column[rows.clone()].to_vec()).collect::<Vec<_>>()))
+                .unwrap();
+            file.end_row_group().unwrap();
+        }
+        file.close(Vec::new()).unwrap();
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
+        let metadata = reader.parse_and_finish(&File::open(&path).unwrap()).unwrap();
+        let mut first_row = 0;
+        let mut orders = HashSet::new();
+        for (number, group) in metadata.row_groups().iter().enumerate() {
+            let index = metadata.page_index_for_row_group(number);
+            let group_rows = group.num_rows() as usize;
+            for (column, chunk) in group.columns().iter().enumerate() {
+                let locations = index.page_locations(column).unwrap();
+                assert_eq!(locations[0].offset, chunk.data_page_offset());
+                let (start, bytes) = chunk.byte_range();
+                let last = locations.last().unwrap();
+                assert_eq!(last.offset + i64::from(last.compressed_page_size), (start + bytes) as i64);
+                let ends = locations.iter().skip(1).map(|page| page.first_row_index as usize).chain([group_rows]);
+                let pages: Vec<_> = locations.iter().map(|page| page.first_row_index as usize).zip(ends).collect();
+                let Some(bounds) = index.column_index(column) else {
+                    // Values whose bound would be longer than all others, or a single page
+                    assert!(column == 13 || pages.len() == 1, "{column}");
+                    continue;
+                };
+                let order = bounds.get_boundary_order();
+                let ColumnIndexMetaData::BYTE_ARRAY(bounds) = bounds else { panic!("{column} is not text") };
+                let (mut mins, mut maxes) = (Vec::new(), Vec::new());
+                for (page, (from, to)) in pages.into_iter().enumerate() {
+                    let values = &columns[column][first_row + from..first_row + to];
+                    let present: Vec<&[u8]> = values.iter().flatten().map(Vec::as_slice).collect();
+                    assert_eq!(bounds.null_count(page), Some((values.len() - present.len()) as i64));
+                    assert_eq!(bounds.is_null_page(page), present.is_empty());
+                    let (min, max) = (present.iter().min(), present.iter().max());
+                    assert_eq!(bounds.min_value(page), min.map(|min| &min[..min.len().min(64)]), "{column} {page}");
+                    assert!(bounds.max_value(page) >= max.map(|max| &max[..max.len().min(64)]), "{column} {page}");
+                    mins.extend(bounds.min_value(page));
+                    maxes.extend(bounds.max_value(page));
+                }
+                let sorted = mins.is_sorted() && maxes.is_sorted();
+                assert_eq!(order == Some(BoundaryOrder::ASCENDING), sorted, "{column}");
+                orders.insert(sorted);
+            }
+            first_row += group_rows;
+        }
+        assert_eq!(orders.len(), 2);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_dictionary_that_is_full_at_any_row_of_a_word_is_read_back() {
+        let path = std::env::temp_dir().join(format!("parquet-full-{}.parquet", std::process::id()));
+        let few = 300;
+        let full_after = (1 << 15) - few;
+        // Around a word of 64 rows, around the end of a page, and at the last row
+        for full_at in [40_000, 40_960].into_iter().flat_map(|row| [row - 1, row, row + 1, row + 31, row + 63]) {
+            let first_new = full_at - full_after;
+            let value = |row: usize| Some(if row < first_new { row % few } else { row }.to_string().into_bytes());
+            let rows: Rows = (0..=full_at.max(40_961)).map(value).collect();
+            let mut file = ParquetFile::create(&path, format("none", "dictionary")).unwrap();
+            file.write(&mut batch(std::slice::from_ref(&rows))).unwrap();
+            file.close(Vec::new()).unwrap();
+            assert!(read_back(&path) == [rows], "{full_at}");
+            let written = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+            let chunk = written.metadata().row_group(0).column(0);
+            assert!(chunk.dictionary_page_offset().is_some());
         }
         std::fs::remove_file(path).unwrap();
     }

@@ -51,20 +51,33 @@ def make_input(rng: random.Random) -> bytes:
 
 
 def _many_rows(rng: random.Random) -> bytes:
-    """Columns for which a dictionary is begun: repeated, rotating, ascending, NULL in part, with more values later."""
+    """Columns for which a dictionary is begun: repeated, rotating, ascending, with more values later, late, of none.
+
+    Their gaps are NULL or empty.
+    """
     count = rng.choice([5_000, 70_000, 300_000])
     columns = []
     for number in range(rng.randrange(1, 5)):
         distinct = rng.choice([1, 2, 300, 1500, 1501, 32_768, 32_769])
         overflow = rng.choice([count, count, count - 1, rng.randrange(count)])
         columns.append(
-            (number, distinct, overflow, rng.choice(["random", "turn", "ascending"]), rng.choice([1, 1, 3, 4999]))
+            (
+                number,
+                distinct,
+                overflow,
+                rng.choice(["random", "turn", "ascending"]),
+                rng.choice([1, 1, 3, 4999]),
+                rng.choice([0, 0, 0, count // 2, count - 1, count]),
+                rng.choice(["", "", "", f'"k{number}":""', f'"k{number}":null']),
+            )
         )
     lines = []
     for row in range(count):
         members = []
-        for number, distinct, overflow, order, step in columns:
-            if row % step:
+        for number, distinct, overflow, order, step, first, gap in columns:
+            if row < first or row % step:
+                if gap:
+                    members.append(gap)
                 continue
             drawn = rng.randrange(distinct) if order == "random" else row % distinct if order == "turn" else row // 3
             members.append(f'"k{number}":"{f"new {row}" if row >= overflow else drawn}"')

@@ -173,6 +173,46 @@ def test_a_value_is_found_by_the_statistics(lake: list[str], spark: SparkSession
     assert len(by_duckdb) == len(by_spark) == by_polars.height == 1
 
 
+def test_rows_are_found_by_the_bounds_of_their_pages(spark: SparkSession, tmp_path: Path) -> None:
+    # Given one row group with several pages in each column, sorted and not, with a dictionary, without and with both
+    paths: list[str] = []
+    files = ParquetFiles(tmp_path, ConvertSettings(), lambda path, _: paths.append(str(path)))
+    lines = [
+        json.dumps({**json.loads(line), "time": f"{row // 7:06}"}) for row, line in enumerate(REPEATED.splitlines())
+    ]
+    for batch in columns(["\n".join(lines).encode()]):
+        files.write(batch)
+    files.close()
+    (path,) = paths
+    metadata = pq.read_metadata(path)
+    assert metadata.num_row_groups == 1
+    chunks = [metadata.row_group(0).column(index) for index in range(metadata.num_columns)]
+    assert all(chunk.has_offset_index and chunk.has_column_index for chunk in chunks)
+    for name, value in [
+        ("time", "003000"),
+        ("host", "host-1500"),
+        ("grows", "user 69999"),
+        ("rare", "only"),
+        ("level", ""),
+        ("time", "x"),
+    ]:
+        for sign in ("=", "<", ">="):
+            condition = f"{name} {sign} '{value}'"
+            # When the condition is evaluated by the bounds, and for every row
+            with duckdb.connect() as connection:
+                by_duckdb = connection.sql(f"SELECT count(*) FROM '{path}' WHERE {condition}").fetchall()
+                every = (
+                    f"SELECT count(*) FROM '{path}' WHERE concat({name}, '') {sign} '{value}' AND {name} IS NOT NULL"
+                )
+                ((expected,),) = connection.sql(every).fetchall()
+            frame = spark.read.parquet(f"file://{path}").where(condition)
+            by_spark = len(frame.select("_rescued", name, "long").collect())
+            by_pyarrow = pq.read_table(path, filters=[(name, sign, value)]).num_rows  # type: ignore[list-item]
+            by_polars = pl.scan_parquet(path).sql(f"SELECT * FROM self WHERE {condition}").collect().height
+            # Then no row is lost
+            assert [by_duckdb, by_spark, by_pyarrow, by_polars] == [[(expected,)], *[expected] * 3], condition
+
+
 def test_rows_with_the_greatest_long_value_are_found_by_its_short_bound(lake: list[str], spark: SparkSession) -> None:
     # Given values of up to 178 bytes, of which the footer has 64
     texts = [line["text"] for line in map(json.loads, THIRD.splitlines()) if "text" in line]
