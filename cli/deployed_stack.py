@@ -204,6 +204,21 @@ class DeployedStack:
         """
         return self._invoke("sweep", self.outputs.sweep, {"dryRun": dry_run})
 
+    def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:
+        """Invoke ``tables`` with ``{"restore": dataset}`` or ``{"rebuild": dataset}``.
+
+        Raises
+        ------
+        FunctionFailedError, InvalidInputError
+            The function failed, or it refused the request; or no dataset of the stage has an Iceberg table.
+        """
+        if not self.outputs.tables:
+            raise InvalidInputError(
+                'no dataset of the stage has an Iceberg table: set table = "iceberg" in a rule of [[datasets]], and '
+                "deploy the stack"
+            )
+        return self._invoke("tables", self.outputs.tables, request)
+
     def check_backfill(self, request: Mapping[str, Any]) -> None:
         """Invoke ``backfill`` to validate the input of a backfill.
 

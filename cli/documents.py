@@ -273,6 +273,30 @@ class HoursDocument:
     hours: tuple[DatasetHour, ...]
 
 
+# tables status
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """An Iceberg table, and what it does not show yet."""
+
+    dataset: str
+    state: Literal["current", "behind", "stopped"]
+    batch: Annotated[int, "number of the last batch that is in the table"]
+    pending_batch: Annotated[int | None, "the batch that is being brought in"]
+    oldest_batch: Annotated[int, "the lowest batch that a retained snapshot shows"]
+    waiting: Annotated[int, "publishes and hours that are listed for the next batches"]
+    behind_minutes: Annotated[float, "age of the oldest of them"]
+    stopped: Annotated[str | None, "why nothing more is brought in, and what to run"]
+
+
+@dataclass(frozen=True, slots=True)
+class TablesDocument:
+    """The Iceberg tables of a stage."""
+
+    tables: tuple[TableState, ...]
+
+
 # night, nights, status
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import catalog, change, cost, inspect, offline, operate, quarantine
+from cli.commands import catalog, change, cost, inspect, offline, operate, quarantine, tables
 from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
@@ -19,6 +19,9 @@ for group in (inspect, change, operate, cost, offline):
     app.add_typer(group.app)
 app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
 app.add_typer(catalog.app, name="catalog", help="Tables of the lake: propose types for their columns.")
+app.add_typer(
+    tables.app, name="tables", help="Iceberg tables: what they show, and what to do about one that is stopped."
+)
 
 
 def _print_version(requested: bool) -> None:

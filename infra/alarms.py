@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.dashboard import add_dashboard
+from infra.functions import TABLES
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from infra.plain_alarm import PlainAlarm, total
 from lake.schedule import Schedule
@@ -41,6 +42,8 @@ SILENCE_PERIOD = Duration.hours(1)
 """Four sweeps are missing."""
 HOURS_WITHOUT_NIGHT = 25
 """A day, and the hour by which it is longer when summer time ends."""
+TABLES_BEHIND_MINUTES = 15
+TABLES_PERIOD = Duration.minutes(15)
 ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""
 
@@ -77,6 +80,7 @@ class Alarms(Construct):
             *_of_nights(own),
             *_of_stream(own, settings),
             *_of_dollars(own, settings),
+            *_of_tables(own, functions),
             *(records.of_stage(own) if records else ()),
         ]
         created = [alarm.create(self, topic) for alarm in alarms]
@@ -105,13 +109,14 @@ def _of_silence(
         )
     dropped = [
         functions[name].function.metric("AsyncEventsDropped", period=METRIC_PERIOD, statistic="Sum")
-        for name in ("sweep", "catalog", "plan")
+        for name in ("sweep", "catalog", "plan", TABLES)
+        if name in functions
     ]
     yield PlainAlarm(
         "DroppedEvents",
         total(dropped, METRIC_PERIOD),
         1,
-        "Lambda has dropped a start of sweep, catalog or plan: run 'hybrid-router sweep', which shows why.",
+        "Lambda has dropped a scheduled start of a function: run 'hybrid-router sweep', which shows why.",
     )
 
 
@@ -253,6 +258,17 @@ def _of_stream(own: OwnMetrics, settings: Settings) -> Iterator[PlainAlarm]:
         "Peak files go to the batch lane, because the backlog of the stream takes longer than "
         "stream.latency_goal_seconds: run 'hybrid-router stream status'.",
     )
+
+
+def _of_tables(own: OwnMetrics, functions: Mapping[str, RouterFunction]) -> Iterator[PlainAlarm]:
+    if TABLES in functions:
+        yield PlainAlarm(
+            "TablesBehind",
+            own.metric(TABLES, "TablesBehindMinutes", "Maximum", period=TABLES_PERIOD),
+            TABLES_BEHIND_MINUTES,
+            f"An Iceberg table does not show what was published {TABLES_BEHIND_MINUTES} minutes ago, perhaps because "
+            "another writer has changed its rows: run 'hybrid-router tables status'.",
+        )
 
 
 def _of_dollars(own: OwnMetrics, settings: Settings) -> Iterator[PlainAlarm]:

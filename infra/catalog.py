@@ -1,6 +1,6 @@
-"""The Glue database of the lake.
+"""The Glue databases of the lake: one of Hive tables, and one of Iceberg tables if a dataset asks for one.
 
-The function ``catalog`` creates its tables and adds columns to them; a deployment leaves both as they are.
+The functions ``catalog`` and ``tables`` create the tables and change them; a deployment leaves both as they are.
 """
 
 from __future__ import annotations
@@ -13,26 +13,40 @@ from constructs import Construct
 
 if TYPE_CHECKING:
     from infra.storage import Storage
+    from lake.resource_names import ResourceNames
 
 
 class Catalog(Construct):
     """The database of the lake's tables."""
 
-    def __init__(self, scope: Construct, name: str, database_name: str, storage: Storage) -> None:
+    def __init__(
+        self, scope: Construct, name: str, resources: ResourceNames, storage: Storage, *, has_tables: bool
+    ) -> None:
         super().__init__(scope, name)
+        self._storage = storage
+        self._add_database("Database", resources.catalog_database, "catalog")
+        if has_tables:
+            self._add_database("Tables", resources.tables_database, "tables")
+        self.table_arns = self._arns(resources.catalog_database)
+        """The resources on which Glue checks the permission to create or update a Hive table."""
+        self.iceberg_arns = self._arns(resources.tables_database)
+        """The same for an Iceberg table."""
+
+    def _add_database(self, construct: str, database_name: str, function: str) -> None:
         glue.Database(
             self,
-            "Database",
+            construct,
             database_name=database_name,
-            description="hybrid-router: one table per dataset, maintained by the function catalog",
-            location_uri=storage.lake.s3_url_for_object(""),
+            description=f"hybrid-router: one table per dataset, maintained by the function {function}",
+            location_uri=self._storage.lake.s3_url_for_object(""),
             # Tables can be rebuilt from the files. A retained database would block the next deployment by its name.
             removal_policy=RemovalPolicy.DESTROY,
         )
+
+    def _arns(self, database_name: str) -> list[str]:
         stack = Stack.of(self)
-        self.table_arns = [
+        return [
             stack.format_arn(service="glue", resource="catalog"),
             stack.format_arn(service="glue", resource="database", resource_name=database_name),
             stack.format_arn(service="glue", resource="table", resource_name=f"{database_name}/*"),
         ]
-        """The resources on which Glue checks the permission to create or update a table."""

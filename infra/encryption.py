@@ -52,6 +52,7 @@ USES_OF_FUNCTIONS = {
     "settle": WRITE_DOCUMENTS,
     "sweep": WRITE_DOCUMENTS,
     "catalog": READ_LEDGER,
+    "tables": WRITE_DOCUMENTS,
     "stream_control": READ_LEDGER,
     "promote": WRITE_DOCUMENTS,
     "reprocess": READ_DOCUMENTS,

@@ -21,6 +21,8 @@ ROUTE_TIMEOUT_SECONDS = 120
 SAME_PYTHON_AS_GLUE = "Glue 6.0 runs Python 3.13: functions and jobs share code, so they run the same version."
 MAX_EVENT_AGE = Duration.minutes(15)
 """A scheduled event that Lambda could not start within this time is dropped: the schedule's next one is due."""
+TABLES = "tables"
+"""The function that exists if a dataset has an Iceberg table."""
 MAX_TIMEOUT_SECONDS = 900
 """Lambda's limit (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html)."""
 
@@ -64,6 +66,8 @@ SPECS = (
     FunctionSpec(
         "reprocess", "requests.reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024
     ),
+    # A batch of 1,000 manifests waits for some thousand requests, 32 at a time.
+    FunctionSpec(TABLES, "tables.handler", "brings published files into the Iceberg tables", 300, 1024, scheduled=True),
     # As backfill's, shorter than OWNER_GRACE.
     FunctionSpec(
         "resubmit", "requests.resubmit", "gives repaired lines of the quarantine back to their hour, once", 240, 1024
@@ -113,11 +117,13 @@ class RouterFunction(Construct):
 
 
 def router_functions(
-    scope: Construct, code: lambda_.Code, environment: Mapping[str, str], metrics_namespace: str
+    scope: Construct, code: lambda_.Code, environment: Mapping[str, str], metrics_namespace: str, *, has_tables: bool
 ) -> dict[str, RouterFunction]:
     """Create all functions of ``SPECS``; returns them by their names.
 
-    ``environment`` goes to every function: the names of the deployment's resources.
+    ``environment`` goes to every function: the names of the deployment's resources. Without ``has_tables`` the function
+    ``tables`` is left out.
     """
     router = Construct(scope, "Router")
-    return {spec.name: RouterFunction(router, spec, code, environment, metrics_namespace) for spec in SPECS}
+    specs = [spec for spec in SPECS if has_tables or spec.name != TABLES]
+    return {spec.name: RouterFunction(router, spec, code, environment, metrics_namespace) for spec in specs}

@@ -12,6 +12,7 @@ from infra.allow import allow
 from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
+from lake.ledger.tables import OUTBOX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,6 +186,24 @@ class Grants:
         """Create and extend tables of the stack's database; no permission to drop one."""
         actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
         allow(role, actions, self.catalog.table_arns, ANY_TABLE)
+
+    def maintain_iceberg_tables(self, role: iam.Role) -> None:
+        """Create Iceberg tables and point them to other metadata, which is in the lake; see objects of the lake.
+
+        No permission to drop a table or to delete an object.
+        """
+        actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
+        allow(role, actions, self.catalog.iceberg_arns, ANY_TABLE)
+        lake = self.storage.lake
+        allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
+        # S3 has no narrower right for HeadObject than the one to read the objects.
+        allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
+        allow(role, ("s3:ListBucket",), [lake.bucket_arn])
+
+    def delete_outbox(self, role: iam.Role) -> None:
+        """Delete entries of the outboxes of tables; no other row."""
+        prefix = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{OUTBOX}#*"]}}
+        allow(role, ("dynamodb:DeleteItem",), [self.storage.ledger.table_arn], conditions=prefix)
 
     def _allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
         # A wildcard of IAM in a prefix would mean more keys: "?" stands for one character, the wildcard itself as well.

@@ -16,11 +16,14 @@ SETTINGS_FILE = "settings.json"
 OWN_PACKAGES = ("lake", "report", "router")
 LIBRARIES = {
     "aws-lambda-powertools": "aws_lambda_powertools",
+    "fastavro": "fastavro",
     "jmespath": "jmespath",
     "typing-extensions": "typing_extensions.py",
     "tzdata": "tzdata",
 }
 """Distribution -> the module or package that is copied. zoneinfo needs tzdata: Lambda's image has no time zones."""
+WITHOUT_COMPILED = frozenset({"fastavro"})
+"""Libraries that have Python code for each of their compiled files, and take it where they find no such file."""
 SOURCE_SUFFIXES = frozenset({".py", ".js", ".css"})
 COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 
@@ -69,6 +72,8 @@ def _copy_library(name: str, module: str, folder: Path) -> None:
         raise AssetError(f"the library {name} is not installed: run `make setup`") from error
     for file in files:
         if file.parts[0] != module or file.suffix == ".pyc":
+            continue
+        if file.suffix in COMPILED_SUFFIXES and name in WITHOUT_COMPILED:
             continue
         if file.suffix in COMPILED_SUFFIXES:
             raise AssetError(f"the library {name} has the compiled file {file}: Lambda code must be pure Python")

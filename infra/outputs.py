@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _T = TypeVar("_T")
-OPTIONAL = ("shards", "records", "stream_application")
+OPTIONAL = ("shards", "records", "stream_application", "tables")
 """Fields whose output a stack may lack."""
 
 
@@ -58,6 +58,8 @@ class StackOutputs:
     """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
     stream_application: str = ""
     """Id of the EMR Serverless application of the streaming jobs; a stage with them on Glue has no such output."""
+    tables: str = ""
+    """Name of the function that brings files into the Iceberg tables; a stage without any has no such output."""
 
     @property
     def stream_engine(self) -> Engine:
@@ -66,7 +68,7 @@ class StackOutputs:
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
-        others than the first one, ``records`` and ``stream_application`` only if there are any.
+        others than the first one, ``records``, ``stream_application`` and ``tables`` only if there are any.
         """
         others = {name: getattr(self, name) for name in _required_names()}
         if self.shards != Shards():
@@ -75,6 +77,8 @@ class StackOutputs:
             others["records"] = json.dumps(self.records)
         if self.stream_application:
             others["stream_application"] = self.stream_application
+        if self.tables:
+            others["tables"] = self.tables
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
         return {output_key(name): value for name, value in {**resources, **others}.items()}
 
@@ -101,6 +105,7 @@ class StackOutputs:
             shards=_read_document(outputs, "shards", lambda text: Shards(int(text)), Shards()),
             records=_read_document(outputs, "records", json.loads, {}),
             stream_application=outputs.get(output_key("stream_application"), ""),
+            tables=outputs.get(output_key("tables"), ""),
         )
 
 

@@ -146,6 +146,18 @@ def _catalog(grants: Grants, role: iam.Role) -> None:
     grants.maintain_tables(role)
 
 
+def _tables(grants: Grants, role: iam.Role) -> None:
+    grants.read_rows(role)
+    grants.read_many_rows(role)
+    grants.list_rows(role)
+    grants.list_open_manifests(role)
+    grants.create_rows(role)
+    grants.delete_outbox(role)
+    grants.read_control(role, layout.COMMITS, layout.BATCHES)
+    grants.write_control(role, layout.BATCHES)
+    grants.maintain_iceberg_tables(role)
+
+
 def _stream_control(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
     grants.list_open_manifests(role)
@@ -190,6 +202,7 @@ GRANTS_BY_FUNCTION = {
     "settle": _settle,
     "sweep": _sweep,
     "catalog": _catalog,
+    "tables": _tables,
     "stream_control": _stream_control,
     "promote": _promote,
     "reprocess": _reprocess,

@@ -12,6 +12,7 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from infra.allow import allow
+from infra.functions import TABLES
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.settings.stage import VERIFY_START
 
@@ -35,8 +36,14 @@ MAX_START_AGE_SECONDS = 3600
 """A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
+def _tables_rate(seconds: int) -> str:
+    """The schedule of ``tables``, which looks several times a minute if the interval is shorter than a minute."""
+    minutes = max(1, seconds // 60)
+    return f"rate({minutes} minute{'s' if minutes > 1 else ''})"
+
+
 class Schedules(Construct):
-    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``."""
+    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions that have a schedule."""
 
     def __init__(
         self,
@@ -67,6 +74,8 @@ class Schedules(Construct):
             self._start_machine("Verify", VERIFY_START, machines.verify)
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
+        if TABLES in functions:
+            self._invoke_function("Tables", _tables_rate(settings.tables.commit_seconds), functions[TABLES])
         self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)
 
     def _start_machine(

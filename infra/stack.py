@@ -16,7 +16,7 @@ from infra.delivery_stream_alarms import DeliveryStreamAlarms
 from infra.emr import EmrServerless
 from infra.emr_stream import EmrStream
 from infra.encryption import encrypt, grant_key
-from infra.functions import router_functions
+from infra.functions import TABLES, router_functions
 from infra.grants import Grants
 from infra.jobs import Jobs
 from infra.log_alarms import count_alarm_lines
@@ -66,10 +66,16 @@ class HybridRouterStack(Stack):
         storage = Storage(self, "Storage", settings)
         arrivals = ArrivalQueues(self, "Arrivals", settings.input.event_window_seconds)
         arrivals.listen_to(storage.input)
-        catalog = Catalog(self, "Catalog", names.catalog_database, storage)
         resources = _resource_names(storage, names)
+        catalog = Catalog(self, "Catalog", resources, storage, has_tables=settings.has_tables)
         jobs = Jobs(self, "Jobs", settings, names, assets, resources)
-        functions = router_functions(self, assets.functions, resources.to_environment(), names.metrics_namespace)
+        functions = router_functions(
+            self,
+            assets.functions,
+            resources.to_environment(),
+            names.metrics_namespace,
+            has_tables=settings.has_tables,
+        )
         emr = EmrServerless(self, "Emr", settings, names, assets, resources) if settings.batch.uses_emr else None
         emr_stream = None
         if settings.stream.on_emr:
@@ -127,6 +133,7 @@ class HybridRouterStack(Stack):
             shards=settings.shards,
             records={record.name: record.dataset for record in settings.records},
             stream_application=emr_stream.application.attr_application_id if emr_stream else "",
+            tables=functions[TABLES].function.function_name if TABLES in functions else "",
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

@@ -63,6 +63,10 @@ class NewerDocumentError(UnusableDocumentError, TransientError):
     """A newer version has written a document that this one cannot read: it is left to the version that wrote it."""
 
 
+class TableStoppedError(TerminalError):
+    """Nothing more is brought into an Iceberg table until a person has decided; nothing was changed."""
+
+
 class OwnershipError(TransientError):
     """An invocation could not take ownership; it acknowledges nothing, so the events are redelivered."""
 

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from lake.partition import Partition
 
 
-def read_hour(ledger: Ledger, partition: Partition, *, until_waiting: bool = False) -> HourContents:
+def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_waiting: bool = False) -> HourContents:
     """The contents of an hour by consistent reads, 100 manifests to a request; raises botocore's errors.
 
     The newest manifests come first, because they are converted last. ``until_waiting`` stops at the first one that the
-    hour waits for: the counts are not complete then.
+    hour waits for: the counts are not complete then. ``has_table``: a published manifest that the Iceberg table of the
+    dataset does not show is waited for.
     """
-    contents = HourContents()
+    contents = HourContents(has_table=has_table)
     newest_first = sorted(ledger.partitions.manifests(partition), reverse=True)
     for page in follow(ledger, newest_first, parallel=1):
         for manifest, row in page:

@@ -30,7 +30,7 @@ class HourContents(ManifestCounts):
     failed_manifests: list[str] = field(default_factory=list)
     """Ids of the first ``MAX_NAMED_MANIFESTS`` of the FAILED ones."""
     waits_for: str | None = None
-    """The first manifest that is open or FAILED."""
+    """The first manifest that is open or FAILED, or that its table does not show."""
     files: int = 0
     """Of all these manifests."""
     bytes: int = 0
@@ -39,6 +39,8 @@ class HourContents(ManifestCounts):
     """ISO 8601, UTC: the last publication; empty: there was none."""
     stream_lane: ConvertedCounts = field(default_factory=ConvertedCounts)
     """What the stream lane has converted; the batch lane's executions are judged by ``settle``."""
+    has_table: bool = False
+    """Whether the dataset has an Iceberg table: it has to show what is published."""
     was_reprocessed: bool = False
     """Whether a manifest was converted again: objects of an earlier generation stay visible for a while."""
 
@@ -54,7 +56,8 @@ class HourContents(ManifestCounts):
             self.bytes += row.bytes
         if row is not None and row.state == State.DONE:
             self._add_done(row)
-            return
+            if not self.has_table or row.is_tabled:
+                return
         self.waits_for = self.waits_for or manifest
         if row is not None and row.state == State.FAILED and len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
             self.failed_manifests.append(manifest)

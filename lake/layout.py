@@ -28,6 +28,10 @@ INTENTS = "intents/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
 RESUBMISSIONS = "resubmissions/"
+BATCHES = "tables/"
+"""Documents of the batches that bring published generations into Iceberg tables."""
+TABLES = "_tables/"
+"""Not of the control bucket: the metadata of Iceberg tables in the lake. A dataset begins with a letter."""
 SPARK_LOGS = "spark-logs/"
 """Spark's event logs; on EMR Serverless the logs of drivers and executors as well."""
 PLAN_AHEAD_EXECUTION = "plan-ahead"
@@ -154,6 +158,16 @@ def verification_key(date: str, *, early: bool) -> str:
     ``early``: a person had it verified before the night had converted everything of it; it is verified again.
     """
     return f"{VERIFICATIONS}{date}{'-early' if early else ''}.json"
+
+
+def batch_key(dataset: str, number: int, nonce: str) -> str:
+    """Key of the document of a batch; a random ``nonce`` keeps two processes from writing the same one."""
+    return f"{BATCHES}{dataset}/{number:08d}-{nonce}.json"
+
+
+def table_location(lake_bucket: str, dataset: str) -> str:
+    """URI of the folder of a dataset's Iceberg table, which holds no file of a conversion."""
+    return f"s3://{lake_bucket}/{TABLES}{dataset}"
 
 
 def intent_key(name: str) -> str:

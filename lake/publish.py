@@ -42,12 +42,16 @@ def roll_forward(
     row: ManifestRow,
     clock: Callable[[], datetime],
     buckets: Collection[str] = (),
+    *,
+    has_table: bool = False,
 ) -> State:
     """Publish a PUBLISHING manifest and set it DONE; returns the state that it has at the end.
 
     Idempotent: needs no lease, and several processes may do it at the same time, after a crash at any point. When
     uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason; in the
     second case its uploads are found by their key prefix in ``buckets``, those of lake and quarantine.
+
+    ``has_table``: the dataset has an Iceberg table, and the generation is listed for it before it is DONE.
 
     In both cases the order is abort, FAILED, delete: after the aborts no process can complete an upload, and only the
     process whose FAILED the ledger accepted knows that no other one has published the objects.
@@ -79,6 +83,8 @@ def roll_forward(
     # back. A refused one is in the files all the same: nothing after the commit point may fail because of data.
     ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
     write_result(s3, control_bucket, document, etags, clock())
+    if has_table:
+        ledger.tables.list_generation(row.partition.dataset, row.id, row.generation, clock())
     if ledger.manifests.finish(row, totals_of(document, etags), clock()):
         return State.DONE
     return _current_state(ledger, row)

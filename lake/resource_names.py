@@ -60,6 +60,11 @@ class ResourceNames:
         return self.stream_job if shard == FIRST_SHARD else f"{self.stream_job}-{shard}"
 
     @property
+    def tables_database(self) -> str:
+        """The catalog database of the Iceberg tables; it exists if a dataset asks for one."""
+        return f"{self.catalog_database}_tables"
+
+    @property
     def file_buckets(self) -> tuple[str, str]:
         """Buckets whose objects a manifest may name: the input, and the control bucket for resubmitted lines."""
         return self.input_bucket, self.control_bucket

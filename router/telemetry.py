@@ -61,6 +61,8 @@ class Metric(StrEnum):
     """Manifests whose publish the sweep could not finish."""
     SWEEP_STALLED = "SweepStalled"
     """Manifests that are open for longer than ``sweep.stalled_hours``."""
+    TABLES_BEHIND_MINUTES = "TablesBehindMinutes"
+    """Age of the oldest publish that its Iceberg table does not show, in minutes; 0: each table shows everything."""
     DAY_DOLLARS = "DayDollars"
     """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
 

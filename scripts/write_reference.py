@@ -20,6 +20,7 @@ from cli.documents import (
     ObjectExplanation,
     StatusDocument,
     Suggestion,
+    TablesDocument,
 )
 from lake.json_document import schema_of
 from lake.settings import Settings
@@ -41,6 +42,7 @@ DOCUMENTS: dict[str, Any] = {
     "night": NightDocument,
     "nights": NightsDocument,
     "status": StatusDocument,
+    "tables": TablesDocument,
 }
 """Command -> the type of what it prints with ``--json``; "hour" is the marker of a complete hour."""
 

@@ -50,7 +50,8 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             resources = services.resources
             control, buckets = resources.control_bucket, resources.output_buckets
             try:
-                roll_forward(services.s3, services.ledger, control, row, clock, buckets)
+                has_table = services.settings.has_table(row.partition.dataset)
+                roll_forward(services.s3, services.ledger, control, row, clock, buckets, has_table=has_table)
             except NewerDocumentError as error:
                 return ConversionOutcome(manifest, WAITING, reason=str(error))
         elif row.state == State.RUNNING:

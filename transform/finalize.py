@@ -174,8 +174,10 @@ def _publish(
     assert row is not None
     state = row.state
     if state == State.PUBLISHING and row.document == reference:
-        buckets = resources.output_buckets
-        state = roll_forward(services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets)
+        buckets, has_table = resources.output_buckets, services.settings.has_table(row.partition.dataset)
+        state = roll_forward(
+            services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets, has_table=has_table
+        )
     committed = {item.upload_id for item in (*document.objects, *document.quarantine)}
     prefix = lake_prefix(document.partition, document.manifest, document.generation)
     for bucket in resources.output_buckets:

@@ -90,8 +90,10 @@ def read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: d
 def _show(stack: DeployedStack, row: HourRow, now: datetime) -> ShownHour:
     if row.is_settled:
         return ShownHour(row, HourState.COMPLETE, row.counts, HourContents())
-    contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
-    shows_replaced = contents.was_reprocessed and stack.ledger.deletions.is_pending(row.partition)
+    has_table = stack.ledger.tables.get(row.partition.dataset) is not None
+    contents = read_hour(stack.ledger, row.partition, has_table=has_table) if row.touched else HourContents()
+    may_show = contents.was_reprocessed and not has_table
+    shows_replaced = may_show and stack.ledger.deletions.is_pending(row.partition)
     state = state_of_hour(row, contents, now, shows_replaced=shows_replaced)
     return ShownHour(row, state, contents.counts(), contents)
 

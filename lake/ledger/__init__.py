@@ -22,11 +22,13 @@ from lake.ledger.manifest_row import (
     PublishedObjects,
     PublishedTotals,
     State,
+    Tabled,
 )
 from lake.ledger.measurements import DatasetMeasurement, DatasetSpeed
 from lake.ledger.resubmissions import ResubmissionRow, Resubmissions
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
+from lake.ledger.tables import BatchReference, OutboxEntry, TableRow, Tables
 from lake.ledger.transitions import Claim, Failure, Manifests
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class Ledger:
     deletions: Deletions
     canaries: Canaries
     ignored: IgnoredFiles
+    tables: Tables
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -70,11 +73,13 @@ class Ledger:
             Deletions(table),
             Canaries(table),
             IgnoredFiles(table),
+            Tables(table),
         )
 
 
 __all__ = [
     "ArrivalRow",
+    "BatchReference",
     "Claim",
     "CommitReference",
     "ConvertedCounts",
@@ -92,10 +97,13 @@ __all__ = [
     "Ledger",
     "ManifestCounts",
     "ManifestRow",
+    "OutboxEntry",
     "Published",
     "PublishedObjects",
     "PublishedTotals",
     "ResubmissionRow",
     "State",
     "StreamRow",
+    "TableRow",
+    "Tabled",
 ]

@@ -35,6 +35,8 @@ class DueDeletion:
     partition: Partition
     manifest: str
     generation: int
+    ended_at: str
+    """ISO 8601, UTC: when the generation ended."""
 
 
 class Deletions:
@@ -47,7 +49,8 @@ class Deletions:
         """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint."""
         for item in self._table.query(DUE, after="0", before=iso_utc(before), index=True):
             partition = Partition.parse(item["pk"].removeprefix(_pk("")))
-            yield DueDeletion(partition, item["manifest"], item["generation"])
+            ended_at = item["open_order"].partition("#")[0]
+            yield DueDeletion(partition, item["manifest"], item["generation"], ended_at)
 
     def is_pending(self, partition: Partition) -> bool:
         """Whether readers may see replaced objects of an hour, by a strongly consistent query."""

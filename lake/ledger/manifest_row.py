@@ -146,6 +146,15 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Tabled:
+    """The generation that the Iceberg table of the dataset shows, and the number of the batch that brought it in."""
+
+    generation: int
+    document: CommitReference
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestRow:
     """One manifest as the ledger has it."""
 
@@ -193,6 +202,8 @@ class ManifestRow:
     finished_at: str | None = None
     request: str | None = None
     """Id of the request that queued this generation; None: it is the first one, or the request had no id."""
+    tabled: Tabled | None = None
+    """None: the dataset has no Iceberg table, or no batch has brought the manifest into it."""
 
     @property
     def tries(self) -> int:
@@ -202,6 +213,15 @@ class ManifestRow:
     def has_live_lease(self, now: datetime) -> bool:
         """Whether it is RUNNING and its holder may still renew or commit at ``now`` (aware)."""
         return self.state == State.RUNNING and self.lease_until > epoch_milliseconds(now)
+
+    @property
+    def is_tabled(self) -> bool:
+        """Whether the table shows what is published."""
+        return (
+            self.published is not None
+            and self.tabled is not None
+            and self.published.generation == self.tabled.generation
+        )
 
     @property
     def open(self) -> bool:
@@ -322,7 +342,26 @@ def _row(item: dict[str, Any]) -> ManifestRow:
         forced_at=item.get("forced_at"),
         finished_at=item.get("finished_at"),
         request=item.get("request"),
+        tabled=tabled_of(item),
     )
+
+
+def tabled_attributes(tabled: Tabled) -> dict[str, Any]:
+    """The row's attributes about the table."""
+    reference = tabled.document
+    return {
+        "tabled": tabled.generation,
+        "tabled_batch": tabled.batch,
+        "tabled_key": reference.key,
+        "tabled_sha256": reference.sha256,
+    }
+
+
+def tabled_of(item: dict[str, Any]) -> Tabled | None:
+    """Inverse of ``tabled_attributes``."""
+    if "tabled" not in item:
+        return None
+    return Tabled(item["tabled"], CommitReference(item["tabled_key"], item["tabled_sha256"]), item["tabled_batch"])
 
 
 @dataclass(slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from lake.ledger.manifest_row import (
     queued_attributes,
     queued_row,
     row_of,
+    tabled_attributes,
     totals_attributes,
 )
 from lake.ledger.table import Condition, RefusedError, put_request, update_request
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from lake.ledger.manifest_row import PublishedTotals
+    from lake.ledger.manifest_row import PublishedTotals, Tabled
     from lake.ledger.table import LedgerTable
     from lake.manifest import Manifest
 
@@ -294,6 +295,21 @@ class Manifests:
         except RefusedError:
             return False
         return True
+
+    def mark_tabled(self, row: ManifestRow, tabled: Tabled) -> None:
+        """Note what the dataset's table shows; the state of the row is of no importance. Idempotent, by any caller.
+
+        Only forward: the mark of a batch that is not above the one in the row is refused, and nothing happens.
+        """
+        while row.tabled is None or row.tabled.batch < tabled.batch:
+            before = row.tabled
+            seen = Condition("tabled_batch", "=", before.batch) if before else Condition("tabled_batch", "missing")
+            try:
+                self._table.update(manifest_row_key(row.id), assign=tabled_attributes(tabled), conditions=[seen])
+            except RefusedError:
+                row = self._current(row.id)
+            else:
+                return
 
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> None:
         self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))

@@ -21,6 +21,7 @@ from lake.settings.stage import (
     VerifySettings,
 )
 from lake.settings.sweep import LedgerSettings, SweepSettings
+from lake.settings.tables import TablesSettings
 
 __all__ = [
     "AlarmSettings",
@@ -43,6 +44,7 @@ __all__ = [
     "SparkSettings",
     "StreamSettings",
     "SweepSettings",
+    "TablesSettings",
     "UrgentSettings",
     "VerifySettings",
     "dump_settings",

@@ -15,7 +15,15 @@ from lake.settings.declaration import Choice, Conflict, Range, Text
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.price import PriceSettings
 from lake.settings.records import RecordsRule, records_conflicts
-from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings, rule_conflicts
+from lake.settings.routing import (
+    FOLDER,
+    ICEBERG,
+    DatasetRule,
+    InputSettings,
+    PeakSettings,
+    UrgentSettings,
+    rule_conflicts,
+)
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.stage import (
     AlarmSettings,
@@ -26,6 +34,7 @@ from lake.settings.stage import (
     VerifySettings,
 )
 from lake.settings.sweep import LedgerSettings, SweepSettings, keep_days_conflict
+from lake.settings.tables import TablesSettings
 from lake.shards import Shards
 
 if TYPE_CHECKING:
@@ -90,6 +99,7 @@ class Settings:
     price: PriceSettings = field(default_factory=PriceSettings)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
+    tables: TablesSettings = field(default_factory=TablesSettings)
     ledger: LedgerSettings = field(default_factory=LedgerSettings)
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
@@ -141,6 +151,16 @@ class Settings:
             expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
             keys = ("emr.max_vcpus", "batch.workers", "batch.worker_type", "batch.engines")
             yield Conflict(keys, self.emr.max_vcpus, expected)
+
+    def has_table(self, dataset: str) -> bool:
+        """Whether the dataset has an Iceberg table."""
+        named = {rule.name: rule.table == ICEBERG for rule in self.datasets}
+        return named.get(dataset, named.get(FOLDER, False))
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether a dataset can have an Iceberg table."""
+        return any(rule.table == ICEBERG for rule in self.datasets)
 
     @property
     def shards(self) -> Shards:

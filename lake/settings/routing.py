@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+HIVE, ICEBERG = "hive", "iceberg"
+"""Tables of a dataset."""
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
 ARN_CHARACTERS = 90
@@ -141,6 +143,13 @@ class DatasetRule:
     ]
     prefix: Annotated[str, "The rule matches keys that begin with it; empty: all keys."] = ""
     peak: Annotated[bool, "Whether peak hours send files of this dataset to the stream lane."] = True
+    table: Annotated[
+        str,
+        Choice((HIVE, ICEBERG)),
+        "Table of the dataset in the catalog. hive: over the folders of its hours; readers can see replaced rows for "
+        "sweep.grace_minutes. iceberg: an Apache Iceberg table of the database that ends with _tables; readers see a "
+        "whole publish or nothing of it. All rules {folder} have the same, and so do all rules of one dataset.",
+    ] = HIVE
     urgent: DatasetUrgentSettings = field(default_factory=DatasetUrgentSettings)
 
     def dataset_of(self, key: str) -> str | None:
@@ -195,6 +204,12 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
                 f"{earlier.prefix!r} before it takes all of its keys: put it before that one, or remove it"
             )
             yield Conflict(("datasets.prefix",), rule.prefix, expected)
+    tables = {rule.name: rule.table for rule in rules}
+    for rule in rules:
+        if rule.table != tables[rule.name]:
+            expected = f"expected the same in all rules with the name {rule.name!r}"
+            yield Conflict(("datasets.table",), rule.table, expected)
+            break
     names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]
     characters = sum(len(prefix) + ARN_CHARACTERS for prefix in names)
     if characters > MAX_POLICY_CHARACTERS:

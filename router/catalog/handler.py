@@ -36,9 +36,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def catalog(services: Services) -> dict[str, Any]:
     """Create and extend tables so that they have all columns that the ledger knows and say what they are; idempotent.
 
-    No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
-    the beginning after the last of all. A table that cannot be brought up to date holds back no other. An uploader can
-    choose the name of a dataset, so a table or view of somebody else under that name is only reported.
+    No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and
+    from the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot
+    be brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of
+    somebody else under that name is only reported.
 
     Returns
     -------
@@ -57,6 +58,9 @@ def catalog(services: Services) -> dict[str, Any]:
     for dataset in datasets.following(datasets.catalog_position()):
         if services.clock() >= stop_at:
             break
+        number, position = number + 1, dataset.name
+        if services.settings.has_table(dataset.name):
+            continue
         try:
             kind = _bring_up_to_date(services, dataset)
         except Exception as error:
@@ -65,7 +69,6 @@ def catalog(services: Services) -> dict[str, Any]:
         else:
             if kind is not None:
                 changed[kind].append(dataset.name)
-        number, position = number + 1, dataset.name
     else:
         position = ""
     datasets.record_catalog_position(position)

@@ -63,16 +63,30 @@ def _look(repair: Repair, listed: HourRow) -> None:
     if may_confirm(row, services.clock()) and not repair.dry_run:
         confirm(services, row)
     if row.told != HourState.COMPLETE:
-        contents = read_hour(services.ledger, row.partition, until_waiting=True)
+        has_table = services.settings.has_table(row.partition.dataset)
+        contents = read_hour(services.ledger, row.partition, has_table=has_table, until_waiting=True)
         if contents.waits_for is None:
             # Read after the rows: a generation above the first is DONE in the transaction that makes its deletion due.
-            shows_replaced = contents.was_reprocessed and services.ledger.deletions.is_pending(row.partition)
+            may_show = contents.was_reprocessed and not has_table
+            shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
             if state == HourState.COMPLETE:
                 _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
-        elif contents.waits_for != row.waits_for and not repair.dry_run:
-            partitions.wait_for(row, contents.waits_for)
+        elif not repair.dry_run:
+            if has_table:
+                _list_published(repair, contents.waits_for)
+            if contents.waits_for != row.waits_for:
+                partitions.wait_for(row, contents.waits_for)
+
+
+def _list_published(repair: Repair, manifest: str) -> None:
+    """List a published manifest for its table, if its entry is lost: a version without tables has published it."""
+    services = repair.services
+    row = services.ledger.manifests.get(manifest)
+    if row is not None and row.published is not None and not row.is_tabled:
+        tables, generation = services.ledger.tables, row.published.generation
+        tables.list_generation(row.partition.dataset, row.id, generation, services.clock())
 
 
 def _count_share(repair: Repair, partition: Partition, share: float) -> None:

@@ -40,8 +40,9 @@ def _finish(repair: Repair, manifest: str) -> None:
     if repair.only_counts("rolledForward", f"manifest {row.id}"):
         return
     control, buckets = services.resources.control_bucket, services.resources.output_buckets
+    has_table = services.settings.has_table(row.partition.dataset)
     try:
-        state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets)
+        state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets, has_table=has_table)
     except NewerDocumentError as error:
         logger.warning("publish left to a newer version", manifest_id=row.id, reason=str(error))
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
@@ -16,7 +16,7 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from lake.ledger import ManifestRow
+    from lake.ledger import ManifestRow, TableRow
     from lake.ledger.deletions import DueDeletion
     from router.services import Services
     from router.sweep.repair import Repair
@@ -41,8 +41,13 @@ def _delete(repair: Repair, due: DueDeletion) -> int:
     """Number of deleted objects; a dry run counts them itself."""
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
+        has_table = services.settings.has_table(due.partition.dataset)
+        if has_table and not _may_be_expired(services, due):
+            return 0
         row = services.ledger.manifests.get(due.manifest)
         assert row is not None
+        if has_table and _is_shown(repair, due, row):
+            return 0
         for bucket, key in _doomed(services, due, row):
             if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
                 continue
@@ -52,6 +57,33 @@ def _delete(repair: Repair, due: DueDeletion) -> int:
             services.ledger.deletions.close(due, services.clock())
             logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
     return deleted
+
+
+def _may_be_expired(services: Services, due: DueDeletion) -> bool:
+    """Whether snapshots that show the replaced objects can be older than ``tables.keep_hours``; without a request."""
+    kept = timedelta(hours=services.settings.tables.keep_hours)
+    return services.clock() - datetime.fromisoformat(due.ended_at) > kept
+
+
+def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow) -> bool:
+    """Whether a retained snapshot of the Iceberg table can show the objects; the deletion stays due.
+
+    A batch expires snapshots. Where nothing is published any more, one without files is asked for.
+    """
+    if row.published is None or row.published.generation != due.generation:
+        return False
+    tables = repair.services.ledger.tables
+    table = tables.get(due.partition.dataset)
+    if table is not None and is_expired(row, table):
+        return False
+    if not repair.dry_run:
+        tables.list_expiry(due.partition.dataset, repair.services.clock())
+    return True
+
+
+def is_expired(row: ManifestRow, table: TableRow) -> bool:
+    """Whether no retained snapshot of the table shows a generation of the manifest before the published one. Pure."""
+    return row.is_tabled and row.tabled is not None and row.tabled.batch <= table.oldest
 
 
 def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from cli.cost.quotas import print_quotas
 from infra.functions import SPECS
 from infra.quotas import OTHER_FUNCTIONS, needed_quotas
 from infra.synth import CHECKOUT
-from lake.settings import BatchSettings, Settings, StreamSettings, VerifySettings
+from lake.settings import BatchSettings, DatasetRule, Settings, StreamSettings, VerifySettings
 
 SETTINGS = Settings(
     stage="prod",
@@ -46,7 +46,10 @@ def account(*values: float | None) -> Any:
 def test_the_needs_follow_the_settings() -> None:
     # Given 20 runs of 10 workers of 2 DPUs, and a streaming job of 5 workers of 1 DPU.
     assert [quota.needed for quota in needed_quotas(SETTINGS)] == [20, 21, 405]
-    assert len(SPECS) - 1 == OTHER_FUNCTIONS
+    assert len(SPECS) - 1 == OTHER_FUNCTIONS + 1
+    # A stage with an Iceberg table has one function more.
+    with_table = replace(SETTINGS, datasets=(DatasetRule("{folder}", table="iceberg"),))
+    assert [quota.needed for quota in needed_quotas(with_table)] == [21, 21, 405]
     # A scheduled verification is one more run of the batch job.
     verified = replace(SETTINGS, verify=VerifySettings(share=0.01))
     assert [quota.needed for quota in needed_quotas(verified)] == [20, 22, 425]

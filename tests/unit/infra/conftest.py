@@ -98,11 +98,11 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """A stage with an existing input bucket, EMR Serverless, a scheduled verification, a budget, records of Kinesis and
-    Kafka, event logs and three streaming jobs; without Flex and peak."""
+    Kafka, event logs, three streaming jobs and an Iceberg table; without Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
-        datasets=(DatasetRule("orders", "orders/"), DatasetRule("{folder}")),
+        datasets=(DatasetRule("orders", "orders/", table="iceberg"), DatasetRule("{folder}")),
         stream=StreamSettings(jobs=3),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),

@@ -110,8 +110,8 @@ def test_events_of_scheduled_functions_that_lambda_drops_raise_an_alarm(assembly
         assert [function for function in functions if function.startswith(f"Router{name}")], name
 
 
-def test_errors_of_every_function_that_nobody_waits_for_raise_an_alarm(assembly: Assembly) -> None:
-    functions = [body["Dimensions"][0]["Value"]["Ref"] for body in watched(named(assembly, "Errors"))]
+def test_errors_of_every_function_that_nobody_waits_for_raise_an_alarm(other_assembly: Assembly) -> None:
+    functions = [body["Dimensions"][0]["Value"]["Ref"] for body in watched(named(other_assembly, "Errors"))]
     # Whoever promotes or resubmits gets the error as the answer of the command
     expected = {spec.name.replace("_", "") for spec in SPECS} - {"promote", "resubmit"}
     assert {re.sub(r"^Router|Function.*", "", function) for function in functions} == expected

@@ -13,7 +13,7 @@ import pytest
 from infra.encryption import USES_OF_FUNCTIONS
 from infra.functions import SPECS
 from infra.synth import synth
-from lake.settings import BatchSettings, EncryptionSettings, InputSettings, Settings, VerifySettings
+from lake.settings import BatchSettings, DatasetRule, EncryptionSettings, InputSettings, Settings, VerifySettings
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.key_edges import key_edges
@@ -40,6 +40,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         verify=VerifySettings(share=0.01),
         encryption=EncryptionSettings(kms_key=KEY),
         records=RECORDS,
+        datasets=(DatasetRule("{folder}", table="iceberg"),),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("encrypted"), checked=True), settings)
 

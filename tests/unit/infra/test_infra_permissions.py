@@ -179,9 +179,18 @@ def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> Non
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, spec) -> None:
-    function = assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")
+def test_every_function_has_its_handler_and_its_permissions(other_assembly: Assembly, spec) -> None:
+    function = other_assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")
     assert function["Handler"] == f"router.{spec.module}.handler"
     source = ROOT.joinpath(*function["Handler"].split(".")[:-1]).with_suffix(".py")
     assert re.search(r"^def handler\(", source.read_text(), re.MULTILINE)
     assert spec.name in GRANTS_BY_FUNCTION
+
+
+def test_a_stage_without_iceberg_tables_has_nothing_for_them(assembly: Assembly, other_assembly: Assembly) -> None:
+    found = [
+        [name for name in item.template["Resources"] if "Tables" in name or "tables" in name]
+        for item in (assembly, other_assembly)
+    ]
+    assert found[0] == []
+    assert len(found[1]) >= 5

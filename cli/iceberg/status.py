@@ -1,0 +1,110 @@
+"""``hybrid-router tables status``: what Iceberg tables show of what is published; and restore and rebuild."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.documents import TablesDocument, TableState
+from cli.exit_codes import ExitCode
+from cli.known_dataset import unknown_dataset
+from cli.tables import print_table
+from lake.counted import format_count
+from lake.json_document import format_json
+from lake.ledger.table import batches_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import TableRow
+
+MAX_COUNTED = 10_000
+"""Maximum number of generations that are counted for each table."""
+LATE_MINUTES = 15
+"""As the alarm TablesBehind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    number: int
+    minutes: float
+    """Age of the oldest one."""
+
+
+def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bool) -> int:
+    """Print each Iceberg table, or that of ``dataset``: last batch, what waits for it, and why it is stopped.
+
+    Returns the exit code: 1 if a table is stopped or behind.
+
+    Raises
+    ------
+    UnknownDatasetError
+        The ledger does not know the dataset.
+    """
+    if dataset is not None and not stack.ledger.datasets.is_known(dataset):
+        raise unknown_dataset(stack, dataset)
+    now = datetime.now(UTC)
+    tables = [_state(row, _waiting(stack, row, now)) for row in _rows(stack, dataset)]
+    if as_json:
+        typer.echo(format_json(TablesDocument(tuple(tables))))
+    elif not tables:
+        typer.echo('no dataset has an Iceberg table yet: set table = "iceberg" in a rule of [[datasets]]')
+    else:
+        rows = [
+            (item.dataset, item.state, str(item.batch), str(item.waiting), f"{item.behind_minutes:g}")
+            for item in tables
+        ]
+        print_table("Iceberg tables", ["dataset", "state"], ["batch", "waiting", "minutes"], rows)
+        for item in tables:
+            if item.stopped:
+                typer.echo(f"{item.dataset}: {item.stopped}")
+    return ExitCode.FINE if all(item.state == "current" for item in tables) else ExitCode.NOT_SO
+
+
+def _rows(stack: DeployedStack, dataset: str | None) -> Iterator[TableRow]:
+    names = stack.ledger.datasets.names() if dataset is None else iter([dataset])
+    for batch in batches_of(names):
+        yield from stack.ledger.tables.get_many(batch)
+
+
+def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> _Waiting:
+    number, oldest = 0, now
+    for entry in stack.ledger.tables.outbox(row.dataset):
+        number += 1
+        oldest = min(oldest, datetime.fromisoformat(entry.listed_at))
+        if number == MAX_COUNTED:
+            break
+    return _Waiting(number, (now - oldest).total_seconds() / 60)
+
+
+def _state(row: TableRow, waiting: _Waiting) -> TableState:
+    is_behind = waiting.minutes >= LATE_MINUTES
+    return TableState(
+        dataset=row.dataset,
+        state="stopped" if row.stopped else "behind" if is_behind else "current",
+        batch=row.applied,
+        pending_batch=row.pending.number if row.pending else None,
+        oldest_batch=row.oldest,
+        waiting=waiting.number,
+        behind_minutes=round(waiting.minutes, 1),
+        stopped=row.stopped,
+    )
+
+
+def restore_table(stack: DeployedStack, dataset: str) -> int:
+    """Invoke the function that makes the last batch's snapshot the current one."""
+    answer = stack.change_table({"restore": dataset})
+    typer.echo(f"{dataset}: its rows are those of batch {answer['batch']}; what is published since then follows")
+    return ExitCode.FINE
+
+
+def rebuild_table(stack: DeployedStack, dataset: str) -> int:
+    """Invoke the function that makes a new table and lists all hours for it."""
+    answer = stack.change_table({"rebuild": dataset})
+    hours = format_count(answer["hours"], "hour")
+    typer.echo(f"{dataset}: {hours} to be brought into the table; follow it with hybrid-router tables status {dataset}")
+    return ExitCode.FINE

@@ -1,0 +1,205 @@
+"""Iceberg tables: a row for each, and the outbox of what may have to be brought into it.
+
+The table is a projection of the ledger: docs/exactly-once.md says how batches bring published generations into it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lake.ledger.table import Condition, Key, RefusedError
+from lake.partition import Partition
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from lake.ledger.table import LedgerTable
+
+OUTBOX = "outbox"
+"""Partition key of the index; ``open_order`` begins with the dataset."""
+EXPIRY_ENTRY = "expiry"
+"""Name of the entry of a batch that only expires snapshots."""
+_GENERATION = re.compile(r"(.+)#g([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReference:
+    """The batch that is being brought into a table: its number, and its document in the control bucket."""
+
+    number: int
+    key: str
+    sha256: str
+    """Hexadecimal, of the document's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One Iceberg table as the ledger has it."""
+
+    dataset: str
+    uuid: str
+    """Of the table's metadata: another table under its name is refused."""
+    first: int = 0
+    """Number of the last batch of the table before it; 0: it is the first one of the dataset."""
+    applied: int = 0
+    """Number of the last batch whose marks are all written."""
+    pending: BatchReference | None = None
+    """The next batch, which any process finishes."""
+    oldest: int = 0
+    """The lowest batch that a retained snapshot shows; only grows."""
+    stopped: str | None = None
+    """Why nothing is brought into the table until a person has decided; None: it is not stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """Something that a batch has to do: a generation of a manifest, a whole hour, or only the expiry of snapshots."""
+
+    dataset: str
+    name: str
+    listed_at: str
+    """ISO 8601, UTC."""
+
+    @property
+    def manifest(self) -> tuple[str, int] | None:
+        """Manifest id and generation; None: it is an hour, or ``EXPIRY_ENTRY``."""
+        found = _GENERATION.fullmatch(self.name)
+        return (found[1], int(found[2])) if found else None
+
+    @property
+    def hour(self) -> Partition:
+        """The hour whose files are all to be brought into the table again."""
+        return Partition.parse(f"{self.dataset}#{self.name}")
+
+
+class Tables:
+    """Reads and changes the rows of tables and their outboxes."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+    def get(self, dataset: str) -> TableRow | None:
+        """The row by a strongly consistent read; None: the dataset has no table yet."""
+        item = self._table.get(_key(dataset))
+        return None if item is None else _row(dataset, item)
+
+    def get_many(self, datasets: Sequence[str]) -> list[TableRow]:
+        """The rows that exist, by one consistent read; at most ``MAX_BATCH_KEYS`` different datasets."""
+        items = self._table.get_many([_key(dataset) for dataset in datasets])
+        return [_row(name, item) for name, item in zip(datasets, items, strict=True) if item is not None]
+
+    def create(self, dataset: str, uuid: str) -> TableRow:
+        """The row of a table that is about to be created; one that exists already is returned as it is."""
+        row = TableRow(dataset, uuid)
+        try:
+            self._table.put(_key(dataset), _attributes(row), [Condition("pk", "missing")])
+        except RefusedError:
+            found = self.get(dataset)
+            assert found is not None
+            return found
+        return row
+
+    def replace(self, row: TableRow, uuid: str) -> bool:
+        """Another table takes the place of the row's, without any row in it; False: the row has changed.
+
+        Batches are numbered on, so that no mark of a manifest is ahead of them.
+        """
+        applied = row.pending.number if row.pending else row.applied
+        changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied}
+        return self._change(row, changes, ("pending", "stopped"))
+
+    def intend(self, row: TableRow, batch: BatchReference) -> bool:
+        """Decide the next batch; False: another process has decided one."""
+        return self._change(row, {"pending": asdict(batch)}, ())
+
+    def close(self, row: TableRow, number: int, oldest: int) -> None:
+        """All marks of the batch are written. Idempotent."""
+        conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", number - 1)]
+        assign = {"applied": number, "oldest": max(row.oldest, oldest)}
+        try:
+            self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
+        except RefusedError:
+            return
+
+    def stop(self, row: TableRow, reason: str | None) -> None:
+        """Note why nothing is brought into the table; None: the reason is gone."""
+        if reason == row.stopped:
+            return
+        same = [Condition("uuid", "=", row.uuid)]
+        if reason is None:
+            self._table.update(_key(row.dataset), remove=("stopped",), conditions=same)
+        else:
+            self._table.update(_key(row.dataset), assign={"stopped": reason}, conditions=same)
+
+    def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
+        """List a generation that is about to be DONE. Before that, so that no crash loses it."""
+        self._list(dataset, generation_entry(manifest, generation), now)
+
+    def list_hour(self, hour: Partition, now: datetime) -> None:
+        """List an hour whose files are all to be brought into the table again."""
+        self._list(hour.dataset, hour.stamp, now)
+
+    def list_expiry(self, dataset: str, now: datetime) -> None:
+        """List a batch that only expires snapshots."""
+        self._list(dataset, EXPIRY_ENTRY, now)
+
+    def _list(self, dataset: str, name: str, now: datetime) -> None:
+        listed = {"open": OUTBOX, "open_order": f"{dataset}#{name}", "listed_at": iso_utc(now)}
+        self._table.update(Key(_outbox(dataset), name), assign=listed)
+
+    def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
+        """The entries of a dataset, hours first, then the oldest manifests, by a strongly consistent query."""
+        return (OutboxEntry(dataset, item["sk"], item["listed_at"]) for item in self._table.query(_outbox(dataset)))
+
+    def waiting(self) -> Iterator[str]:
+        """The datasets that have entries, from the index: a hint; one short read for each."""
+        after = "a"
+        while True:
+            item = next(self._table.query(OUTBOX, after=after, before="{", index=True), None)
+            if item is None:
+                return
+            dataset = item["pk"].removeprefix(_outbox(""))
+            yield dataset
+            after = f"{dataset}#{{"
+
+    def forget(self, dataset: str, name: str) -> None:
+        """Delete an entry whose generation is in the table, or can never be. Idempotent."""
+        self._table.delete(Key(_outbox(dataset), name))
+
+    def _change(self, row: TableRow, changes: dict[str, Any], remove: tuple[str, ...]) -> bool:
+        conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", row.applied)]
+        if row.pending is None:
+            conditions.append(Condition("pending", "missing"))
+        try:
+            self._table.update(_key(row.dataset), assign=changes, remove=remove, conditions=conditions)
+        except RefusedError:
+            # The answer of an earlier try may have been lost.
+            item = self._table.get(_key(row.dataset)) or {}
+            return {name: item.get(name) for name in changes} == changes
+        return True
+
+
+def generation_entry(manifest: str, generation: int) -> str:
+    """Name of the entry of a generation."""
+    return f"{manifest}#g{generation}"
+
+
+def _key(dataset: str) -> Key:
+    return Key(f"table#{dataset}", "table")
+
+
+def _outbox(dataset: str) -> str:
+    return f"{OUTBOX}#{dataset}"
+
+
+def _attributes(row: TableRow) -> dict[str, Any]:
+    return {"uuid": row.uuid, "first": row.first, "applied": row.applied, "oldest": row.oldest}
+
+
+def _row(dataset: str, item: dict[str, Any]) -> TableRow:
+    pending = BatchReference(**item["pending"]) if "pending" in item else None
+    return TableRow(dataset, item["uuid"], item["first"], item["applied"], pending, item["oldest"], item.get("stopped"))

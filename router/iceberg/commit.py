@@ -1,0 +1,328 @@
+"""The next snapshot of a table: one manifest of new files, changed manifests, a manifest list, and the document.
+
+Files are only written, under names that were never used before. The caller swaps the catalog's pointer.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lake.errors import TransientError
+from router.iceberg.avro import (
+    DATA_FILE_FIELDS,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
+from router.iceberg.metadata import (
+    BATCH,
+    BATCH_SNAPSHOT,
+    PARTITION_FIELDS,
+    SPEC,
+    TAG,
+    current_schema,
+    head_of,
+    with_columns,
+    without_expired,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from router.iceberg.metadata import DataFile, Metadata
+
+EXISTING, ADDED, DELETED = 0, 1, 2
+DATA = 0
+"""Content of a manifest: data files; 1: delete files of other writers."""
+MERGE_AT = 100
+"""Number of small manifests from which a commit writes them as one."""
+MAX_MERGED_BYTES = 8_000_000
+"""The size that other writers aim at (Iceberg's ``commit.manifest.target-size-bytes``)."""
+
+
+class Files(Protocol):
+    """The files of the table's metadata, by their URIs."""
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file."""
+
+    def write(self, path: str, body: bytes) -> None:
+        """Write a file whose name was never used before."""
+
+
+class MissingFilesError(TransientError):
+    """Files to be removed are not in the table: another writer has compacted them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one commit changes."""
+
+    number: int
+    add: Sequence[DataFile]
+    remove: Sequence[DataFile] = ()
+    """Files, each of which has to be in the table."""
+    clear: Collection[tuple[int, int]] = ()
+    """Partitions that lose all the files that they have."""
+    columns: Sequence[str] = ()
+    """Columns of the dataset's files."""
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """The snapshot that is being written."""
+
+    metadata: Metadata
+    files: Files
+    id: int = field(default_factory=lambda: uuid.uuid4().int >> 65)
+    name: str = field(default_factory=lambda: str(uuid.uuid4()))
+    written: int = 0
+
+    @property
+    def sequence(self) -> int:
+        return int(self.metadata["last-sequence-number"]) + 1
+
+    def write(self, name: str, body: bytes) -> str:
+        path = f"{self.metadata['location']}/metadata/{name}.avro"
+        self.files.write(path, body)
+        return path
+
+    def write_manifest(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Write a manifest; returns its row in the manifest list."""
+        schema = current_schema(self.metadata)
+        header = {
+            "schema": schema,
+            "schema-id": str(schema["schema-id"]),
+            "partition-spec": PARTITION_FIELDS,
+            "partition-spec-id": str(SPEC),
+        }
+        body = encode_manifest(entries, header)
+        path = self.write(f"{self.name}-m{self.written}", body)
+        self.written += 1
+        known = [entry["sequence_number"] for entry in entries if entry["status"] != DELETED]
+        row = {
+            "manifest_path": path,
+            "manifest_length": len(body),
+            "partition_spec_id": SPEC,
+            "content": DATA,
+            "sequence_number": self.sequence,
+            "min_sequence_number": min([self.sequence, *(number for number in known if number is not None)]),
+            "added_snapshot_id": self.id,
+            "partitions": [_summary(entries, name) for name in ("date", "hour")],
+            "key_metadata": None,
+        }
+        for name, status in (("added", ADDED), ("existing", EXISTING), ("deleted", DELETED)):
+            rows = [entry["data_file"]["record_count"] for entry in entries if entry["status"] == status]
+            row |= {f"{name}_files_count": len(rows), f"{name}_rows_count": sum(rows)}
+        return row
+
+
+def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_from: int) -> Metadata:
+    """Write the files of the next snapshot; returns the document that makes it the current one.
+
+    Parameters
+    ----------
+    now
+        Milliseconds since the epoch.
+    keep_from
+        Snapshots from before this time are dropped from the document.
+
+    Raises
+    ------
+    MissingFilesError
+        A file of ``batch.remove`` is not in the table.
+    """
+    metadata = with_columns(metadata, batch.columns)
+    snapshot = _Snapshot(metadata, files)
+    kept, removed = _without_removed(snapshot, batch)
+    if batch.add:
+        kept.insert(0, snapshot.write_manifest([_added(item) for item in batch.add]))
+    kept = _merged(snapshot, kept)
+    head = head_of(metadata)
+    header = {
+        "snapshot-id": str(snapshot.id),
+        "parent-snapshot-id": str(head["snapshot-id"]) if head else "null",
+        "sequence-number": str(snapshot.sequence),
+    }
+    path = snapshot.write(f"snap-{snapshot.id}-{snapshot.name}", encode_manifest_list(kept, header))
+    return _next_document(metadata, snapshot, path, _summary_of(batch, kept, removed), now, keep_from)
+
+
+def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The manifests of a snapshot; None: of the current one."""
+    snapshot = snapshot or head_of(metadata)
+    return [] if snapshot is None else decode_manifest_list(files.read(snapshot["manifest-list"]))
+
+
+def live_entries(manifest: Mapping[str, Any], files: Files) -> list[dict[str, Any]]:
+    """The files of a manifest that are in the table, with what their entries inherit from it."""
+    found = []
+    for entry in decode_manifest(files.read(manifest["manifest_path"])):
+        if entry["status"] == DELETED:
+            continue
+        if entry["snapshot_id"] is None:
+            entry["snapshot_id"] = manifest["added_snapshot_id"]
+        for name in ("sequence_number", "file_sequence_number"):
+            if entry[name] is None:
+                entry[name] = manifest["sequence_number"] if entry["status"] == ADDED else 0
+        found.append(entry)
+    return found
+
+
+def live_paths(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[str]:
+    """URIs of the data files that a snapshot shows; None: the current one."""
+    return [
+        entry["data_file"]["file_path"]
+        for manifest in manifests_of(metadata, files, snapshot)
+        if manifest["content"] == DATA
+        for entry in live_entries(manifest, files)
+    ]
+
+
+def _hour(entry: Mapping[str, Any]) -> tuple[int, int]:
+    partition = entry["data_file"]["partition"]
+    return partition["date"], partition["hour"]
+
+
+def _without_removed(snapshot: _Snapshot, batch: Batch) -> tuple[list[dict[str, Any]], int]:
+    """The manifests without the files that go, and the number of these files."""
+    kept, found, number = [], set(), 0
+    paths = {item.path for item in batch.remove}
+    hours = {*batch.clear, *(item.hour for item in batch.remove)}
+    for manifest in manifests_of(snapshot.metadata, snapshot.files):
+        if not manifest["added_files_count"] and not manifest["existing_files_count"]:
+            continue
+        # Deletes of other writers are without effect on files that are gone.
+        if manifest["content"] != DATA or not _may_have(manifest, hours):
+            kept.append(manifest)
+            continue
+        entries = live_entries(manifest, snapshot.files)
+        gone = [e["data_file"]["file_path"] in paths or _hour(e) in batch.clear for e in entries]
+        if not any(gone):
+            kept.append(manifest)
+            continue
+        found |= {entry["data_file"]["file_path"] for entry, goes in zip(entries, gone, strict=True) if goes}
+        number += sum(gone)
+        rest = [
+            {**entry, "status": DELETED, "snapshot_id": snapshot.id} if goes else {**entry, "status": EXISTING}
+            for entry, goes in zip(entries, gone, strict=True)
+        ]
+        kept.append(snapshot.write_manifest(rest))
+    if missing := sorted(paths - found):
+        raise MissingFilesError(f"{len(missing)} files are not in the table by their names (first: {missing[0]})")
+    return kept, number
+
+
+def _merged(snapshot: _Snapshot, manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same files in fewer manifests, once there are many small ones.
+
+    A manifest with files that this snapshot deletes is left until the next commit: readers of changes look for them.
+    """
+    small = [
+        item
+        for item in manifests
+        if item["content"] == DATA
+        and item["manifest_length"] < MAX_MERGED_BYTES
+        and not (item["deleted_files_count"] and item["added_snapshot_id"] == snapshot.id)
+    ]
+    if len(small) <= MERGE_AT:
+        return manifests
+    entries = [_carried(snapshot, item, entry) for item in small for entry in live_entries(item, snapshot.files)]
+    replaced = {item["manifest_path"] for item in small}
+    return [snapshot.write_manifest(entries), *(item for item in manifests if item["manifest_path"] not in replaced)]
+
+
+def _carried(snapshot: _Snapshot, manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    if manifest["added_snapshot_id"] == snapshot.id and entry["status"] == ADDED:
+        return {**entry, "snapshot_id": None, "sequence_number": None, "file_sequence_number": None}
+    return {**entry, "status": EXISTING}
+
+
+def _added(item: DataFile) -> dict[str, Any]:
+    """The entry of a new file; what is null it inherits from its manifest."""
+    date, hour = item.hour
+    data_file = {
+        **dict.fromkeys(DATA_FILE_FIELDS),
+        "content": DATA,
+        "file_path": item.path,
+        "file_format": "PARQUET",
+        "partition": {"date": date, "hour": hour},
+        "record_count": item.rows,
+        "file_size_in_bytes": item.size,
+    }
+    inherited = dict.fromkeys(("snapshot_id", "sequence_number", "file_sequence_number"))
+    return {"status": ADDED, **inherited, "data_file": data_file}
+
+
+def _summary(entries: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+    """Bounds of a partition field in a manifest."""
+    values = [entry["data_file"]["partition"][name] for entry in entries]
+    known = [value for value in values if value is not None]
+    return {
+        "contains_null": len(known) < len(values),
+        "contains_nan": False,
+        "lower_bound": struct.pack("<i", min(known)) if known else None,
+        "upper_bound": struct.pack("<i", max(known)) if known else None,
+    }
+
+
+def _may_have(manifest: Mapping[str, Any], hours: Collection[tuple[int, int]]) -> bool:
+    """Whether a manifest can have files of one of these partitions, by its bounds."""
+    if not hours:
+        return False
+    summaries = manifest["partitions"] or ()
+    if len(summaries) != len(PARTITION_FIELDS) or any(item["lower_bound"] is None for item in summaries):
+        return True
+    (first, last), (low, high) = (
+        tuple(struct.unpack("<i", item[f"{side}_bound"])[0] for side in ("lower", "upper")) for item in summaries
+    )
+    return any(first <= date <= last and low <= hour <= high for date, hour in hours)
+
+
+def _summary_of(batch: Batch, kept: Sequence[Mapping[str, Any]], removed: int) -> dict[str, str]:
+    data = [item for item in kept if item["content"] == DATA]
+    return {
+        "operation": "overwrite" if removed else "append",
+        BATCH: str(batch.number),
+        "added-data-files": str(len(batch.add)),
+        "added-records": str(sum(item.rows for item in batch.add)),
+        "deleted-data-files": str(removed),
+        "total-data-files": str(sum(item["added_files_count"] + item["existing_files_count"] for item in data)),
+        "total-records": str(sum(item["added_rows_count"] + item["existing_rows_count"] for item in data)),
+    }
+
+
+def _next_document(
+    metadata: Metadata, snapshot: _Snapshot, path: str, summary: Mapping[str, str], now: int, keep_from: int
+) -> Metadata:
+    head = head_of(metadata)
+    entry = {
+        "snapshot-id": snapshot.id,
+        "sequence-number": snapshot.sequence,
+        # Readers refuse a table whose snapshots are out of order.
+        "timestamp-ms": max(now, int(metadata["last-updated-ms"])),
+        "manifest-list": path,
+        "schema-id": metadata["current-schema-id"],
+        "summary": summary,
+        **({"parent-snapshot-id": head["snapshot-id"]} if head else {}),
+    }
+    log = {"snapshot-id": snapshot.id, "timestamp-ms": entry["timestamp-ms"]}
+    document = {
+        **metadata,
+        "last-sequence-number": snapshot.sequence,
+        "last-updated-ms": entry["timestamp-ms"],
+        "current-snapshot-id": snapshot.id,
+        "refs": {
+            **metadata["refs"],
+            "main": {"snapshot-id": snapshot.id, "type": "branch"},
+            TAG: {"snapshot-id": snapshot.id, "type": "tag"},
+        },
+        "snapshots": [*metadata["snapshots"], entry],
+        "snapshot-log": [*metadata["snapshot-log"], log],
+        "properties": {**metadata["properties"], BATCH: summary[BATCH], BATCH_SNAPSHOT: str(snapshot.id)},
+    }
+    return without_expired(document, keep_from)

@@ -1,0 +1,227 @@
+"""The metadata document of a table: schema, snapshots, properties. Pure: each function returns another document."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from router.iceberg.avro import EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lake.partition import Partition
+
+Metadata = dict[str, Any]
+BATCH = "hybrid-router.batch"
+"""Property of the table: number of the last batch, written in the same swap as its files. Also of each snapshot."""
+BATCH_SNAPSHOT = "hybrid-router.snapshot"
+"""Property of the table: id of the snapshot of that batch."""
+TAG = "hybrid_router"
+"""The reference that keeps that snapshot."""
+NAME_MAPPING = "schema.name-mapping.default"
+"""Property of the table: which names in the files are which column, because the files have no field ids."""
+METADATA_COLUMNS = frozenset(
+    {
+        "_change_ordinal",
+        "_change_type",
+        "_commit_snapshot_id",
+        "_deleted",
+        "_file",
+        "_last_updated_sequence_number",
+        "_partition",
+        "_pos",
+        "_row_id",
+        "_spec_id",
+    }
+)
+"""Names that readers give to columns of their own: one of them in a schema makes the whole table unreadable in Spark
+(https://iceberg.apache.org/spec/#reserved-field-ids)."""
+PARTITION_FIELDS = (
+    {"source-id": 1, "field-id": 1000, "name": "date", "transform": "identity"},
+    {"source-id": 2, "field-id": 1001, "name": "hour", "transform": "identity"},
+)
+SPEC = 0
+PROPERTIES = {
+    # Spark's expire_snapshots and remove_orphan_files refuse: the sweep alone deletes objects of the lake.
+    "gc.enabled": "false",
+    "write.avro.compression-codec": "gzip",
+    "write.metadata.previous-versions-max": "20",
+}
+MAX_PREVIOUS_VERSIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of the lake, as a manifest lists it."""
+
+    path: str
+    """URI."""
+    size: int
+    """Bytes."""
+    rows: int
+    hour: tuple[int, int]
+    """Its partition: days since 1970-01-01, and hour of the day."""
+
+
+def hour_of(partition: Partition) -> tuple[int, int]:
+    """The value of the table's partition fields for an hour of a dataset."""
+    return (date.fromisoformat(partition.date) - EPOCH).days, partition.hour
+
+
+def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metadata:
+    """The document of a table without rows; ``now`` is in milliseconds since the epoch.
+
+    ``batch`` is the number of the last batch before it: 0 for a new dataset.
+    """
+    fields = [
+        {"id": 1, "name": "date", "required": False, "type": "date"},
+        {"id": 2, "name": "hour", "required": False, "type": "int"},
+    ]
+    return {
+        "format-version": 2,
+        "table-uuid": table_uuid,
+        "location": location,
+        "last-sequence-number": 0,
+        "last-updated-ms": now,
+        "last-column-id": 2,
+        "current-schema-id": 0,
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
+        "default-spec-id": SPEC,
+        "partition-specs": [{"spec-id": SPEC, "fields": list(PARTITION_FIELDS)}],
+        "last-partition-id": 1001,
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "properties": {BATCH: str(batch), **PROPERTIES, NAME_MAPPING: _encode_mapping(_mapping(fields))},
+        "refs": {},
+        "snapshots": [],
+        "snapshot-log": [],
+        "metadata-log": [],
+    }
+
+
+def current_schema(metadata: Metadata) -> Mapping[str, Any]:
+    """The schema in which readers see the table."""
+    schema: Mapping[str, Any] = _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
+    return schema
+
+
+def with_columns(metadata: Metadata, columns: Iterable[str]) -> Metadata:
+    """A document whose schema has all of these columns of the files; columns are only ever added.
+
+    A name that the mapping knows is present, whatever another writer has renamed it to. Each column is a string.
+    """
+    schema = current_schema(metadata)
+    encoded = metadata["properties"].get(NAME_MAPPING)
+    mapping = json.loads(encoded) if encoded else _mapping(schema["fields"])
+    known = {name for item in mapping for name in item["names"]} | {field["name"] for field in schema["fields"]}
+    missing = [column for column in columns if column not in known]
+    if not missing:
+        return metadata
+    first = int(metadata["last-column-id"]) + 1
+    added = [
+        {"id": first + number, "name": table_column(name), "required": False, "type": "string"}
+        for number, name in enumerate(missing)
+    ]
+    number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
+    mapping += [{"field-id": field["id"], "names": [name]} for field, name in zip(added, missing, strict=True)]
+    return {
+        **metadata,
+        "schemas": [*metadata["schemas"], {**schema, "schema-id": number, "fields": [*schema["fields"], *added]}],
+        "current-schema-id": number,
+        "last-column-id": first + len(added) - 1,
+        "properties": {**metadata["properties"], NAME_MAPPING: _encode_mapping(mapping)},
+    }
+
+
+def table_column(name: str) -> str:
+    """The name in the table of a column of the files."""
+    return f"{name}__" if name in METADATA_COLUMNS else name
+
+
+def _mapping(fields: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"field-id": field["id"], "names": [field["name"]]} for field in fields]
+
+
+def _encode_mapping(mapping: list[dict[str, Any]]) -> str:
+    return json.dumps(mapping, separators=(",", ":"), ensure_ascii=False)
+
+
+def batch_of(metadata: Metadata) -> int:
+    """Number of the last batch that is in the table."""
+    return int(metadata["properties"].get(BATCH, 0))
+
+
+def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
+    """The snapshot that readers see; None: the table has none."""
+    main = metadata["refs"].get("main")
+    if main is None:
+        return None
+    head: Mapping[str, Any] = _by_id(metadata["snapshots"], "snapshot-id", main["snapshot-id"])
+    return head
+
+
+def foreign_change(metadata: Metadata) -> str | None:
+    """What another writer has done to rows or partitions since the last batch, as a sentence; None: nothing.
+
+    A ``replace`` (compaction) changes no row. The snapshot of the last batch has to be an ancestor of the current one.
+    """
+    if len(metadata["partition-specs"]) > 1 or metadata["format-version"] != 2:
+        return "another writer has changed its partitions or its format version"
+    mine = metadata["properties"].get(BATCH_SNAPSHOT)
+    by_id = {item["snapshot-id"]: item for item in metadata["snapshots"]}
+    snapshot, later = head_of(metadata), []
+    while snapshot is not None and str(snapshot["snapshot-id"]) != mine:
+        later.append(snapshot)
+        snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
+    if snapshot is None and mine is not None:
+        return f"its current snapshot is not a descendant of the last batch's, {mine}: it was rolled back or replaced"
+    for item in later:
+        if (operation := item["summary"].get("operation")) != "replace":
+            return f"another writer has changed its rows: snapshot {item['snapshot-id']}, operation {operation}"
+    return None
+
+
+def oldest_batch(metadata: Metadata) -> int:
+    """The lowest batch that a reader of any retained snapshot sees as its last one.
+
+    The snapshot of another writer shows the rows of its nearest ancestor of ours. If that has expired, nothing is known
+    of what it shows: 0, until it expires itself.
+    """
+    by_id = {item["snapshot-id"]: item for item in metadata["snapshots"]}
+
+    def shown(snapshot: Mapping[str, Any] | None) -> int:
+        while snapshot is not None and BATCH not in snapshot["summary"]:
+            snapshot = by_id.get(snapshot.get("parent-snapshot-id"))
+        return 0 if snapshot is None else int(snapshot["summary"][BATCH])
+
+    return min(map(shown, metadata["snapshots"]), default=batch_of(metadata))
+
+
+def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
+    """Without snapshots from before ``keep_from`` (milliseconds since the epoch), but those that a reference names.
+
+    Entries of the document only: no file is deleted.
+    """
+    named = {item["snapshot-id"] for item in metadata["refs"].values()}
+    kept = [item for item in metadata["snapshots"] if item["timestamp-ms"] >= keep_from or item["snapshot-id"] in named]
+    ids = {item["snapshot-id"] for item in kept}
+    schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
+    return {
+        **metadata,
+        "snapshots": kept,
+        "snapshot-log": [item for item in metadata["snapshot-log"] if item["snapshot-id"] in ids],
+        "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
+    }
+
+
+def following(metadata: Metadata, location: str) -> Metadata:
+    """The document with a log that names its predecessor, which is at ``location``."""
+    entry = {"timestamp-ms": metadata["last-updated-ms"], "metadata-file": location}
+    return {**metadata, "metadata-log": [*metadata["metadata-log"], entry][-MAX_PREVIOUS_VERSIONS:]}
+
+
+def _by_id(items: Iterable[Mapping[str, Any]], name: str, number: int) -> Any:  # noqa: ANN401
+    return next(item for item in items if item[name] == number)

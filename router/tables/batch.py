@@ -1,0 +1,207 @@
+"""A batch: which generations it brings into a table, and the document that says so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lake.commit import read_commit
+from lake.documents import encode_document, get_document, put_document
+from lake.errors import InvalidDocumentError
+from lake.layout import batch_key
+from lake.ledger import BatchReference, State, Tabled
+from lake.ledger.manifest_row import CommitReference
+from lake.ledger.table import batches_of
+from lake.ledger.tables import EXPIRY_ENTRY
+from lake.partition import Partition
+from lake.successors import follow
+from router.iceberg.metadata import DataFile, hour_of
+from router.services import PARALLEL_REQUESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lake.ledger import ManifestRow, OutboxEntry, TableRow
+    from router.services import Services
+
+MAX_MANIFESTS = 1000
+"""Manifests of a batch, as long as no whole hour has more."""
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """A manifest whose published generation comes into the table."""
+
+    manifest: str
+    hour: str
+    """``YYYY-MM-DDTHH``, UTC."""
+    generation: int
+    document: CommitReference
+    files: tuple[DataFile, ...]
+    """Of this generation."""
+    before: tuple[DataFile, ...]
+    """Of the generation that the table has shown before."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """What a batch document says."""
+
+    dataset: str
+    number: int
+    expires: bool
+    """Whether it is wanted for the expiry of snapshots."""
+    hours: tuple[str, ...]
+    """Hours that lose all files which they have in the table, and get those of all their manifests."""
+    items: tuple[BatchItem, ...]
+
+    @property
+    def cleared(self) -> set[tuple[int, int]]:
+        """The partitions of ``hours``."""
+        return {hour_of(Partition.parse(f"{self.dataset}#{stamp}")) for stamp in self.hours}
+
+
+def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
+    """The next batch, of rows that are read after ``row``, which has nothing pending; None: there is nothing to do.
+
+    Entries whose generation is in the table, or can never be published, are deleted.
+    """
+    expires, hours = False, []
+    rows: dict[str, ManifestRow] = {}
+    for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
+        for entry in entries:
+            if entry.manifest is not None:
+                continue
+            if entry.name == EXPIRY_ENTRY:
+                expires = True
+                continue
+            found = _published_of_hour(services, entry.hour)
+            hours.append(entry.name)
+            rows |= {item.id: item for item in found}
+        rows |= _due(services, entries)
+        if len(rows) >= MAX_MANIFESTS:
+            break
+    if not rows and not hours and not expires:
+        return None
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        items = tuple(pool.map(lambda item: _item(services, item), rows.values()))
+    return PlannedBatch(row.dataset, row.applied + 1, expires, tuple(hours), items)
+
+
+def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, ManifestRow]:
+    """The manifests of the entries that are published and not in the table; other entries are forgotten or wait."""
+    generations = {entry: found for entry in entries if (found := entry.manifest) is not None}
+    names = sorted({manifest for manifest, _ in generations.values()})
+    current = dict(zip(names, services.ledger.manifests.get_many(names), strict=True)) if names else {}
+    due: dict[str, ManifestRow] = {}
+    ended: list[str] = []
+    for entry, (manifest, generation) in generations.items():
+        row = current[manifest]
+        if row is not None and row.published is not None and not row.is_tabled:
+            due[manifest] = row
+        elif row is None or _has_ended(row, generation):
+            ended.append(entry.name)
+    forget(services, entries[0].dataset, ended)
+    return due
+
+
+def forget(services: Services, dataset: str, names: Iterable[str]) -> None:
+    """Delete entries of the outbox."""
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(lambda name: services.ledger.tables.forget(dataset, name), names))
+
+
+def _has_ended(row: ManifestRow, generation: int) -> bool:
+    """Whether a generation is published or can never be."""
+    if row.published is not None and row.published.generation >= generation:
+        return True
+    return row.generation > generation or row.state == State.FAILED
+
+
+def _published_of_hour(services: Services, hour: Partition) -> list[ManifestRow]:
+    return [row for row in _rows_of_hour(services, hour) if row.published is not None]
+
+
+def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
+    listed = services.ledger.partitions.manifests(hour)
+    for page in follow(services.ledger, listed, parallel=1):
+        yield from (row for _, row in page if row is not None and row.state != State.ABANDONED)
+
+
+def tabled_of_hour(services: Services, hour: Partition) -> list[BatchItem]:
+    """The manifests of an hour that the table shows, with the files of the generations that it shows."""
+    rows = [row for row in _rows_of_hour(services, hour) if row.tabled is not None]
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        return list(pool.map(lambda row: _tabled_item(services, row), rows))
+
+
+def _item(services: Services, row: ManifestRow) -> BatchItem:
+    assert row.published is not None
+    reference = row.published.document
+    files = _files(services, row, reference)
+    before = _files(services, row, row.tabled.document) if row.tabled else ()
+    return BatchItem(row.id, row.partition.stamp, row.published.generation, reference, files, before)
+
+
+def _tabled_item(services: Services, row: ManifestRow) -> BatchItem:
+    assert row.tabled is not None
+    files = _files(services, row, row.tabled.document)
+    return BatchItem(row.id, row.partition.stamp, row.tabled.generation, row.tabled.document, files, ())
+
+
+def _files(services: Services, row: ManifestRow, reference: CommitReference) -> tuple[DataFile, ...]:
+    document = read_commit(services.s3, services.resources.control_bucket, reference)
+    hour = hour_of(row.partition)
+    return tuple(DataFile(f"s3://{item.bucket}/{item.key}", item.size, item.rows, hour) for item in document.objects)
+
+
+def marks_of(batch: PlannedBatch) -> dict[str, Tabled]:
+    """What the row of each manifest says once the batch is in the table."""
+    return {item.manifest: Tabled(item.generation, item.document, batch.number) for item in batch.items}
+
+
+def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
+    """Put the document under a key that was never used before."""
+    key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
+    body = encode_document({"format": FORMAT, **asdict(batch)})
+    put_document(services.s3, services.resources.control_bucket, key, body)
+    return BatchReference(batch.number, key, hashlib.sha256(body).hexdigest())
+
+
+def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
+    """Get the document that the ledger names.
+
+    Raises
+    ------
+    InvalidDocumentError
+        It does not exist, its hash differs from the ledger's, or another version wrote it.
+    """
+    body = get_document(services.s3, services.resources.control_bucket, reference.key)
+    if hashlib.sha256(body).hexdigest() != reference.sha256:
+        raise InvalidDocumentError(f"the batch document {reference.key} was changed after it was decided")
+    data: dict[str, Any] = json.loads(body)
+    if data["format"] != FORMAT:
+        raise InvalidDocumentError(
+            f"the batch document {reference.key} has format {data['format']}: deploy its version"
+        )
+    return PlannedBatch(
+        data["dataset"],
+        data["number"],
+        data["expires"],
+        tuple(data["hours"]),
+        tuple(_decoded_item(item) for item in data["items"]),
+    )
+
+
+def _decoded_item(item: dict[str, Any]) -> BatchItem:
+    files = {name: tuple(_decoded_file(file) for file in item[name]) for name in ("files", "before")}
+    return BatchItem(**{**item, "document": CommitReference(**item["document"]), **files})
+
+
+def _decoded_file(item: dict[str, Any]) -> DataFile:
+    return DataFile(**{**item, "hour": tuple(item["hour"])})

@@ -1,0 +1,220 @@
+"""Brings published generations into a table, batch by batch: idempotent, by any process, after a crash at any point.
+
+docs/exactly-once.md has the protocol. Nothing here deletes an object.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from botocore.exceptions import ClientError
+
+from lake.errors import TableStoppedError, TransientError
+from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
+from lake.partition import Partition
+from lake.publish import NOT_FOUND_CODES
+from lake.s3_uri import parse_s3_uri
+from lake.time import epoch_milliseconds
+from router.catalog.glue_table import column_names
+from router.iceberg.commit import Batch, MissingFilesError, commit_batch
+from router.iceberg.metadata import batch_of, foreign_change, hour_of, new_metadata, oldest_batch
+from router.services import PARALLEL_REQUESTS
+from router.tables.batch import forget, marks_of, plan_batch, read_batch_document, tabled_of_hour, write_batch
+from router.tables.catalog_entry import TableCatalog
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.ledger import TableRow
+    from router.iceberg.metadata import DataFile, Metadata
+    from router.services import Services
+    from router.tables.batch import PlannedBatch
+    from router.tables.catalog_entry import CatalogEntry
+
+MAX_TRIES = 8
+"""Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""
+
+
+def commit_round(services: Services, dataset: str) -> int | None:
+    """Bring one batch into the table; its number, or None: nothing is left to do.
+
+    A batch that another process has begun is finished first.
+
+    Raises
+    ------
+    TableStoppedError
+        Table and ledger disagree, or another writer has changed rows: nothing was changed, a person decides.
+    TransientError
+        Other writers changed the entry at each of ``MAX_TRIES`` tries.
+    """
+    tables = services.ledger.tables
+    row = tables.get(dataset) or tables.create(dataset, str(uuid4()))
+    if row.pending is None:
+        # Read after the row: no generation of an earlier batch can look as if it were not in the table.
+        batch = plan_batch(services, row)
+        if batch is None:
+            return None
+        reference = write_batch(services, batch)
+        if not tables.intend(row, reference):
+            return row.applied
+        row = replace(row, pending=reference)
+    else:
+        batch = read_batch_document(services, row.pending)
+    try:
+        oldest = _apply(services, row, batch)
+    except TableStoppedError as error:
+        tables.stop(row, str(error))
+        raise
+    _mark(services, batch)
+    tables.close(row, batch.number, oldest)
+    names = [generation_entry(item.manifest, item.generation) for item in batch.items]
+    forget(services, dataset, [*batch.hours, *names, *([EXPIRY_ENTRY] if batch.expires else ())])
+    logger.info("batch in the table", dataset=dataset, batch=batch.number, manifests=len(batch.items))
+    return batch.number
+
+
+def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> int:
+    """Make sure that the batch is in the table; returns the lowest batch that a retained snapshot shows."""
+    catalog = TableCatalog(services, row.dataset)
+    for _ in range(MAX_TRIES):
+        entry = catalog.load()
+        if entry is None:
+            _create(services, catalog, row)
+            continue
+        if is_applied(services, row, entry.metadata, batch.number):
+            return oldest_batch(entry.metadata)
+        metadata = _next_metadata(services, catalog, entry, batch)
+        if catalog.swap(entry, metadata):
+            return oldest_batch(metadata)
+    raise TransientError(
+        f"other writers changed the table {row.dataset} during {MAX_TRIES} tries: the next round tries again"
+    )
+
+
+def _create(services: Services, catalog: TableCatalog, row: TableRow) -> None:
+    if row.applied != row.first:
+        raise TableStoppedError(
+            f"the table {row.dataset} is gone from the catalog: run hybrid-router tables rebuild {row.dataset}"
+        )
+    now = epoch_milliseconds(services.clock())
+    catalog.create(new_metadata(catalog.location, row.uuid, row.first, now))
+
+
+def is_applied(services: Services, row: TableRow, metadata: Metadata, number: int) -> bool:
+    """Whether the batch ``number`` is in the table; False: it is the next one.
+
+    Raises
+    ------
+    TableStoppedError
+        Table and ledger disagree.
+    """
+    advice = f"run hybrid-router tables status, then tables restore or tables rebuild {row.dataset}"
+    if metadata["table-uuid"] != row.uuid:
+        raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {advice}")
+    found = batch_of(metadata)
+    if found >= number:
+        # Another process may have gone on since this one has read the row.
+        current = services.ledger.tables.get(row.dataset)
+        if current is None or found > current.applied + 1:
+            raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {advice}")
+        return True
+    if found < number - 1:
+        raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {advice}")
+    if (change := foreign_change(metadata)) is not None:
+        raise TableStoppedError(f"the table {row.dataset}: {change}: {advice}")
+    return False
+
+
+def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntry, batch: PlannedBatch) -> Metadata:
+    now = services.clock()
+    dataset = services.ledger.datasets.get(batch.dataset)
+    assert dataset is not None
+    columns = column_names(dataset, services.settings.convert)
+    milliseconds = epoch_milliseconds(now)
+    keep_from = epoch_milliseconds(now - timedelta(hours=services.settings.tables.keep_hours))
+    change = replace(_change(batch), columns=columns)
+    try:
+        if batch.hours:
+            _check_originals(services, change.add)
+        return commit_batch(entry.metadata, catalog, change, milliseconds, keep_from)
+    except MissingFilesError:
+        change = replace(_rebuilt_hours(services, batch), columns=columns)
+        return commit_batch(entry.metadata, catalog, change, milliseconds, keep_from)
+
+
+def _change(batch: PlannedBatch) -> Batch:
+    """What the batch changes in a table whose files are those of the batches before."""
+    cleared = batch.cleared
+    add: list[DataFile] = []
+    remove: list[DataFile] = []
+    for item in batch.items:
+        # A generation can keep objects of an earlier one.
+        before = {} if item.hour in batch.hours else {file.path: file for file in item.before}
+        after = {file.path: file for file in item.files}
+        add += [file for path, file in after.items() if path not in before]
+        remove += [file for path, file in before.items() if path not in after]
+    return Batch(batch.number, add, remove, cleared)
+
+
+def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
+    """The same change where another writer has compacted files: hours in which something is replaced are built anew.
+
+    All files of such an hour go, whoever has written them, and those of all its manifests come: of this batch, or as
+    the ledger says that the table shows them. While a batch is pending no mark can change.
+    """
+    hours = {item.hour for item in batch.items if item.before} | set(batch.hours)
+    items = {item.manifest: item for item in batch.items}
+    originals: list[DataFile] = []
+    cleared = set()
+    for stamp in sorted(hours):
+        hour = Partition.parse(f"{batch.dataset}#{stamp}")
+        cleared.add(hour_of(hour))
+        if stamp in batch.hours:
+            continue
+        for shown in tabled_of_hour(services, hour):
+            if shown.manifest not in items:
+                originals += shown.files
+    new = [file for item in batch.items for file in item.files]
+    _check_originals(services, [*originals, *(file for file in new if file.hour in cleared)])
+    return Batch(batch.number, [*new, *originals], (), cleared)
+
+
+def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
+    """Raise ``TableStoppedError`` if an object that the table is to show again is gone or has another size."""
+
+    def found(file: DataFile) -> bool:
+        place = parse_s3_uri(file.path)
+        try:
+            return services.s3.head_object(Bucket=place.bucket, Key=place.key)["ContentLength"] == file.size
+        except ClientError as error:
+            if error.response["Error"]["Code"] in NOT_FOUND_CODES:
+                return False
+            raise
+
+    checked = list(files)
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        gone = [file.path for file, there in zip(checked, pool.map(found, checked), strict=True) if not there]
+    if gone:
+        raise TableStoppedError(
+            f"{len(gone)} published objects are gone or changed (first: {gone[0]}): reprocess their manifests, or "
+            "restore the objects"
+        )
+
+
+def _mark(services: Services, batch: PlannedBatch) -> None:
+    """Note in the row of each manifest what the table shows."""
+    manifests = services.ledger.manifests
+    marks = marks_of(batch)
+
+    def mark(name: str) -> None:
+        row = manifests.get(name)
+        assert row is not None
+        manifests.mark_tabled(row, marks[name])
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(mark, marks))

@@ -1,0 +1,73 @@
+"""What the tests of tables share: published generations, and what a table shows."""
+
+from typing import Any
+
+from lake.commit import CommitDocument, write_commit
+from lake.layout import commit_key, lake_key
+from lake.ledger import ManifestRow
+from lake.publish import roll_forward
+from router.iceberg.commit import live_paths
+from router.iceberg.metadata import Metadata
+from router.tables.catalog_entry import TableCatalog
+from router.tables.committer import commit_round
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import upload
+
+TABLES = [{"name": "{folder}", "table": "iceberg"}]
+
+
+def listed(deployment: Deployment, name: str, **other: Any) -> ManifestRow:
+    """A QUEUED manifest that is listed for its hour."""
+    manifest = deployment.manifest(name, **other)
+    deployment.ledger.partitions.list_manifest(manifest.partition, manifest.id, deployment.now)
+    return deployment.enqueued(manifest)
+
+
+def publish(deployment: Deployment, row: ManifestRow, files: int = 1, kept: tuple[Any, ...] = ()) -> ManifestRow:
+    """DONE with this number of files, and those that are kept of an earlier generation."""
+    claim = deployment.claimed(deployment.row(row.id))
+    row = claim.row
+    keys = [lake_key(row.partition, row.id, row.generation, number) for number in range(files)]
+    objects = (*kept, *(upload(deployment, "lake", key) for key in keys))
+    document = CommitDocument(
+        row.id, row.generation, row.attempt, row.partition, "jr_1", "", objects, (), (), ("a",), 1
+    )
+    key = commit_key(row.id, row.generation, row.attempt, "n")
+    deployment.ledger.manifests.commit(claim, write_commit(deployment.raw_s3, "control", key, document), deployment.now)
+    publishing = deployment.row(row.id)
+    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock, has_table=True)
+    return deployment.row(row.id)
+
+
+def forced(deployment: Deployment, row: ManifestRow) -> ManifestRow:
+    """QUEUED in the next generation."""
+    assert deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+    return deployment.row(row.id)
+
+
+def table(deployment: Deployment, dataset: str = "orders") -> Metadata:
+    entry = TableCatalog(deployment.services, dataset).load()
+    assert entry is not None
+    return entry.metadata
+
+
+def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders") -> None:
+    """Another writer changes the table."""
+    catalog = TableCatalog(deployment.services, dataset)
+    entry = catalog.load()
+    assert entry is not None
+    assert catalog.swap(entry, metadata)
+
+
+def shown(deployment: Deployment, snapshot: Any = None, dataset: str = "orders") -> list[str]:
+    """Manifest and generation of each file that a snapshot shows, sorted; None: the current one."""
+    paths = live_paths(table(deployment, dataset), TableCatalog(deployment.services, dataset), snapshot)
+    return sorted(path.rsplit("/", 1)[-1].rsplit("-", 1)[0] for path in paths)
+
+
+def name_of(row: ManifestRow, generation: int = 1) -> str:
+    return f"{row.id}-g{generation}"
+
+
+def commit(deployment: Deployment, dataset: str = "orders") -> int | None:
+    return commit_round(deployment.services, dataset)

@@ -1,0 +1,210 @@
+"""A table shows one generation of each manifest, whatever happens between the ledger and the catalog."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.commit import decode_commit
+from lake.errors import TableStoppedError
+from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
+from router.iceberg.metadata import DataFile, batch_of, oldest_batch
+from router.tables.catalog_entry import TableCatalog
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table
+
+MIDNIGHT = replace(PARTITION, hour=0)
+
+
+@pytest.fixture(autouse=True)
+def _tables(deployment: Deployment) -> None:
+    deployment.configure(datasets=TABLES)
+    deployment.ledger.datasets.register("orders")
+    deployment.ledger.datasets.reserve_columns("orders", ["a", "_pos"], 100)
+
+
+def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
+    first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
+    listed(deployment, "c")
+    assert commit(deployment) == 1
+    assert shown(deployment) == sorted([name_of(first), name_of(second)] * 2)
+    tabled = deployment.row(first.id).tabled
+    assert tabled is not None
+    assert (tabled.generation, tabled.batch) == (1, 1)
+    assert deployment.row(first.id).is_tabled
+    assert commit(deployment) is None
+    assert not list(deployment.ledger.tables.outbox("orders"))
+
+
+def test_a_reprocess_is_one_snapshot(deployment: Deployment) -> None:
+    row, other = (publish(deployment, listed(deployment, name)) for name in "ab")
+    commit(deployment)
+    publish(deployment, forced(deployment, row), files=3)
+    assert commit(deployment) == 2
+    before, after = table(deployment)["snapshots"]
+    assert shown(deployment, before) == sorted([name_of(row), name_of(other)])
+    assert shown(deployment, after) == sorted([*[name_of(row, 2)] * 3, name_of(other)])
+    assert after["summary"]["operation"] == "overwrite"
+
+
+def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    document = deployment.raw_s3.list_objects_v2(Bucket="control", Prefix="commits/")["Contents"][0]["Key"]
+    body = deployment.raw_s3.get_object(Bucket="control", Key=document)["Body"].read()
+    publish(deployment, forced(deployment, row), kept=decode_commit(body).objects)
+    assert commit(deployment) == 2
+    assert shown(deployment) == [name_of(row), name_of(row, 2)]
+
+
+def test_a_manifest_without_rows_comes_in_without_a_file(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"), files=0)
+    assert commit(deployment) == 1
+    assert shown(deployment) == []
+    assert deployment.row(row.id).is_tabled
+
+
+def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    (names,) = [[field["name"] for field in schema["fields"]] for schema in table(deployment)["schemas"]]
+    assert {"a", "_pos__", "_rescued"} <= set(names)
+    assert '{"field-id":3,"names":["_pos"]}' in table(deployment)["properties"]["schema.name-mapping.default"]
+
+
+def test_a_failed_generation_leaves_no_entry(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    failing = deployment.claimed(forced(deployment, row)).row
+    deployment.ledger.tables.list_generation("orders", row.id, 2, deployment.now)
+    assert deployment.ledger.manifests.fail(failing, "no attempts are left", deployment.now)
+    assert commit(deployment) is None
+    assert not list(deployment.ledger.tables.outbox("orders"))
+    assert shown(deployment) == [name_of(row)]
+
+
+def test_a_generation_that_is_not_done_keeps_its_entry(deployment: Deployment) -> None:
+    row = listed(deployment, "a")
+    deployment.ledger.tables.list_generation("orders", row.id, 1, deployment.now)
+    assert commit(deployment) is None
+    publish(deployment, row)
+    assert commit(deployment) == 1
+    assert shown(deployment) == [name_of(row)]
+
+
+def test_another_table_of_the_name_stops_the_committer(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    swapped(deployment, {**table(deployment), "table-uuid": "another"})
+    publish(deployment, listed(deployment, "b"))
+    with pytest.raises(TableStoppedError, match="another table"):
+        commit(deployment)
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert row.stopped is not None
+    assert "tables rebuild orders" in row.stopped
+
+
+def test_a_rollback_by_another_writer_stops_the_committer(deployment: Deployment) -> None:
+    first = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    publish(deployment, listed(deployment, "b"))
+    commit(deployment)
+    metadata = table(deployment)
+    number = metadata["snapshots"][0]["snapshot-id"]
+    refs = {**metadata["refs"], "main": {"snapshot-id": number, "type": "branch"}}
+    swapped(deployment, {**metadata, "refs": refs, "current-snapshot-id": number})
+    publish(deployment, listed(deployment, "c"))
+    with pytest.raises(TableStoppedError, match="not a descendant"):
+        commit(deployment)
+    assert shown(deployment) == [name_of(first)]
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
+def test_rows_of_another_writer_stop_the_committer(deployment: Deployment, operation: str) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    swapped(deployment, by_another_writer(deployment, operation))
+    publish(deployment, listed(deployment, "b"))
+    with pytest.raises(TableStoppedError, match=f"operation {operation}"):
+        commit(deployment)
+
+
+def by_another_writer(deployment: Deployment, operation: str, batch: Batch | None = None) -> dict[str, Any]:
+    """What another writer makes of the table: its snapshot says nothing of batches, and the tag stays."""
+    before = table(deployment)
+    batch = batch or Batch(0, [DataFile("s3://lake/other.parquet", 1, 1, (20000, 0))])
+    after = commit_batch(before, TableCatalog(deployment.services, "orders"), batch, 0, 0)
+    *_snapshots, last = after["snapshots"]
+    last = {**last, "summary": {"operation": operation}}
+    refs = {**after["refs"], "hybrid_router": before["refs"]["hybrid_router"]}
+    return {**after, "snapshots": [*before["snapshots"], last], "refs": refs, "properties": before["properties"]}
+
+
+def compacted(deployment: Deployment) -> None:
+    """Another writer writes the files of the table's first hour as one."""
+    catalog, metadata = TableCatalog(deployment.services, "orders"), table(deployment)
+    files = [
+        DataFile(data["file_path"], 1, 1, (data["partition"]["date"], data["partition"]["hour"]))
+        for manifest in manifests_of(metadata, catalog)
+        for data in (entry["data_file"] for entry in live_entries(manifest, catalog))
+    ]
+    new = DataFile("s3://lake/_tables/orders/data/compacted-g0-0.parquet", 1, len(files), files[0].hour)
+    swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [new], files)))
+
+
+def test_a_replace_after_a_compaction_builds_the_hour_anew(deployment: Deployment) -> None:
+    rows = [publish(deployment, listed(deployment, name)) for name in "abc"]
+    commit(deployment)
+    compacted(deployment)
+    assert shown(deployment) == ["compacted-g0"]
+    publish(deployment, forced(deployment, rows[1]))
+    late = publish(deployment, listed(deployment, "late", partition=MIDNIGHT))
+    assert commit(deployment) == 2
+    assert shown(deployment) == sorted([name_of(rows[0]), name_of(rows[1], 2), name_of(rows[2]), name_of(late)])
+
+
+def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -> None:
+    rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    commit(deployment)
+    compacted(deployment)
+    publish(deployment, forced(deployment, rows[1]))
+    (key,) = [key for key in deployment.keys("lake", "orders/") if name_of(rows[0]) in key]
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    with pytest.raises(TableStoppedError, match="gone or changed"):
+        commit(deployment)
+    assert shown(deployment) == ["compacted-g0"]
+
+
+def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:
+    rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
+    for row in (*rows, other):
+        deployment.ledger.tables.forget("orders", f"{row.id}#g1")
+    deployment.ledger.tables.list_hour(PARTITION, deployment.now)
+    assert commit(deployment) == 1
+    assert shown(deployment) == sorted(map(name_of, rows))
+    deployment.ledger.tables.list_hour(PARTITION, deployment.now)
+    deployment.ledger.tables.list_hour(MIDNIGHT, deployment.now)
+    assert commit(deployment) == 2
+    assert shown(deployment) == sorted(map(name_of, [*rows, other]))
+    assert commit(deployment) is None
+
+
+def test_snapshots_expire_with_the_next_batch(deployment: Deployment) -> None:
+    deployment.configure(datasets=TABLES, tables={"keep_hours": 1})
+    row = publish(deployment, listed(deployment, "a"))
+    for minutes in (1, 50, 50):
+        commit(deployment)
+        deployment.wait(timedelta(minutes=minutes))
+        publish(deployment, forced(deployment, row))
+    assert commit(deployment) == 4
+    metadata = table(deployment)
+    assert [item["summary"]["hybrid-router.batch"] for item in metadata["snapshots"]] == ["3", "4"]
+    assert oldest_batch(metadata) == 3
+    ledger_row = deployment.ledger.tables.get("orders")
+    assert ledger_row is not None
+    assert (ledger_row.applied, ledger_row.oldest, ledger_row.pending) == (4, 3, None)
+    assert batch_of(metadata) == 4

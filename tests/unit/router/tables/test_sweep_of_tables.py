@@ -1,0 +1,107 @@
+"""The sweep deletes what no retained snapshot shows, and an hour is complete when its table shows it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lake.commit import read_commit
+from lake.ledger import HourState
+from lake.publish import complete_all
+from router.catalog.handler import catalog
+from router.sweep.hours import announce_hours
+from router.sweep.repair import Repair
+from router.sweep.replaced import delete_replaced
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.event_bridge import FakeEventBridge
+from tests.unit.router.sweep.sweeping import committed
+from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown
+
+KEPT = timedelta(hours=24)
+
+
+@pytest.fixture(autouse=True)
+def _tables(deployment: Deployment) -> None:
+    deployment.configure(datasets=TABLES)
+    deployment.ledger.datasets.register("orders")
+
+
+def swept(deployment: Deployment) -> int:
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    delete_replaced(repair)
+    assert repair.failed == []
+    return repair.counts["deleted"]
+
+
+def test_replaced_objects_stay_until_no_retained_snapshot_shows_them(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    publish(deployment, forced(deployment, row))
+    # Given that the grace period is over, and the table has not caught up, or has
+    deployment.wait(timedelta(hours=2))
+    assert swept(deployment) == 0
+    commit(deployment)
+    assert swept(deployment) == 0
+    # When the snapshots of the replaced generation are old enough, and nothing else is published
+    deployment.wait(KEPT)
+    assert swept(deployment) == 0
+    assert commit(deployment) == 3
+    # Then a batch without files has expired them
+    assert swept(deployment) == 1
+    assert shown(deployment) == [name_of(row, 2)]
+    assert [name_of(row, 2) in key for key in deployment.keys("lake", "orders/")] == [True]
+    assert not list(deployment.ledger.deletions.due(deployment.now))
+
+
+def test_a_generation_that_the_table_does_not_show_keeps_the_one_before(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    publish(deployment, forced(deployment, row))
+    deployment.wait(KEPT + timedelta(hours=1))
+    assert swept(deployment) == 0
+    assert len(deployment.keys("lake", "orders/")) == 2
+
+
+def test_objects_of_a_failed_publish_are_not_in_a_table(deployment: Deployment) -> None:
+    publishing = committed(deployment, deployment.claimed(listed(deployment, "a")))
+    assert publishing.document is not None
+    document = read_commit(deployment.s3, "control", publishing.document)
+    complete_all(deployment.s3, document.objects)
+    assert deployment.ledger.manifests.fail(publishing, "an upload is gone", deployment.now)
+    deployment.wait(KEPT + timedelta(hours=1))
+    assert swept(deployment) == 2
+
+
+def hours(deployment: Deployment) -> HourState:
+    services = replace(deployment.services, events=FakeEventBridge())
+    repair = Repair(services, deployment.now + timedelta(minutes=1))
+    announce_hours(repair)
+    assert repair.failed == []
+    return deployment.ledger.partitions.get(PARTITION).told
+
+
+def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    deployment.ledger.tables.forget("orders", f"{row.id}#g1")
+    deployment.wait(timedelta(hours=3))
+    # Given an entry that an older version has not written: the sweep lists it
+    assert hours(deployment) == HourState.OPEN
+    assert commit(deployment) == 1
+    assert hours(deployment) == HourState.COMPLETE
+
+
+def test_a_reprocessed_hour_is_complete_with_the_next_batch(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    publish(deployment, forced(deployment, row))
+    deployment.wait(timedelta(hours=3))
+    assert hours(deployment) == HourState.OPEN
+    commit(deployment)
+    assert hours(deployment) == HourState.COMPLETE
+
+
+def test_a_dataset_with_an_iceberg_table_gets_no_hive_table(deployment: Deployment) -> None:
+    deployment.ledger.datasets.register("clicks")
+    deployment.configure(datasets=[{"name": "orders", "prefix": "orders/", "table": "iceberg"}, {"name": "{folder}"}])
+    assert catalog(deployment.services)["created"] == ["clicks"]
