@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,14 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cli.aws_cli import account_options, aws_on_local_cloud
 from cli.aws_errors import NotReachableError, advise
 from cli.deployed_stack import DeployedStack
-from cli.local_stage.local_clouds import LocalStage
+from cli.local_stage.local_clouds import LocalStage, local_state
 from infra.names import stack_name
 from local import isolation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LOCAL_STATE = Path(".cache") / "local"
 CONNECT_SECONDS = 1
 """To a server on this machine."""
 
@@ -46,7 +44,7 @@ def connect_to_stage(
             cloud["endpoint"],
             isolation.client_config(),
             cloud.get("logs"),
-            aws=aws_on_local_cloud(LocalStage(LOCAL_STATE, stage).aws_config),
+            aws=aws_on_local_cloud(LocalStage(local_state(), stage).aws_config),
         )
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
@@ -66,11 +64,12 @@ def read_local_state(stage: str) -> Mapping[str, Any]:
     NotReachableError
         None is running.
     """
-    state = LocalStage(LOCAL_STATE, stage).state_file
+    state = LocalStage(local_state(), stage).state_file
     cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
     if not cloud or not _answers(cloud["endpoint"]):
         raise NotReachableError(
-            f"no local cloud of stage {stage} is running on this machine: run 'hybrid-router local up'"
+            f"no local cloud of stage {stage} is running on this machine: 'hybrid-router local ls' shows those "
+            "that are, and 'hybrid-router local up' starts one"
         )
     return cloud
 

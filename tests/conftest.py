@@ -52,6 +52,12 @@ def _repeats_lines(item: pytest.Item) -> bool:
     return item.get_closest_marker("repeats_lines") is not None and not is_first
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _local_clouds_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither see nor end the local clouds of the person who runs them."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """S3 and DynamoDB over HTTP on loopback. The environment of this process leads to it, and nowhere else."""

@@ -12,16 +12,25 @@ import re
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 KEPT = "-kept"
 """End of the name of a folder that ``local up --keep`` has left."""
+
+
+def local_state() -> Path:
+    """The folder of all local clouds of the person who runs the command: the same from every current folder.
+
+    Data of a program that is neither configuration nor cache (XDG Base Directory Specification).
+    """
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base).absolute() / "hybrid-router" / "local"
 
 
 class LocalCloudRunsError(HybridRouterError):

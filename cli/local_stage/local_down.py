@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
-from cli.local_stage.local_clouds import KEPT, LocalStage, stages
+from cli.local_stage.local_clouds import KEPT, LocalStage, local_state, stages
 from lake.errors import InvalidInputError
 from lake.settings.model import STAGE_NAME
 
@@ -36,7 +35,7 @@ def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> i
         raise InvalidInputError(
             f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
         )
-    stage = LocalStage(LOCAL_STATE, stage_name)
+    stage = LocalStage(local_state(), stage_name)
     pid = stage.owner()
     if pid is None:
         return _remove_leftovers(stage)
@@ -55,8 +54,8 @@ def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> i
 
 def print_local_clouds(*, as_json: bool) -> int:
     """Print each local cloud that runs, and what others have left; returns the exit code."""
-    clouds = [_describe(stage) for stage in stages(LOCAL_STATE)]
-    kept = sorted(str(path) for path in LOCAL_STATE.glob(f"*{KEPT}"))
+    clouds = [_describe(stage) for stage in stages(local_state())]
+    kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
     if as_json:
         typer.echo(json.dumps({"clouds": clouds, "kept": kept}, indent=2))
         return ExitCode.FINE
@@ -67,7 +66,7 @@ def print_local_clouds(*, as_json: bool) -> int:
     for path in kept:
         typer.echo(f"{'kept':<20} {path}")
     if not clouds and not kept:
-        typer.echo("no local cloud is running on this machine, in this folder")
+        typer.echo("no local cloud is running on this machine")
     return ExitCode.FINE
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.aws_cli import aws_on_local_cloud, local_config
-from cli.connect import LOCAL_STATE
 from cli.end_signals import ended_by_signal
-from cli.local_stage.local_clouds import KEPT, LocalStage
+from cli.local_stage.local_clouds import KEPT, LocalStage, local_state
 from infra.synth import synth
 from lake.settings import load_settings
 from local.cloud import LocalCloud
@@ -39,7 +38,7 @@ def local_up(settings_file: Path, *, keep: bool = False) -> None:
         The local cloud did not start, or the deployment failed.
     """
     settings = load_settings(settings_file)
-    stage = LocalStage(LOCAL_STATE, settings.stage)
+    stage = LocalStage(local_state(), settings.stage)
     folder = stage.cloud_folder(os.getpid())
     with ended_by_signal(), stage.claimed():
         try:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
+from cli.local_stage.local_clouds import local_state
 from infra.names import stack_name
 from tests.e2e import other_clouds
 from tests.e2e.user_commands import CHECKOUT, LocalUp, command
@@ -229,4 +229,4 @@ def test_down_ends_a_cloud_and_nothing_is_left(two: list[LocalUp]) -> None:
     other_clouds.collect(CHECKOUT / two[1].printed("logs"), stack_name(two[1].stage))
     answer = command("local", "down", "--stage", two[1].stage)
     assert answer.stdout == f"the local cloud of stage {two[1].stage} has ended\n"
-    assert [path for item in two for path in (CHECKOUT / LOCAL_STATE).glob(f"{item.stage}[-.]*")] == []
+    assert [path for item in two for path in local_state().glob(f"{item.stage}[-.]*")] == []

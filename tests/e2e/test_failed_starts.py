@@ -94,7 +94,7 @@ def test_a_job_that_dies_at_its_start_waits_and_its_reason_reaches_a_person(
         with pytest.raises(FailedStartsError, match=REASON):
             act("watch", 6.9)
         # And a person sees it
-        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
         leave_local_state(scenario, STAGE)
         status = " ".join(run("status").output.split())
         assert "not running, 3 starts in succession failed" in status

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
 from lake.ledger import State
 from tests.e2e.waiting import wait_for
@@ -44,7 +43,7 @@ def spark_history(folder: Path, *options: str) -> Iterator[tuple[subprocess.Pope
         command = subprocess.Popen(
             [sys.executable, "-m", "cli", "spark-history", "--local", "--stage", "e2e", *options],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "XDG_STATE_HOME": str(folder)},
             stdout=file,
             stderr=subprocess.STDOUT,
         )
@@ -63,7 +62,7 @@ def test_the_history_server_shows_a_job_run(scenario: Scenario, tmp_path: Path) 
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     run = str(scenario.wait_state(file, State.DONE).owner)
     # When a person asks for its page
-    write_state(scenario, tmp_path / LOCAL_STATE)
+    write_state(scenario, tmp_path / "hybrid-router" / "local")
     port = free_port()
     with spark_history(tmp_path, "--run", run, "--port", str(port)) as (command, output):
         wait_for("the address", lambda: output.read_text() or command.poll() is not None)

@@ -45,8 +45,8 @@ def converted(scenario: Scenario) -> list[ManifestRow]:
 def hours(
     scenario: Scenario, converted: list[ManifestRow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
-    """The options of ``verify``, in a folder where ``--local`` finds the scenario's stack as ``local up`` leaves it."""
-    monkeypatch.chdir(tmp_path)
+    """The options of ``verify``, where ``--local`` finds the scenario's stack as ``local up`` leaves it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     leave_local_state(scenario, STAGE)
     stamps = [row.partition.stamp for row in converted]
     return {"dataset": DATASET, "from": min(stamps), "to": max(stamps)}

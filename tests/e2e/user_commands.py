@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.connect import LOCAL_STATE
+from cli.local_stage.local_clouds import local_state
 from infra.names import stack_name
 from local import isolation
 from local.processes import end_session
@@ -28,13 +28,13 @@ SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
 
 
 def leave_local_state(scenario: Scenario, stage: str) -> None:
-    """Write the file by which ``--local`` finds a stack of the scenario's cloud, into the current folder."""
+    """Write the file by which ``--local`` finds a stack of the scenario's cloud."""
     (stack,) = scenario.cloud.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
     key, endpoint = asdict(scenario.cloud.access_key), scenario.cloud.endpoint
-    LOCAL_STATE.mkdir(parents=True)
+    local_state().mkdir(parents=True, exist_ok=True)
     found = {"endpoint": endpoint, "access_key": key, "outputs": outputs}
-    (LOCAL_STATE / f"{stage}.json").write_text(json.dumps(found))
+    (local_state() / f"{stage}.json").write_text(json.dumps(found))
 
 
 class LocalUp:
@@ -70,7 +70,7 @@ class LocalUp:
 
     def client(self, service: str) -> isolation.AwsClient:
         """A client with the cloud's own key."""
-        key = json.loads((LOCAL_STATE / f"{self.stage}.json").read_text())["access_key"]
+        key = json.loads((local_state() / f"{self.stage}.json").read_text())["access_key"]
         return isolation.client(service, self.printed("endpoint"), isolation.AccessKey(**key))
 
     def end(self) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from cli.connect import LOCAL_STATE
 from cli.deployed_stack import DeployedStack
 from infra.synth import synth
 from lake.settings import (
@@ -71,7 +70,7 @@ class Night:
         answer = subprocess.run(
             [sys.executable, "-m", "cli", *arguments, *place],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "XDG_STATE_HOME": str(self.folder)},
             capture_output=True,
             text=True,
             check=False,
@@ -94,7 +93,7 @@ def running_night(folder: Path, files: int, log: Callable[[str], None]) -> Itera
         cloud.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
         session, config = isolation.session(cloud.access_key), isolation.client_config()
-        state = folder / LOCAL_STATE / f"{STAGE}.json"
+        state = folder / "hybrid-router" / "local" / f"{STAGE}.json"
         state.parent.mkdir(parents=True)
         state.touch(mode=0o600)
         key = asdict(cloud.access_key)

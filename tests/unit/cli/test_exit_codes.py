@@ -20,6 +20,7 @@ from cli import connect
 from cli.aws_errors import NotReachableError
 from cli.error_output import errors_on_stderr
 from cli.exit_codes import ExitCode
+from cli.local_stage.local_clouds import local_state
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from tests.unit.docs.pages import CHECKOUT
 
@@ -90,11 +91,12 @@ def test_missing_credentials_region_network_permission_and_stack_are_told_apart(
 
 def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given the state file of a cloud on whose port no process listens
-    monkeypatch.setattr(connect, "LOCAL_STATE", tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    local_state().mkdir(parents=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
-    (tmp_path / "dev.json").write_text(json.dumps({"endpoint": endpoint, "outputs": {}, "access_key": {}}))
+    (local_state() / "dev.json").write_text(json.dumps({"endpoint": endpoint, "outputs": {}, "access_key": {}}))
     # When, Then
     with pytest.raises(NotReachableError, match="no local cloud of stage dev is running on this machine"):
         connect.connect_to_stage("dev", local=True)

@@ -6,16 +6,17 @@ import fcntl
 import json
 import os
 import signal
+import socket
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.connect import read_local_state
 from cli.end_signals import END_SIGNALS
 from cli.exit_codes import ExitCode
-from cli.local_stage import local_down as down_module
 from cli.local_stage import local_up as up_module
-from cli.local_stage.local_clouds import LocalCloudRunsError, LocalStage, stages
+from cli.local_stage.local_clouds import LocalCloudRunsError, LocalStage, local_state, stages
 from cli.local_stage.local_down import local_down, print_local_clouds
 from cli.local_stage.local_up import local_up
 from lake.errors import InvalidInputError
@@ -31,10 +32,8 @@ ENDED = 2**22 + 1
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of all local clouds, which does not exist yet."""
-    folder = tmp_path / "local"
-    monkeypatch.setattr(up_module, "LOCAL_STATE", folder)
-    monkeypatch.setattr(down_module, "LOCAL_STATE", folder)
-    return folder
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return local_state()
 
 
 class FakeCloud:
@@ -174,9 +173,22 @@ def test_down_takes_no_path_for_a_stage() -> None:
         local_down("../elsewhere")
 
 
+def test_a_cloud_is_found_from_every_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a cloud that was started in one folder
+    with socket.create_server(("127.0.0.1", 0)) as server, LocalStage(folder, "dev").claimed():
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+        LocalStage(local_state(), "dev").state_file.write_text(json.dumps({"endpoint": endpoint}))
+        # When a command is run in another one
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        # Then
+        assert read_local_state("dev")["endpoint"] == endpoint
+        assert LocalStage(local_state(), "dev").aws_config.is_absolute()
+
+
 def test_clouds_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     print_local_clouds(as_json=False)
-    assert capsys.readouterr().out == "no local cloud is running on this machine, in this folder\n"
+    assert capsys.readouterr().out == "no local cloud is running on this machine\n"
     leave(folder, "left")
     with LocalStage(folder, "dev").claimed():
         (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
