@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from aws_cdk import Stack
 
 from infra.allow import allow
-from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
 
     from infra.catalog import Catalog
-    from infra.emr import EmrServerless
-    from infra.emr_stream import EmrStream
+    from infra.emr_serverless import EmrApplication, EmrStream
     from infra.jobs import Jobs
     from infra.storage import Storage
 
@@ -38,10 +36,10 @@ class Grants:
     storage: Storage
     jobs: Jobs
     catalog: Catalog
-    emr: EmrServerless | None
-    """None: no run of the batch lane is on EMR Serverless."""
-    emr_stream: EmrStream | None
-    """None: the streaming jobs run on Glue."""
+    stream: Jobs | EmrStream
+    """Where the streaming jobs run."""
+    engines: tuple[Jobs | EmrApplication, ...]
+    """Everything that has job runs of the stage."""
 
     def read_rows(self, role: iam.Role) -> None:
         """Read single rows of the ledger, consistently."""
@@ -149,20 +147,13 @@ class Grants:
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
-        """Start a run of a streaming job, and learn whether one exists: on Glue after a refusal, on EMR before."""
-        if self.emr_stream is None:
-            allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.jobs.stream_arns)
-            return
-        application = self.emr_stream.application.attr_arn
-        allow(role, ("emr-serverless:StartJobRun", "emr-serverless:ListJobRuns"), [application])
-        allow(role, ("iam:PassRole",), [self.emr_stream.role.role_arn], conditions=PASSED_TO_EMR)
+        """Start a run of a streaming job, and learn whether one exists."""
+        self.stream.allow_stream_start(role)
 
     def watch_runs(self, role: iam.Role) -> None:
         """Read the state of a run of any job, on every engine."""
-        allow(role, ("glue:GetJobRun",), [*self.jobs.stream_arns, self.jobs.batch_arn])
-        runs = [item.job_runs_arn for item in (self.emr, self.emr_stream) if item is not None]
-        if runs:
-            allow(role, ("emr-serverless:GetJobRun",), runs, ANY_EMR_RUN)
+        for engine in self.engines:
+            engine.allow_watch(role)
 
     def read_glue_room(self, role: iam.Role) -> None:
         """Read the account's quotas of Glue, and list the runs of the batch job."""
@@ -170,12 +161,8 @@ class Grants:
         allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
 
     def end_stream(self, role: iam.Role) -> None:
-        """List the runs of the streaming jobs, and end them; on EMR who starts them may list them."""
-        if self.emr_stream is None:
-            allow(role, ("glue:GetJobRuns",), self.jobs.stream_arns)
-            allow(role, ("glue:BatchStopJobRun",), self.jobs.stream_arns)
-        else:
-            allow(role, ("emr-serverless:CancelJobRun",), [self.emr_stream.job_runs_arn], ANY_EMR_RUN)
+        """End the runs of the streaming jobs."""
+        self.stream.allow_stream_end(role)
 
     def announce_hours(self, role: iam.Role) -> None:
         """Send events to the account's default bus."""

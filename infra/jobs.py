@@ -40,6 +40,8 @@ SPARK_SETTINGS = {
     # Spark's own default; set explicitly because an attempt relies on Spark to retry its tasks.
     "spark.task.maxFailures": "4",
 }
+USE_RULE = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
+"""What Step Functions needs of the EventBridge rule by which it learns that something has ended."""
 METRICS = False
 """Glue's own: nothing reads them, each run would make new ones, and only a script with a ``GlueContext`` sends them
 (https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
@@ -75,7 +77,7 @@ class Jobs(Construct):
             stack.format_arn(service="glue", resource="job", resource_name=resources.stream_job_of(shard))
             for shard in settings.glue_shards
         ]
-        """Of the streaming jobs; none where they run on EMR Serverless."""
+        """The streaming jobs; none where they run on another engine."""
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
         arguments = self._arguments(resources)
@@ -86,6 +88,24 @@ class Jobs(Construct):
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
             _keep_event_logs(jobs, event_logs_uri(resources.control_bucket))
+
+    def allow_watch(self, role: iam.Role) -> None:
+        """Read the state of a run of any job."""
+        allow(role, ("glue:GetJobRun",), [*self.stream_arns, self.batch_arn])
+
+    def allow_machine(self, role: iam.Role) -> None:
+        """Start a run of the batch job, wait for its end, and stop it with the execution."""
+        actions = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
+        allow(role, actions, [self.batch_arn])
+
+    def allow_stream_start(self, role: iam.Role) -> None:
+        """Start a run of a streaming job, and learn after a refusal whether one exists."""
+        allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.stream_arns)
+
+    def allow_stream_end(self, role: iam.Role) -> None:
+        """List the runs of the streaming jobs, and end them."""
+        allow(role, ("glue:GetJobRuns",), self.stream_arns)
+        allow(role, ("glue:BatchStopJobRun",), self.stream_arns)
 
     def _create_stream_job(
         self, shard: str, resources: ResourceNames, arguments: dict[str, str]

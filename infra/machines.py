@@ -9,8 +9,8 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from infra.allow import allow
-from infra.emr import NOT_DEPLOYED
-from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
+from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS
+from infra.jobs import USE_RULE
 from infra.machine import Machine
 from lake import layout
 from lake.settings.lanes import HELD_ROUNDS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
 
-    from infra.emr import EmrServerless
+    from infra.emr_serverless import EmrBatch
     from infra.functions import RouterFunction
     from infra.jobs import Jobs
     from infra.names import StackNames
@@ -38,23 +38,6 @@ INDEX_WAIT_SECONDS = 5
 Usually it lags by less than a second, but AWS promises no bound (Amazon DynamoDB Developer Guide, "Using global
 secondary indexes"). What it still lacks then stays QUEUED for the next execution.
 """
-RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
-"""What Step Functions needs to start a run, wait for its end, and stop it with the execution."""
-EMR_RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
-"""The same for job runs on EMR Serverless
-(https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).
-"""
-USE_RULE = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
-EMR_PLACEHOLDERS = (
-    "EmrApplication",
-    "EmrRole",
-    "EmrEntryPoint",
-    "EmrArguments",
-    "EmrSparkSubmitParameters",
-    "EmrLogGroup",
-    "EmrLogUri",
-    "EmrKeepsEventLogs",
-)
 
 
 class Machines(Construct):
@@ -70,7 +53,7 @@ class Machines(Construct):
         jobs: Jobs,
         control: s3.IBucket,
         topic: sns.ITopic,
-        emr: EmrServerless | None,
+        emr: EmrBatch | None,
     ) -> None:
         super().__init__(scope, name)
         self.overnight = Machine(
@@ -88,7 +71,7 @@ class Machines(Construct):
                 "MaxAttempts": str(settings.batch.max_attempts),
                 "WorkerType": settings.batch.worker_type,
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
-                **(dict.fromkeys(EMR_PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
+                **(dict.fromkeys(PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
             },
         )
         self.backfill = Machine(
@@ -123,12 +106,12 @@ class Machines(Construct):
         )
         self._allow(functions, jobs, control, topic)
         if emr is not None:
-            self._allow_emr(emr)
+            emr.allow_machine(self.overnight.role)
 
     def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
         substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
         machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, substitutions)
-        allow(machine.role, RUN_JOB, [jobs.batch_arn])
+        jobs.allow_machine(machine.role)
         return machine
 
     def _allow(
@@ -137,7 +120,7 @@ class Machines(Construct):
         overnight = self.overnight
         overnight.allow_invoke(*(functions[name] for name in ("plan", "run_status", "settle", "catalog")))
         overnight.allow_executions(overnight)
-        allow(overnight.role, RUN_JOB, [jobs.batch_arn])
+        jobs.allow_machine(overnight.role)
         allow(
             overnight.role,
             ("s3:GetObject",),
@@ -151,15 +134,6 @@ class Machines(Construct):
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)
         allow(self.backfill.role, USE_RULE, [rule])
         self.stream_window.allow_invoke(functions["stream_control"])
-
-    def _allow_emr(self, emr: EmrServerless) -> None:
-        role = self.overnight.role
-        allow(role, ("emr-serverless:StartJobRun",), [emr.application.attr_arn])
-        actions = ("emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
-        allow(role, actions, [emr.job_runs_arn], ANY_EMR_RUN)
-        allow(role, ("iam:PassRole",), [emr.role.role_arn], conditions=PASSED_TO_EMR)
-        rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=EMR_RUN_RULE)
-        allow(role, USE_RULE, [rule])
 
 
 def _function_arns(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:

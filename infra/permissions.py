@@ -30,13 +30,11 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 
 def grant_jobs(grants: Grants) -> None:
     """Give the roles of the job runs what a conversion needs, and that of the stream lane what it needs besides."""
-    roles = [item.role for item in (grants.jobs, grants.emr, grants.emr_stream) if item is not None]
-    for role in roles:
-        grant_conversion(grants, role)
+    for engine in grants.engines:
+        grant_conversion(grants, engine.role)
     # The common role of Glue's jobs has the stream lane as well.
-    stream = grants.jobs.role if grants.emr_stream is None else grants.emr_stream.role
-    grants.list_open_manifests(stream)
-    grants.use_stream_files(stream)
+    grants.list_open_manifests(grants.stream.role)
+    grants.use_stream_files(grants.stream.role)
 
 
 def grant_conversion(grants: Grants, role: iam.Role) -> None:

@@ -13,8 +13,7 @@ from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
 from infra.code_version import CODE_MARK, code_version
 from infra.delivery_stream_alarms import DeliveryStreamAlarms
-from infra.emr import EmrServerless
-from infra.emr_stream import EmrStream
+from infra.emr_serverless import EmrBatch, EmrStream
 from infra.encryption import encrypt, grant_key
 from infra.functions import TABLES, router_functions
 from infra.grants import Grants
@@ -76,17 +75,17 @@ class HybridRouterStack(Stack):
             names.metrics_namespace,
             has_tables=settings.has_tables,
         )
-        emr = EmrServerless(self, "Emr", settings, names, assets, resources) if settings.batch.uses_emr else None
+        emr = EmrBatch(self, "Emr", settings, names, assets, resources) if settings.batch.uses_emr else None
         emr_stream = None
         if settings.stream.on_emr:
             emr_stream = EmrStream(self, "EmrStream", settings, names, assets, resources)
             emr_stream.tell(functions)
-        grants = Grants(storage, jobs, catalog, emr, emr_stream)
+        on_emr = {name: item for name, item in (("Emr", emr), ("EmrStream", emr_stream)) if item is not None}
+        grants = Grants(storage, jobs, catalog, emr_stream or jobs, (jobs, *on_emr.values()))
         grant_functions(grants, functions)
         grant_jobs(grants)
         grant_urgency(grants, functions["route"].role, settings.datasets)
-        on_emr = {name: item for name, item in (("Emr", emr), ("EmrStream", emr_stream)) if item is not None}
-        job_roles = [jobs.role, *(item.role for item in on_emr.values())]
+        job_roles = [engine.role for engine in grants.engines]
         for name, item in on_emr.items():
             count_alarm_lines(self, f"{name}LogAlarms", item.log, names.metrics_namespace)
         if settings.verify.share:

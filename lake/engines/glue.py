@@ -65,11 +65,11 @@ class Glue(EngineDescription):
         """Glue passes it as an argument."""
         return arguments.get("JOB_RUN_ID")
 
-    def has_ended(self, client: GlueClient, jobs: Iterable[str], run: str) -> bool:
+    def has_ended(self, glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
         """The first job that knows the run decides."""
         for job in jobs:
             try:
-                state = client.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
+                state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
             except ClientError as error:
                 if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
                     raise
@@ -77,10 +77,10 @@ class Glue(EngineDescription):
                 return state in TERMINAL_STATES
         return False
 
-    def bill(self, client: GlueClient, job: str, run: str) -> Bill | None:
+    def bill(self, glue: GlueClient, job: str, run: str) -> Bill | None:
         """The engine is the execution class of the run, not that of this description."""
         try:
-            found: Mapping[str, Any] = client.get_job_run(JobName=job, RunId=run)["JobRun"]
+            found: Mapping[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
         except ClientError as error:
             if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
                 raise
@@ -102,13 +102,13 @@ class Glue(EngineDescription):
             reason=reason_of(found["JobRunState"], found.get("ErrorMessage")),
         )
 
-    def stream_runs(self, client: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
+    def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
         """Each shard has a Glue job, which knows how its runs are started."""
-        return GlueStreamRuns(client, job)
+        return GlueStreamRuns(glue, job)
 
-    def live_stream_runs(self, client: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
+    def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
         """Of the newest runs, in one request."""
-        return live_runs(client, job, MAX_LISTED_RUNS)
+        return live_runs(glue, job, MAX_LISTED_RUNS)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
         """Runs of all jobs share a group."""

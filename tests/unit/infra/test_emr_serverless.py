@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from infra import assets
-from infra.emr_job_runs import RELEASE
 from infra.emr_libraries import emr_runtime
+from infra.emr_serverless import RELEASE
 from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.settings import BatchSettings, EmrSettings, Settings

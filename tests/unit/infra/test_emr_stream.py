@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.emr_stream import STARTERS
+from infra.emr_serverless import STARTERS
 from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth

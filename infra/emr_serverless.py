@@ -1,0 +1,293 @@
+"""EMR Serverless as an engine: an application for each lane that uses it, the role of its runs, and their launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import Stack
+from aws_cdk import aws_emrserverless as emrserverless
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.allow import allow
+from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, event_logs_uri
+from infra.log_groups import add_log_group
+from lake.engines.emr_serverless import DRIVER_GB, DRIVER_VCPUS, heap_gb, log_group
+from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
+from lake.engines.workers import MEMORY_GIB, WORKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_cdk import aws_logs as logs
+
+    from infra.assets import Assets
+    from infra.functions import RouterFunction
+    from infra.names import StackNames
+    from lake.resource_names import ResourceNames
+    from lake.settings import Settings, StreamSettings
+
+RELEASE = "emr-spark-8.1.0"
+"""Spark 4.1.1, as on Glue 6.0; Python 3.11 unless another one is asked for
+(https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-emr-spark-8.1.0.html)."""
+IDLE_MINUTES = 5
+"""An application without capacity that is initialized in advance costs nothing while it is idle."""
+QUEUE_MINUTES = 720
+"""How long a job run waits for room, at most; the longest that EMR Serverless allows."""
+LIBRARIES = "libraries"
+"""The folder into which Spark unpacks the archive, beside the driver and beside each executor."""
+PASSED = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+"""The condition under which the role of job runs is passed."""
+ANY_RUN = "A job run gets its id when it starts."
+"""Why a statement names all job runs of an application."""
+
+NO_LOG_URI = "none"
+"""In the state machine of a stage whose settings keep no event logs."""
+NOT_DEPLOYED = "not-deployed"
+"""In the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
+PLACEHOLDERS = (
+    "EmrApplication",
+    "EmrRole",
+    "EmrEntryPoint",
+    "EmrArguments",
+    "EmrSparkSubmitParameters",
+    "EmrLogGroup",
+    "EmrLogUri",
+    "EmrKeepsEventLogs",
+)
+"""What the state machine ``overnight`` needs to start a run."""
+RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
+"""The EventBridge rule by which Step Functions learns of the end of a job run; AWS fixes its name
+(https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).
+"""
+STARTERS = ("route", "promote", "sweep", "stream_control")
+"""The functions that start a streaming run."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSize:
+    """The driver, or an executor."""
+
+    vcpus: int
+    gigabytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumCapacity:
+    """What all job runs of an application may use at the same time."""
+
+    vcpus: int
+    gigabytes: int
+    runs: int
+
+
+class EmrApplication(Construct):
+    """The application of one lane, the role of its job runs, and the log group in which they write."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        job: str,
+        log: str,
+        settings: Settings,
+        assets: Assets,
+        capacity: MaximumCapacity,
+    ) -> None:
+        super().__init__(scope, name)
+        self.log = add_log_group(self, "Log", log)
+        """What drivers and executors print."""
+        self.application = _create_application(self, job, settings.emr.architecture, capacity)
+        self.role = _create_role(self, assets, self.log)
+        self.keeps_event_logs = not settings.encryption.kms_key
+        """EMR keeps event logs for its Spark UI in a place of its own, under a key of its own."""
+
+    def allow_watch(self, role: iam.Role) -> None:
+        """Read the state of a run."""
+        self._allow_runs(role, "emr-serverless:GetJobRun")
+
+    def _allow_runs(self, role: iam.Role, *actions: str) -> None:
+        allow(role, actions, [f"{self.application.attr_arn}/jobruns/*"], ANY_RUN)
+
+    def _allow_start(self, role: iam.Role, *actions: str) -> None:
+        allow(role, actions, [self.application.attr_arn])
+        allow(role, ("iam:PassRole",), [self.role.role_arn], conditions=PASSED)
+
+
+class EmrBatch(EmrApplication):
+    """The application of the batch lane; it starts with the first run, and stops when it is idle."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        names: StackNames,
+        assets: Assets,
+        resources: ResourceNames,
+    ) -> None:
+        worker_type, max_vcpus = settings.batch.worker_type, settings.emr.max_vcpus
+        worker = WorkerSize(WORKERS[worker_type], MEMORY_GIB[worker_type])
+        super().__init__(
+            scope,
+            name,
+            job=names.batch_job,
+            log=log_group(names.stack),
+            settings=settings,
+            assets=assets,
+            capacity=MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs),
+        )
+        self.substitutions = {
+            "EmrApplication": self.application.attr_application_id,
+            "EmrRole": self.role.role_arn,
+            "EmrEntryPoint": assets.batch_script.s3_object_url,
+            "EmrArguments": _script_arguments(assets, resources, Stack.of(self).region),
+            "EmrSparkSubmitParameters": _spark_submit_parameters(assets, worker, worker),
+            "EmrLogGroup": self.log.log_group_name,
+            "EmrLogUri": event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else NO_LOG_URI,
+            "EmrKeepsEventLogs": "yes" if self.keeps_event_logs else "no",
+        }
+        """Placeholder of the state machine -> value."""
+
+    def allow_machine(self, role: iam.Role) -> None:
+        """Start a run, wait for its end, and stop it with the execution."""
+        self._allow_start(role, "emr-serverless:StartJobRun")
+        self._allow_runs(role, "emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
+        allow(role, USE_RULE, [Stack.of(self).format_arn(service="events", resource="rule", resource_name=RUN_RULE)])
+
+
+class EmrStream(EmrApplication):
+    """The application of the stream lane, for the runs of all shards, so that no night takes its vCPUs."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        names: StackNames,
+        assets: Assets,
+        resources: ResourceNames,
+    ) -> None:
+        stream, runs = settings.stream, settings.stream_runs
+        super().__init__(
+            scope,
+            name,
+            job=names.stream_job,
+            log=stream_log_group(names.stack),
+            settings=settings,
+            assets=assets,
+            capacity=MaximumCapacity(settings.stream_vcpus, int(runs * stream.units.gb), runs),
+        )
+        driver = WorkerSize(DRIVER_VCPUS, DRIVER_GB)
+        executor = WorkerSize(WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type])
+        self._launch = StreamLaunch(
+            application=self.application.attr_application_id,
+            role=self.role.role_arn,
+            entry_point=assets.stream_script.s3_object_url,
+            arguments=_script_arguments(assets, resources, Stack.of(self).region),
+            spark_submit_parameters=_spark_submit_parameters(assets, driver, executor, _scaling(stream)),
+            timeout_minutes=STREAM_TIMEOUT_MINUTES,
+            log_group=self.log.log_group_name,
+            log_uri=event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else "",
+            keeps_event_logs=self.keeps_event_logs,
+        )
+
+    def tell(self, functions: Mapping[str, RouterFunction]) -> None:
+        """Let the functions that start a streaming run know how."""
+        for name in STARTERS:
+            functions[name].function.add_environment(STREAM_LAUNCH, self._launch.to_text())
+
+    def allow_stream_start(self, role: iam.Role) -> None:
+        """Start a run, and learn before that whether one exists."""
+        self._allow_start(role, "emr-serverless:StartJobRun", "emr-serverless:ListJobRuns")
+
+    def allow_stream_end(self, role: iam.Role) -> None:
+        """End runs; who starts them may list them."""
+        self._allow_runs(role, "emr-serverless:CancelJobRun")
+
+
+def _script_arguments(assets: Assets, resources: ResourceNames, region: str) -> str:
+    """Arguments of the scripts, the same as on Glue, with a space between two. None of them contains one."""
+    own = {"--settings": assets.settings.s3_object_url, "--region": region}
+    return " ".join(word for pair in {**resources.to_arguments(), **own}.items() for word in pair)
+
+
+def _spark_submit_parameters(
+    assets: Assets, driver: WorkerSize, executor: WorkerSize, more: Mapping[str, str] | None = None
+) -> str:
+    """Spark's properties; ``more`` are those of one lane."""
+    properties = {**SPARK_SETTINGS, "spark.submit.pyFiles": assets.job_code.s3_object_url}
+    if assets.emr_libraries is not None:
+        properties["spark.archives"] = f"{assets.emr_libraries.s3_object_url}#{LIBRARIES}"
+        properties["spark.emr-serverless.driverEnv.PYTHONPATH"] = f"./{LIBRARIES}"
+        properties["spark.executorEnv.PYTHONPATH"] = f"./{LIBRARIES}"
+    for part, size in (("driver", driver), ("executor", executor)):
+        heap = heap_gb(size.gigabytes)
+        properties[f"spark.{part}.cores"] = str(size.vcpus)
+        properties[f"spark.{part}.memory"] = f"{heap}g"
+        properties[f"spark.{part}.memoryOverhead"] = f"{size.gigabytes - heap}g"
+    return " ".join(f"--conf {key}={value}" for key, value in {**properties, **(more or {})}.items())
+
+
+def _scaling(stream: StreamSettings) -> dict[str, str]:
+    """Executors come and go with the tasks; without these properties a run would begin with three of them."""
+    first = max(1, stream.emr_min_executors)
+    return {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": str(stream.emr_min_executors),
+        "spark.dynamicAllocation.maxExecutors": str(stream.max_workers - 1),
+        # The first files find one while the driver is alone later.
+        "spark.dynamicAllocation.initialExecutors": str(first),
+        "spark.executor.instances": str(first),
+    }
+
+
+def _create_application(
+    scope: Construct, name: str, architecture: str, capacity: MaximumCapacity
+) -> emrserverless.CfnApplication:
+    """An application that starts with a job run and stops when it is idle; further runs wait in its queue."""
+    application = emrserverless.CfnApplication
+    return application(
+        scope,
+        "Application",
+        name=name,
+        release_label=RELEASE,
+        type="SPARK",
+        architecture=architecture.upper(),
+        auto_start_configuration=application.AutoStartConfigurationProperty(enabled=True),
+        auto_stop_configuration=application.AutoStopConfigurationProperty(
+            enabled=True, idle_timeout_minutes=IDLE_MINUTES
+        ),
+        maximum_capacity=application.MaximumAllowedResourcesProperty(
+            cpu=f"{capacity.vcpus} vCPU", memory=f"{capacity.gigabytes} GB"
+        ),
+        scheduler_configuration=application.SchedulerConfigurationProperty(
+            # A run that got only a part of its workers would take longer and cost as much.
+            max_concurrent_runs=capacity.runs,
+            queue_timeout_minutes=QUEUE_MINUTES,
+        ),
+    )
+
+
+def _create_role(scope: Construct, assets: Assets, log: logs.LogGroup) -> iam.Role:
+    """The role of the job runs: so far it reads its code and writes its log."""
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal(
+            "emr-serverless.amazonaws.com",
+            conditions={"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}},
+        ),
+    )
+    assets.grant_read(role)
+    allow(
+        role,
+        ("logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"),
+        [log.log_group_arn],
+        "EMR Serverless names the streams of a log group after the application and the job run.",
+    )
+    # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
+    allow(role, ("logs:DescribeLogGroups",), ["*"], "The action lists all log groups and has no resource.")
+    return role
