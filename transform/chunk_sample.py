@@ -38,7 +38,7 @@ WHOLE_ROW_GROUPS = 1
 LATER_CHUNKS_PER_SAMPLE = 32
 """Of a small task that expands to more row groups than these, one chunk in so many of the later ones is decoded."""
 DECODED_BYTES = 16 << 20
-"""Columns of this size in bytes are decoded together: their values, and Arrow's offsets for every row, NULL or not."""
+"""Decoded at once: small columns together, a larger one in parts. Values, and Arrow's offsets for every row, count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +112,23 @@ class ChunkSample:
             read = [index for index in sampled if names[index] in position]
             # The footer's sizes would not do: of a column with a dictionary they count numbers instead of values.
             sizes = [self._digests[group].get(index, null_digest(group_rows))[1] for index in read]
-            for together in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
-                self._check_columns(file, names, group, group_rows, together)
+            for together, size in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
+                self._check_columns(file, names, group, group_rows, together, size)
 
     def _check_columns(
-        self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int]
+        self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int], size: int
     ) -> None:
-        table = file.read_row_group(group, columns=[names[index] for index in columns], use_threads=False)
+        chunks: dict[str, Iterable[pa.StringArray]]
+        if size > DECODED_BYTES:
+            (name,) = (names[index] for index in columns)
+            batches = file.iter_batches(max(1, rows * DECODED_BYTES // size), [group], [name], use_threads=False)
+            chunks = {name: (cast("pa.StringArray", batch.column(0)) for batch in batches)}
+        else:
+            table = file.read_row_group(group, columns=[names[index] for index in columns], use_threads=False)
+            chunks = {name: cast("list[pa.StringArray]", table.column(name).chunks) for name in table.column_names}
         for index in columns:
             expected = self._digests[group].get(index) or null_digest(rows)
-            chunks = cast("list[pa.StringArray]", table.column(names[index]).chunks)
-            if digest(chunks) != expected:
+            if digest(chunks[names[index]]) != expected:
                 raise _changed(names[index], group)
 
     def _sampled(self, group: int) -> range:
@@ -135,18 +141,18 @@ class ChunkSample:
         return range((self._first + group) % share if group else self._first % share, self._columns, share)
 
 
-def _together(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """The columns in groups of at most ``DECODED_BYTES``, or of one column."""
+def _together(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """The columns in groups of at most ``DECODED_BYTES``, or of one column, each with its bytes."""
     group: list[int] = []
     total = 0
     for column, size in zip(columns, sizes, strict=True):
         if group and total + size > DECODED_BYTES:
-            yield group
+            yield group, total
             group, total = [], 0
         group.append(column)
         total += size
     if group:
-        yield group
+        yield group, total
 
 
 def _changed(name: str, group: int) -> AuditError:

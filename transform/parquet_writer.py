@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_ROW_GROUP_ROWS = 1 << 20
 """Rows of one row group, however few bytes they have: pyarrow's default. What decodes a column chunk holds it whole."""
+MAX_HELD_BYTES = 48 << 20
+"""Bytes of one row group in memory: data that hardly compress, or columns of which no page is full, end it early."""
 MAX_CHUNKS = 1 << 16
 """Row groups times columns of one file: writer and readers hold about a kilobyte for each in memory."""
 MAX_FILL = 1.5
@@ -69,7 +71,11 @@ class OpenFile:
         # Writing moves the values out of the batch.
         self._sample.add(batch, len(batch.names))
         self._file.write(batch)
-        if self._file.row_group_bytes >= self._row_group_bytes or self._row_group_rows >= MAX_ROW_GROUP_ROWS:
+        if (
+            self._file.row_group_bytes >= self._row_group_bytes
+            or self._file.held_bytes >= MAX_HELD_BYTES
+            or self._row_group_rows >= MAX_ROW_GROUP_ROWS
+        ):
             self._file.end_row_group()
             self._sample.end_row_group()
             self._row_groups += 1

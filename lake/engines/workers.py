@@ -25,8 +25,7 @@ Glue does not publish these values; the same share is assumed for every worker t
 _EXECUTOR_BYTES = 1_000_000_000
 """Fixed part per executor: Spark's Python daemon, the libraries' code, buffers of the operating system."""
 _TASK_BYTES = 300_000_000
-"""Budget per task with the default row group; measurements: docs/performance.md."""
-_ROW_GROUP_BYTES = 64 * MIB
+"""Budget per task; measurements: docs/performance.md. ``MAX_HELD_BYTES`` bounds a row group, whatever its size."""
 
 
 def max_workers(worker_type: str) -> int:
@@ -34,9 +33,6 @@ def max_workers(worker_type: str) -> int:
     return int(MAX_DPUS // max(1, DPUS[worker_type]))
 
 
-def needed_bytes(vcpus: int, row_group_bytes: int) -> int:
+def needed_bytes(vcpus: int) -> int:
     """Bytes outside the JVM's heap that an executor needs when each of its vCPUs runs a task."""
-    # Full pages are kept compressed: from 64 to 256 MiB, half of the increase was measured with 16 and 46 columns.
-    # With so many columns that no page is full, all data stays uncompressed, in buffers that may be copied to grow.
-    increase = 2 * max(0, row_group_bytes - _ROW_GROUP_BYTES)
-    return vcpus * (_TASK_BYTES + increase) + _EXECUTOR_BYTES
+    return vcpus * _TASK_BYTES + _EXECUTOR_BYTES

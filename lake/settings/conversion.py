@@ -30,8 +30,11 @@ class ConvertSettings:
         128 * MIB
     )
     row_group_bytes: Annotated[
-        int, Range(1, 512 * MIB), Unit("bytes"), "Size, before compression, of the columns of one row group."
-    ] = 64 * MIB
+        int,
+        Range(1, 512 * MIB),
+        Unit("bytes"),
+        "Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before.",
+    ] = 128 * MIB
     compression: Annotated[str, Choice(("zstd", "snappy")), "Codec of the Parquet pages."] = "zstd"
     encoding: Annotated[
         str,

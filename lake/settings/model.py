@@ -140,8 +140,8 @@ class Settings:
 
     def _conflicts_of_runs(self) -> Iterator[Conflict]:
         """What a run needs of memory, time and vCPUs, and does not get."""
-        yield from _memory_conflict("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
-        yield from _memory_conflict("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
+        yield from _memory_conflict("stream.worker_type", self.stream.worker_type)
+        yield from _memory_conflict("batch.worker_type", self.batch.worker_type)
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
             expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
             keys: tuple[str, ...] = ("convert.max_core_minutes", "batch.run_timeout_minutes")
@@ -250,14 +250,13 @@ class Settings:
         return max(1, night + self.max_verifications)
 
 
-def _memory_conflict(key: str, worker_type: str, row_group_bytes: int) -> Iterator[Conflict]:
+def _memory_conflict(key: str, worker_type: str) -> Iterator[Conflict]:
     """A conflict if the executors of a worker type would run out of memory and be killed."""
     vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
-    needed = needed_bytes(vcpus, row_group_bytes)
+    needed = needed_bytes(vcpus)
     if needed > available:
         expected = (
             f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
-            f"which there are about {available / 1e9:.1f}: take G.1X or larger, or a smaller convert.row_group_bytes "
-            "where that is set"
+            f"which there are about {available / 1e9:.1f}: take G.1X or larger"
         )
-        yield Conflict((key, "convert.row_group_bytes"), worker_type, expected)
+        yield Conflict((key,), worker_type, expected)

@@ -96,6 +96,11 @@ impl ColumnChunk {
         self.summary.rows + self.page.rows
     }
 
+    /// Bytes of memory of the finished pages and of the open one.
+    pub fn held_bytes(&self) -> usize {
+        self.summary.compressed_bytes + self.page.plain.len() + size_of::<u16>() * self.page.numbers.len()
+    }
+
     /// Appends `rows` rows of the column. Rows that the column does not have are NULL.
     pub fn write(&mut self, column: &ColumnValues, rows: usize, format: &mut PageFormat) -> Result<()> {
         if self.mode == Mode::Undecided && !column.plain.is_empty() {
@@ -213,9 +218,9 @@ impl ColumnChunk {
             let (page, uncompressed_bytes) = with_header(CompressedPage::new(page, dictionary.plain.len()))?;
             summary.uncompressed_bytes += uncompressed_bytes;
             summary.dictionary_bytes = page.len();
+            summary.compressed_bytes += page.len();
             pages.insert(0, page);
         }
-        summary.compressed_bytes = pages.iter().map(Vec::len).sum();
         // The largest page of each column would otherwise be kept, even if they were full one after the other.
         self.page = OpenPage::default();
         Ok((pages, summary))
@@ -255,6 +260,7 @@ impl ColumnChunk {
             compressed_bytes: page.len(),
             bounds: bounds.clone(),
         });
+        self.summary.compressed_bytes += page.len();
         self.pages.push(page);
         widen(&mut self.summary.bounds, bounds);
         self.page.clear();

@@ -6,7 +6,7 @@ use std::io;
 /// Bytes of memory of all dictionaries of a file together.
 const DICTIONARY_BUDGET: usize = 32 << 20;
 /// Bytes of a row group before encoding, as the settings have them by default.
-const ROW_GROUP_BYTES: usize = 64 << 20;
+const ROW_GROUP_BYTES: usize = 128 << 20;
 
 /// How the pages of a file are written.
 pub struct PageFormat {

@@ -73,6 +73,11 @@ impl ParquetFile {
         self.open_bytes
     }
 
+    /// Bytes of memory of the open row group: compressed pages, and the open page of each column.
+    pub fn held_bytes(&self) -> usize {
+        self.open_chunks.iter().flatten().map(|chunk| chunk.held_bytes()).sum()
+    }
+
     /// The numbers of the columns that the file has so far, in order.
     pub fn columns(&self) -> Vec<usize> {
         (0..self.names.len()).filter(|&column| self.open_chunks[column].is_some()).collect()

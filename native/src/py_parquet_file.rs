@@ -51,6 +51,11 @@ impl PyParquetFile {
     }
 
     #[getter]
+    fn held_bytes(&self) -> PyResult<usize> {
+        Ok(self.file.as_ref().ok_or_else(not_open)?.held_bytes())
+    }
+
+    #[getter]
     fn columns(&self) -> PyResult<Vec<usize>> {
         Ok(self.file.as_ref().ok_or_else(not_open)?.columns())
     }

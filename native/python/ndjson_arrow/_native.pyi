@@ -294,6 +294,9 @@ class ParquetFile:
     def row_group_bytes(self) -> int:
         """Bytes of the open row group before encoding and compression: values with their lengths, and bitmaps."""
     @property
+    def held_bytes(self) -> int:
+        """Bytes of the open row group in memory: finished pages after compression, and the open page of each column."""
+    @property
     def columns(self) -> list[int]:
         """The numbers, in the batches, of the columns that the file has so far, in order."""
     def write(self, batch: Batch) -> None:

@@ -95,7 +95,6 @@ def test_only_the_stage_has_no_default() -> None:
         ({"stream": {"engine": "emr-serverless", "worker_type": "G.8X"}}, "stream.worker_type", "G.8X"),
         ({"stream": {"emr_min_executors": 10}}, "stream.emr_min_executors", 10),
         ({"stream": {"batch_bytes": 1}}, "stream.batch_bytes", 1),
-        ({"convert": {"row_group_bytes": 512 << 20}}, "stream.worker_type", "G.1X"),
         ({"batch": {"engines": "glue"}}, "batch.engines", "glue"),
         ({"batch": {"engines": []}}, "batch.engines", []),
         ({"batch": {"engines": ["glue", "glue"]}}, "batch.engines", ["glue", "glue"]),
@@ -160,10 +159,10 @@ def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
 
 
 @pytest.mark.parametrize("worker_type", ["G.1X", "G.2X", "G.4X", "G.8X"])
-def test_the_other_workers_have_memory_for_the_default_row_group(worker_type: str) -> None:
+def test_the_other_workers_have_memory_for_their_tasks(worker_type: str) -> None:
     lanes = {"stream": {"worker_type": worker_type}, "batch": {"worker_type": worker_type, "engines": ["glue"]}}
-    settings = parse_settings({"stage": "dev", **lanes})
-    assert needed_bytes(4, settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
+    parse_settings({"stage": "dev", **lanes})
+    assert needed_bytes(4) == 4 * 300_000_000 + 1_000_000_000
 
 
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RUN_TIMEOUT = ["batch.run_timeout_minutes"]
-ONE_RUN = 512 << 20
 """Row groups for which the default workers have too little memory."""
 
 
@@ -72,7 +71,6 @@ def test_every_wrong_value_is_found_at_once() -> None:
             ["datasets.urgent.tags", "datasets.urgent.min_bytes", "peak"],
         ),
         ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
-        ({"stage": "a", "convert": {"row_group_bytes": ONE_RUN}}, ["stream.worker_type", "batch.worker_type"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
         # Values are not compared with one that is wrong itself.
         ({"stage": "a", "batch": {"workers": 1}, "quota": {"dpus": 9}}, ["batch.workers"]),

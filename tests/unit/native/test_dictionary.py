@@ -124,7 +124,7 @@ def test_all_dictionaries_of_a_file_have_one_budget(tmp_path: Path) -> None:
 def test_a_chunk_that_hardly_repeats_its_values_is_plain(tmp_path: Path) -> None:
     # Given so long rows that a row group would have each of 800 values about four times
     values = [str(number) for number in random.Random(1).choices(range(10_000, 10_800), k=1500)]
-    padding = [f"{row:0>20000}" for row in range(1500)]
+    padding = [f"{row:0>40000}" for row in range(1500)]
     write(tmp_path / "file.parquet", {"k": values, "padding": padding})
     # Then
     assert encodings(tmp_path / "file.parquet", "k") == {"PLAIN"}

@@ -49,7 +49,7 @@ def test_the_settings_file_is_valid_and_gives_each_reason() -> None:
     lines = list(toml_lines(list(advise([measurement(peak=400 * MB)], SETTINGS)), "dev"))
     settings = parse_settings(tomllib.loads("\n".join(lines)))
     assert isinstance(settings, Settings)
-    assert (settings.price.mb_per_second_per_core, settings.convert.row_group_bytes) == (20.0, 32 << 20)
+    assert (settings.price.mb_per_second_per_core, settings.convert.row_group_bytes) == (20.0, 64 << 20)
     assert sum(line.startswith("# ") for line in lines) == 2
 
 

@@ -114,11 +114,13 @@ def test_a_changed_byte_of_a_page_is_found(tmp_path: Path) -> None:
 
 
 def test_columns_of_few_values_are_decoded_in_bounded_memory(tmp_path: Path) -> None:
-    # Given columns that take a few kilobytes in the file, and 5 MB each when they are decoded
+    # Given columns that take a few kilobytes in the file, and 5 MB each when they are decoded, one of them 40 MB
     path = tmp_path / "0.parquet"
     sample = ChunkSample(Sampling(), 0)
-    rows = [{f"k{column}": f"{row % 3}" * 5000 for column in range(8)} for row in range(1000)]
-    batch = batch_of(ndjson_arrow.Reader(flush_bytes=64 << 20), body(rows))
+    rows = [
+        {f"k{column}": f"{row % 3}" * (40_000 if column == 3 else 5000) for column in range(8)} for row in range(1000)
+    ]
+    batch = batch_of(ndjson_arrow.Reader(flush_bytes=128 << 20), body(rows))
     sample.add(batch, len(batch.names))
     file = ndjson_arrow.ParquetFile(path)
     file.write(batch)
@@ -134,6 +136,11 @@ def test_columns_of_few_values_are_decoded_in_bounded_memory(tmp_path: Path) -> 
             table = self._file.read_row_group(group, **options)
             decoded.append(table.nbytes)
             return table
+
+        def iter_batches(self, *arguments: Any, **options: Any) -> Any:
+            for batch in self._file.iter_batches(*arguments, **options):
+                decoded.append(batch.nbytes)
+                yield batch
 
     # When
     with pq.ParquetFile(path) as whole:

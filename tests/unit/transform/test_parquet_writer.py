@@ -106,6 +106,21 @@ def test_a_higher_level_of_zstd_makes_smaller_files(tmp_path: Path) -> None:
     assert sizes[1] < sizes[0]
 
 
+@pytest.mark.parametrize("columns", [2, 400])
+def test_a_row_group_ends_when_it_takes_too_much_memory(tmp_path: Path, columns: int) -> None:
+    # Given values that hardly compress: in full pages, and in so many columns that no page is full
+    chance = random.Random(1)
+    rows = [{f"c{c}": chance.randbytes(100_000 // columns).hex() for c in range(columns)} for _ in range(35)]
+    finished = Finished()
+    files = ParquetFiles(tmp_path, ConvertSettings(), finished)
+    reader = Reader()
+    for _ in range(16):
+        files.write(next_batch(reader, rows))
+    files.close()
+    # Then 112 MB of values are in several row groups, though the setting allows 128 MiB in one
+    assert pq.read_metadata(finished.paths[0]).num_row_groups > 1
+
+
 @pytest.mark.parametrize("drifting", [False, True])
 def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
     # Given far more output than one file should hold, in row groups of a tenth of the target
