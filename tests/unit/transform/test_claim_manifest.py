@@ -112,7 +112,7 @@ def test_a_committed_manifest_is_published_and_not_converted(world: World) -> No
 def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise NewerDocumentError("deploy it again")
 
     row = publishing(world)
