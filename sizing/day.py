@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from lake.compression import has_compressed_name
 from lake.counted import format_count
 from lake.dataset_rules import matching_rule
+from lake.ledger import CostShare
 from lake.manifest import Lane
 from lake.time import iso_utc
+from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
+from router.estimate.speed import FAST, SLOW
 from router.stream.spill import is_spilling
-from sizing.arrivals import DAY_SECONDS
+from sizing.arrivals import DAY_SECONDS, ProfileArrivals
 from sizing.assumptions import SWEEP_INTERVAL, assumptions, dataset_speeds
 from sizing.batch_lane import collect_backlog, simulate_night
 from sizing.histogram import Latencies, Timeline
-from sizing.options import as_one_stream_job, routing_options, simulated_engines, with_engine
+from sizing.options import ALL_BATCH, as_one_stream_job, routing_options, simulated_engines, with_engine
 from sizing.result import Dollars, LaneResult, LatencySeconds, NightResult, OptionResult, Series, Simulation
 from sizing.routing import Router
-from sizing.schedule import stream_window
+from sizing.schedule import night_start, stream_window
 from sizing.speed import Speed
 from sizing.stream_lane import StreamLane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from lake.ledger import DatasetSpeed
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from sizing.arrivals import Arrivals
     from sizing.batch_lane import SimulatedNight
     from sizing.options import RoutingOption
+    from sizing.profile import Profile
     from sizing.routing import SimulatedManifest
 
 TERABYTE = 10**12
@@ -64,6 +68,21 @@ class RoutedDay:
     stream_backlog: Timeline
 
 
+def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
+    """All options of a profile's day, and the cheapest night of the same rows as gzip files."""
+    night = night_start(settings, date.fromisoformat(profile.date))
+    ratio, failing = profile.gzip.ratio, profile.failures.share
+    found = simulate(ProfileArrivals(profile, settings, night), settings, ratio, failing, log)
+    if profile.gzip.share:
+        return found
+    log("the same rows as gzip files")
+    sizes = tuple(replace(size, bytes=max(round(size.bytes / ratio), 1)) for size in profile.sizes)
+    arrivals = ProfileArrivals(replace(profile, sizes=sizes, gzip=replace(profile.gzip, share=1.0)), settings, night)
+    options = [*simulate_at(arrivals, settings, Speed.of(settings, ratio), failing, lambda _: None, ALL_BATCH)]
+    in_time = [item.result for item in options if item.result.night and item.result.night.fits]
+    return replace(found, as_gzip=min(in_time, key=lambda item: item.dollars.total, default=None))
+
+
 def simulate(
     arrivals: Arrivals,
     settings: Settings,
@@ -72,7 +91,7 @@ def simulate(
     log: Callable[[str], object],
     measured: Mapping[str, DatasetSpeed] | None = None,
 ) -> Simulation:
-    """All options of a day.
+    """All options of a day, at the assumed speed, and their dollars and ends at a lower and at a higher one.
 
     Parameters
     ----------
@@ -88,24 +107,77 @@ def simulate(
     stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
     speed = Speed.of(settings, ratio, measured)
     load = measure_load(arrivals, settings, speed)
-    results: list[OptionResult] = []
-    series: dict[str, Series] = {}
+    expected = list(simulate_at(arrivals, settings, speed, failing_share, log))
+    ends = []
+    if not all(speed.is_measured(*kind) for kind in load.kinds):
+        for share in (FAST, SLOW):
+            log(f"the same with S3 read {share:g} times as fast")
+            price = settings.price
+            price = replace(price, mb_per_second_per_core=share * price.mb_per_second_per_core)
+            changed = replace(settings, price=price)
+            other = Speed.of(changed, ratio, measured)
+            found = simulate_at(arrivals, changed, other, failing_share, lambda _: None)
+            ends.append({item.name: item.result for item in found})
+    rests_on = list(assumptions(settings, ratio, stream_jobs))
+    if measured is not None:
+        rests_on += dataset_speeds(speed, load.kinds)
+    return Simulation(
+        load.files,
+        load.bytes,
+        tuple(_with_range(item, *(found.get(item.name) for found in ends)) for item in expected),
+        {item.name: item.series for item in expected},
+        tuple(rests_on),
+    )
+
+
+def _with_range(
+    item: SimulatedOption, fast: OptionResult | None = None, slow: OptionResult | None = None
+) -> OptionResult:
+    """The option with the dollars and the end that it has when S3 is read faster and slower than assumed."""
+    found = item.result
+    all_three = [option.dollars for option in (fast, found, slow) if option]
+    days, months = ([getattr(dollars, name) for dollars in all_three] for name in ("total", "month"))
+    dollars = replace(found.dollars, low=min(days), high=max(days), month_low=min(months), month_high=max(months))
+    night = found.night
+    if night and fast and fast.night and slow and slow.night:
+        night = replace(night, end_low=fast.night.end, end_high=slow.night.end)
+    return replace(found, night=night, dollars=dollars)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedOption:
+    """A way to route the day, with an engine of its night."""
+
+    name: str
+    """Of its series: ``hybrid/glue-flex``."""
+    result: OptionResult
+    series: Series
+
+
+def simulate_at(
+    arrivals: Arrivals,
+    settings: Settings,
+    speed: Speed,
+    failing_share: float,
+    log: Callable[[str], object],
+    only: str | None = None,
+) -> Iterator[SimulatedOption]:
+    """The options at one speed; ``only`` one way to route, by its name."""
+    load = measure_load(arrivals, settings, speed)
     for option in routing_options(settings, load.peak_core_seconds, speed.task_bytes):
+        if only not in (None, option.name):
+            continue
         log(f"{option.name}: {format_count(load.files, 'file')}")
         day = route_day(arrivals, option.settings, speed, failing_share)
         backlog = collect_backlog(day.waiting, option.settings, arrivals.night - SWEEP_INTERVAL)
         if not backlog.items:
-            results.append(_result(option, "", arrivals.night, day, None))
-            series[option.name] = _series(arrivals.night, day, None)
+            result = _result(option, "", arrivals.night, day, None)
+            yield SimulatedOption(option.name, result, _series(arrivals.night, day, None))
             continue
         for engine in simulated_engines(settings):
             night = simulate_night(backlog, with_engine(option.settings, engine), arrivals.night, failing_share)
-            results.append(_result(option, engine.name, arrivals.night, day, night))
-            series[f"{option.name}/{engine.name}"] = _series(arrivals.night, day, night)
-    rests_on = list(assumptions(settings, ratio, stream_jobs))
-    if measured is not None:
-        rests_on += dataset_speeds(speed, load.kinds)
-    return Simulation(load.files, load.bytes, tuple(results), series, tuple(rests_on))
+            result = _result(option, engine.name, arrivals.night, day, night)
+            yield SimulatedOption(f"{option.name}/{engine.name}", result, _series(arrivals.night, day, night))
 
 
 def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
@@ -149,6 +221,23 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_shar
     return RoutedDay(stream, router, manifests, waiting, peak, backlog)
 
 
+def _converted(day: RoutedDay, night: SimulatedNight | None, target_file_bytes: int) -> CostShare:
+    """What both lanes have converted, as the ledger of costs counts it."""
+    stream, waiting = day.stream, [found.row for found in day.waiting]
+    inflated = sum(found.work.inflated_bytes for found in day.waiting)
+    planned = sum(len(run.manifests) for run in night.planned.runs) if night else 0
+    objects = max(planned, round(inflated * OUTPUT_RATIO / target_file_bytes))
+    return CostShare(
+        "",
+        0,
+        bytes=stream.bytes + sum(row.bytes for row in waiting),
+        files=stream.latencies.files + sum(row.files for row in waiting),
+        manifests=day.stream_manifests + len(waiting),
+        objects=stream.objects + objects,
+        written_bytes=round((stream.inflated_bytes + inflated) * OUTPUT_RATIO),
+    )
+
+
 def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] | None:
     found = stream_window(settings, night)
     if found is None:
@@ -164,19 +253,32 @@ def _result(
     stream, waiting, (peak_bytes, peak_seconds) = day.stream, [found.row for found in day.waiting], day.peak
     peak_at = night_start + timedelta(seconds=peak_seconds - DAY_SECONDS)
     batch_bytes = sum(row.bytes for row in waiting)
+    converted = _converted(day, night, option.settings.convert.target_file_bytes)
     batch_latencies = night.latencies if night else Latencies()
     return OptionResult(
         option.name,
         engine,
         option.changes,
-        LaneResult(stream.latencies.files, stream.bytes, day.stream_manifests, _latency(stream.latencies)),
-        LaneResult(sum(row.files for row in waiting), batch_bytes, len(waiting), _latency(batch_latencies)),
+        LaneResult(
+            stream.latencies.files,
+            stream.bytes,
+            day.stream_manifests,
+            _latency(stream.latencies),
+            _latency(stream.urgent_latencies),
+        ),
+        LaneResult(
+            sum(row.files for row in waiting),
+            batch_bytes,
+            len(waiting),
+            _latency(batch_latencies),
+            LatencySeconds(None, None, None),
+        ),
         day.router.spilled_files,
         day.router.ignored_files,
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
         _night(night) if night else None,
-        _dollars(stream.dollars, night.dollars if night else 0.0, stream.bytes + batch_bytes),
+        _dollars(stream.dollars, night.dollars if night else 0.0, converted),
         max(map(sum, zip_longest(stream.dpus.values(), _dpus(night), fillvalue=0.0)), default=0.0),
     )
 
@@ -193,6 +295,8 @@ def _night(night: SimulatedNight) -> NightResult:
         iso_utc(night.end),
         iso_utc(night.deadline),
         late <= 0,
+        iso_utc(night.end),
+        iso_utc(night.end),
         round(max(late, 0.0), 1),
         len(night.planned.runs),
         chosen.concurrency,
@@ -205,11 +309,24 @@ def _night(night: SimulatedNight) -> NightResult:
     )
 
 
-def _dollars(stream: float, night: float, size: int) -> Dollars:
-    total = stream + night
-    per_terabyte = total / size * TERABYTE if size else 0.0
-    month = round(total * DAYS_OF_A_MONTH, 2)
-    return Dollars(round(stream, 2), round(night, 2), round(total, 2), month, round(per_terabyte, 3))
+def _dollars(stream: float, night: float, converted: CostShare) -> Dollars:
+    other = estimate_shares([converted])
+    exact = stream + night + other.total
+    per_terabyte = exact / converted.bytes * TERABYTE if converted.bytes else 0.0
+    total, month = round(exact, 2), round(exact * DAYS_OF_A_MONTH, 2)
+    return Dollars(
+        stream=round(stream, 2),
+        night=round(night, 2),
+        other=round(other.total, 2),
+        total=total,
+        low=total,
+        high=total,
+        month=month,
+        month_low=month,
+        month_high=month,
+        per_terabyte=round(per_terabyte, 3),
+        storage_month=round(other.storage_per_month, 2),
+    )
 
 
 def _dpus(night: SimulatedNight | None) -> list[float]:

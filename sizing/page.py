@@ -11,31 +11,24 @@ from typing import TYPE_CHECKING
 from lake.engines import Engine
 from lake.engines.emr_serverless import DRIVER_GB, DRIVER_VCPUS
 from lake.engines.workers import ARM
-from lake.format_values import format_size
-from lake.settings import EmrSettings, Settings, StreamSettings
+from lake.settings import EmrSettings, Settings, StreamSettings, load_settings
 from router.estimate.stream_cluster import stream_cluster
 from scripts.markdown_page import markdown_table, replace_between
-from sizing.arrivals import ProfileArrivals
-from sizing.day import simulate
-from sizing.options import ALL_BATCH, ALL_STREAM
-from sizing.profile import Profile, SizeShare
-from sizing.report import NOTHING, Table, assumptions_table, notes, options_table
+from sizing.day import simulate_profile
+from sizing.profile import profile_of_sizes
+from sizing.report import Table, assumptions_table, nights_table, notes, options_table
 from sizing.schedule import night_start, stream_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sizing.result import OptionResult, Simulation
-
 PAGE = Path(__file__).parents[1] / "docs" / "sizing.md"
 BEGIN_MARKER = "<!-- figures: written by python -m sizing.page --write -->"
 END_MARKER = "<!-- end of figures -->"
-GB, MB = 10**9, 10**6
-DAYS = tuple(
-    Profile(files, (SizeShare(size),), urgent_share=0.01)
-    for files, size in ((1_000, 10 * MB), (10_000, 100 * MB), (100_000, GB), (338_000, 4_500 * MB))
-)
-"""About 10 GB, 1 TB, 100 TB and 1.5 PB a day, by an even curve, on a Wednesday."""
+SETTINGS = Path("settings/dev.toml")
+PAIRS = (("10GB", "10MB"), ("2TB", "3.5MB"), ("100TB", "1GB"), ("1.5PB", "4.5GB"))
+"""All files of a day together, and the size of each of them."""
+NIGHT = "2026-11-18"
 ON_EMR = StreamSettings(engine=Engine.EMR_SERVERLESS.value)
 QUIET_STREAMS = (
     (StreamSettings(), EmrSettings()),
@@ -44,54 +37,30 @@ QUIET_STREAMS = (
     (ON_EMR, EmrSettings(architecture=ARM)),
 )
 """Streaming jobs whose price is compared while no file arrives."""
-SOON_SECONDS = 300.0
-"""Latency (p95) of an option that is called soon."""
 
 
 def figures(log: Callable[[str], object]) -> list[str]:
-    """Lines between the markers."""
-    settings = Settings("sizing")
-    found = [_simulated(profile, settings, log) for profile in DAYS]
-    lines = [*_markdown(_choices(found)), "", "### A quiet stream", "", *_markdown(_quiet_streams(settings))]
-    for day in found:
-        lines += ["", f"### {format_size(day.bytes)} a day", "", f"{day.files:,} files.", ""]
-        lines += _markdown(options_table(day, settings.time_zone))
-        lines += ["", *(f"- {note}" for note in notes(day, settings.time_zone) if not note.startswith(ALL_BATCH))]
-    return [*lines, "", "### What the figures rest on", "", *_markdown(assumptions_table(found[0]))]
+    """Lines between the markers: what the command prints for each pair, and what all of it rests on."""
+    settings, lines = load_settings(PAGE.parents[1] / SETTINGS), []
+    for a_day, files_of in PAIRS:
+        found = simulate_profile(profile_of_sizes(a_day, files_of), settings, log)
+        command = f".venv/bin/hybrid-router simulate --a-day {a_day} --files-of {files_of}"
+        lines += [f"### {_spaced(a_day)} a day in files of {_spaced(files_of)}", "", "```sh", command, "```", ""]
+        table = options_table(found, settings.time_zone)
+        lines += [f"{table.title}.", "", *_markdown(table), ""]
+        lines += [*(f"- {note}" for note in notes(found, settings.time_zone)), ""]
+        lines += [*_markdown(nights_table(found, settings.time_zone)), ""]
+    lines += ["### A quiet stream", "", *_markdown(_quiet_streams(settings)), ""]
+    return [*lines, "### What the figures rest on", "", *_markdown(assumptions_table(found))]
 
 
-def _simulated(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
-    night = night_start(settings, date.fromisoformat(profile.date))
-    arrivals = ProfileArrivals(profile, settings, night)
-    return simulate(arrivals, settings, profile.gzip.ratio, profile.failures.share, log)
-
-
-def _choices(days: Sequence[Simulation]) -> Table:
-    """The cheapest options of each day; one that is not in time is left out."""
-    month, rows = "$ a month", []
-    for day in days:
-        in_time = [option for option in day.options if option.night is None or option.night.fits]
-        soon = [option for option in in_time if option.routing != ALL_BATCH and _is_soon(option)]
-        row = [format_size(day.bytes)]
-        for options in (in_time, soon, [option for option in soon if option.routing == ALL_STREAM]):
-            best = min(options, key=lambda option: option.dollars.total, default=None)
-            row += (
-                [", ".join(filter(None, (best.routing, best.engine))), f"{best.dollars.month:,.0f}"]
-                if best
-                else ["none", NOTHING]
-            )
-        rows.append(row)
-    return Table("", ("input a day", "cheapest", month, "urgent files soon", month, "all files soon", month), (), rows)
-
-
-def _is_soon(option: OptionResult) -> bool:
-    p95 = option.stream.latency_seconds.p95
-    return p95 is not None and p95 <= SOON_SECONDS
+def _spaced(size: str) -> str:
+    return f"{size[:-2]} {size[-2:]}"
 
 
 def _quiet_streams(settings: Settings) -> Table:
     """What each engine bills while a streaming job waits for files."""
-    window = stream_window(settings, night_start(settings, date.fromisoformat(DAYS[0].date)))
+    window = stream_window(settings, night_start(settings, date.fromisoformat(NIGHT)))
     hours = [(end - begin) / timedelta(hours=1) for begin, end in ([window] if window else [])] + [24.0]
     rows = []
     for stream, emr in QUIET_STREAMS:

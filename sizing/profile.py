@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,6 +83,31 @@ class Profile:
         if len(self.curve) != 24 or not sum(self.curve):
             expected = "expected 24 weights from 0 up, of which one at least is above 0"
             yield Conflict(("curve",), list(self.curve), expected)
+
+
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]?)B")
+UNITS = ("", "k", "M", "G", "T", "P")
+URGENT_SHARE = 0.01
+
+
+def profile_of_sizes(a_day: str, files_of: str) -> Profile:
+    """Files of one size that arrive evenly, 1 in 100 of them urgent; both sizes in decimal units, such as ``3.5MB``.
+
+    Raises
+    ------
+    InvalidInputError
+        A size cannot be read, or they give no valid number of files.
+    """
+    total, size = _parse_size(a_day), _parse_size(files_of)
+    files = round(total / max(size, 1))
+    return parse_profile({"files": files, "sizes": [{"bytes": size}], "urgent_share": URGENT_SHARE})
+
+
+def _parse_size(text: str) -> int:
+    found = SIZE.fullmatch(text)
+    if found is None:
+        raise InvalidInputError(f"{text} is not a size: pass a number with its unit, such as 3.5MB or 2TB")
+    return int(float(found[1]) * float(f"1e{3 * UNITS.index(found[2])}") + 0.5)
 
 
 def load_profile(path: Path) -> Profile:

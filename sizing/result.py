@@ -25,8 +25,10 @@ class LaneResult:
     files: int
     bytes: int
     manifests: int
-    """As routed; small ones are merged before the night."""
+    """As routed."""
     latency_seconds: LatencySeconds
+    urgent_seconds: LatencySeconds
+    """The same of urgent files alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,10 @@ class NightResult:
     deadline: str
     fits: bool
     """Whether it ends before its deadline."""
+    end_low: str
+    """Its end if S3 is read faster than assumed ..."""
+    end_high: str
+    """... or slower."""
     late_minutes: float
     runs: int
     concurrency: int
@@ -55,14 +61,26 @@ class NightResult:
 
 @dataclass(frozen=True, slots=True)
 class Dollars:
-    """US dollars of a day: billed time of the streaming job and of the night's runs."""
+    """US dollars of a day."""
 
     stream: float
+    """Billed time of the streaming job."""
     night: float
+    """Billed time of the night's runs."""
+    other: float
+    """Requests, ledger and functions (router/estimate/other_costs.py)."""
     total: float
+    low: float
+    """The total if S3 is read ``FAST`` times as fast as assumed ..."""
+    high: float
+    """... or ``SLOW`` times; both are the total where the ledger has measured every dataset."""
     month: float
     """30 such days."""
+    month_low: float
+    month_high: float
     per_terabyte: float
+    storage_month: float
+    """For a month in which what one day has written is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +128,5 @@ class Simulation:
     series: dict[str, Series]
     """By routing, and engine where there is a night: ``hybrid/glue-flex``."""
     assumptions: tuple[Assumption, ...]
+    as_gzip: OptionResult | None = None
+    """The cheapest night of the same rows, if whoever writes them compresses them; None: unknown, or they are."""

@@ -66,6 +66,8 @@ class Router:
         self._settings, self._speed = settings, speed
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
+        self._decided: dict[tuple[object, ...], _Decision | None] = {}
+        self._decided_at: tuple[object, ...] = ()
         self._works: dict[tuple[str, tuple[int, int, int, int, int]], Work] = {}
         self.ignored_files = 0
         """Files that no rule of the settings takes."""
@@ -81,7 +83,10 @@ class Router:
         at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
         arrived_at = iso_utc(at)
         urgent = [rule.urgent for rule in self._settings.datasets if rule.urgent.min_bytes or rule.urgent.max_bytes]
-        decided: dict[tuple[object, ...], _Decision | None] = {}
+        # Nothing else that a decision depends on changes within a minute.
+        if self._decided_at != (spilling, f"{at:%dT%H:%M}{now:%H:%M}"):
+            self._decided, self._decided_at = {}, (spilling, f"{at:%dT%H:%M}{now:%H:%M}")
+        decided = self._decided
         routed: list[tuple[RoutedArrival, int]] = []
         for group in groups:
             file = ObjectVersion("input", group.key, "", group.bytes, arrived_at)

@@ -85,6 +85,11 @@ class Speed:
         own = self.of_dataset(dataset)
         return own.gzip if compressed else own.plain
 
+    def is_measured(self, dataset: str, compressed: bool) -> bool:
+        """Whether the ledger has measured such files."""
+        found = self.measured.get(dataset)
+        return found is not None and (found.compressed if compressed else found.plain) is not None
+
     def file_seconds(self, dataset: str, compressed: bool, size: int) -> float:
         """Time of a core for one such file: that of its bytes, or of its request where that takes longer."""
         return max(size / self.rate(dataset, compressed), 1 / FILES_PER_SECOND)

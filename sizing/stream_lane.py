@@ -49,8 +49,9 @@ class StreamLane:
         self._overran = False
         self._workers = StreamWorkers(settings)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
-        self.latencies = Latencies()
-        self.bytes = 0
+        self.latencies, self.urgent_latencies = Latencies(), Latencies()
+        self.bytes = self.objects = 0
+        self.inflated_bytes = 0.0
 
     @property
     def dpus(self) -> Timeline:
@@ -68,6 +69,8 @@ class StreamLane:
         self.backlog_bytes += manifest.row.bytes
         self.backlog_core_seconds += self._workers.byte_seconds(manifest.work)
         self.bytes += manifest.row.bytes
+        self.objects += manifest.work.tasks
+        self.inflated_bytes += manifest.work.inflated_bytes
 
     def advance(self, until: float) -> None:
         """Begin every micro-batch and every urgent portion that begins up to then.
@@ -157,6 +160,8 @@ class StreamLane:
         for manifest, end in zip(manifests, ends, strict=True):
             heapq.heappush(self._published, (end, next(self._numbers), manifest))
             self.latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
+            if manifest.row.urgent:
+                self.urgent_latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
 
     def _begin_run(self, start: float) -> None:
         """A run that has ended, or was never there, is started for the pointers."""

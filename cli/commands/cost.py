@@ -63,6 +63,8 @@ def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
 @app.command()
 def simulate(
     profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
+    a_day: Annotated[str | None, typer.Option(help="Instead of a profile: all files of a day together: 2TB.")] = None,
+    files_of: Annotated[str | None, typer.Option(help="With --a-day: the size of each file: 3.5MB.")] = None,
     listing: Annotated[
         Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
     ] = None,
@@ -83,7 +85,8 @@ def simulate(
     from lake.settings import load_settings
 
     connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
-    source = Source(profile, listing, connect if ledger else None)
+    sizes = (a_day, files_of) if a_day or files_of else None
+    source = Source(profile, sizes, listing, connect if ledger else None)
     print_simulation(source, load_settings(settings), day, as_json=as_json)
 
 

@@ -12,10 +12,9 @@ import typer
 from cli.tables import print_table
 from lake.counted import format_count
 from lake.errors import InvalidInputError
-from sizing.arrivals import ProfileArrivals
-from sizing.day import simulate
+from sizing.day import simulate, simulate_profile
 from sizing.listing import ListedArrivals, read_csv
-from sizing.profile import Failures, GzipShare, load_profile
+from sizing.profile import Failures, GzipShare, load_profile, profile_of_sizes
 from sizing.recorded import read_recorded
 from sizing.report import assumptions_table, nights_table, notes, options_table
 from sizing.schedule import night_start
@@ -36,6 +35,8 @@ class Source:
     """Where the files of a day come from: exactly one of these."""
 
     profile: Path | None = None
+    sizes: tuple[str | None, str | None] | None = None
+    """Size of a day's files together, and of each of them."""
     csv: Path | None = None
     ledger: Callable[[], DeployedStack] | None = None
     """Connects to the stack whose ledger it is."""
@@ -56,10 +57,15 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     InvalidInputError
         The source or the date is not valid, or has no file.
     """
-    if sum(item is not None for item in (source.profile, source.csv, source.ledger)) != 1:
-        raise typer.BadParameter("pass one of a profile, --from-csv and --from-ledger")
+    if sum(item is not None for item in (source.profile, source.sizes, source.csv, source.ledger)) != 1:
+        raise typer.BadParameter("pass one of a profile, --a-day with --files-of, --from-csv and --from-ledger")
     if source.profile is not None:
-        found = _simulate_profile(source.profile, settings)
+        found = simulate_profile(load_profile(source.profile), settings, _progress)
+    elif source.sizes is not None:
+        a_day, files_of = source.sizes
+        if not a_day or not files_of:
+            raise typer.BadParameter("pass both --a-day and --files-of")
+        found = simulate_profile(profile_of_sizes(a_day, files_of), settings, _progress)
     elif source.csv is not None:
         arrivals = _listed(read_csv(source.csv), str(source.csv), settings, _parse_day(day))
         found = simulate(arrivals, settings, GzipShare().ratio, Failures().share, _progress)
@@ -68,7 +74,7 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
         return
-    for table in (options_table(found, settings.time_zone), nights_table(found)):
+    for table in (options_table(found, settings.time_zone), nights_table(found, settings.time_zone)):
         _print(table)
     for note in notes(found, settings.time_zone):
         typer.echo(note)
@@ -77,12 +83,6 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
 
 def _print(table: Table) -> None:
     print_table(table.title, table.names, table.numbers, table.rows)
-
-
-def _simulate_profile(path: Path, settings: Settings) -> Simulation:
-    profile = load_profile(path)
-    arrivals = ProfileArrivals(profile, settings, night_start(settings, date.fromisoformat(profile.date)))
-    return simulate(arrivals, settings, profile.gzip.ratio, profile.failures.share, _progress)
 
 
 def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date | None) -> Simulation:

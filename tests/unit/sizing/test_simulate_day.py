@@ -9,8 +9,10 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from lake.errors import InvalidInputError
+from lake.ledger import DatasetSpeed
 from lake.settings import Settings, load_settings
 from sizing.assumptions import assumptions
+from sizing.day import simulate
 from sizing.options import as_one_stream_job
 from sizing.result import OptionResult, Simulation
 from sizing.schedule import night_start, stream_window
@@ -41,7 +43,9 @@ def test_every_option_converts_every_file(usual: Simulation) -> None:
     for item in found.options:
         assert item.stream.files + item.batch.files == found.files
         assert item.stream.bytes + item.batch.bytes == found.bytes == 5000 * 500 * MB
-        assert item.dollars.total == pytest.approx(item.dollars.stream + item.dollars.night, abs=0.011)
+        parts = item.dollars.stream + item.dollars.night + item.dollars.other
+        assert item.dollars.total == pytest.approx(parts, abs=0.016)
+        assert item.dollars.low <= item.dollars.total <= item.dollars.high
 
 
 def test_the_options_are_the_routings_with_every_engine(usual: Simulation) -> None:
@@ -64,6 +68,33 @@ def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual:
     said = {item.name: item.value for item in assumptions(one, 10, 3)}
     assert said["streaming jobs, simulated as one with all their executors"] == 3
     assert not any("simulated as one" in item.name for item in usual.assumptions)
+
+
+def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
+    found = option(usual, "hybrid").stream
+    assert found.urgent_seconds.p95
+    assert found.latency_seconds.p95
+    assert found.urgent_seconds.p95 < found.latency_seconds.p95
+    assert option(usual, "all-batch").stream.urgent_seconds.p95 is None
+
+
+def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
+    # Given 5,000 files of 500 MB, each a manifest or so: ranges of 8 MiB, objects of 128 MiB at a fifth of the size
+    found = option(usual, "all-batch")
+    reads, objects = 5000 * 500 * MB / (8 << 20) + 5000, 5000 * 500 * MB / 5 / (128 << 20)
+    least = reads * 0.4e-6 + objects * 15e-6 + found.batch.manifests * 120e-6
+    assert least < found.dollars.other < 1.3 * least
+    assert found.dollars.storage_month == pytest.approx(500 * 0.023, rel=0.001)
+
+
+def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> None:
+    of = settings()
+    speeds = {name: DatasetSpeed(40e6, 10e6) for name in ("dataset_000", "dataset_001")}
+    few = arrivals(profile(**{**DAY, "files": 500}), of)
+    assumed, measured = (simulate(few, of, 8.0, 0.0, lambda _: None, speed) for speed in ({}, speeds))
+    assert all(item.dollars.low == item.dollars.high for item in measured.options)
+    dollars = option(assumed, "all-batch").dollars
+    assert dollars.low < dollars.total < dollars.high
 
 
 def test_an_engine_that_lacks_the_worker_type_is_left_out() -> None:
@@ -141,12 +172,37 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
     assert stream_window(settings(peak={"hours": []}), night) is None
 
 
+def test_two_sizes_are_enough() -> None:
+    found = simulated_command("--a-day", "1TB", "--files-of", "2.5GB")
+    assert "400 files, 1 TB a day" in found
+    assert "as gzip files from whoever writes them, all-batch on" in found
+    assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--a-day", "1GB"], "pass both --a-day and --files-of"),
+        (["--a-day", "1GB", "--files-of", "big"], "big is not a size"),
+        (["--a-day", "1MB", "--files-of", "1TB"], "files = 0 is wrong"),
+    ],
+)
+def test_sizes_that_are_not_valid(options: list[str], message: str) -> None:
+    found = CliRunner().invoke(app, ["simulate", *options, "--settings", str(DEV)])
+    assert found.exit_code
+    assert message in found.output + str(found.exception)
+
+
+def simulated_command(*arguments: str) -> str:
+    found = CliRunner().invoke(app, ["simulate", *arguments, "--settings", str(DEV)])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
 def run(tmp_path: Path, text: str, *options: str) -> str:
     path = tmp_path / "profile.toml"
     path.write_text(text, encoding="utf-8")
-    found = CliRunner().invoke(app, ["simulate", str(path), "--settings", str(DEV), *options])
-    assert found.exit_code == 0, found.output
-    return found.stdout
+    return simulated_command(str(path), *options)
 
 
 def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""Dollars and ends of nights, calculated once more: tasks are given to cores one by one, and nothing of the product's
+own arithmetic is used. From the simulation come only what it decided: runs, workers, and how many are side by side.
+"""
+
+import heapq
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+
+import pytest
+
+from sizing.day import simulate_at
+from sizing.profile import Profile
+from sizing.result import NightResult, OptionResult
+from sizing.speed import Speed
+from tests.unit.sizing import world
+
+MB, GB = 10**6, 10**9
+OBJECT, RANGE = 128 << 20, 8 << 20
+HOUR_OF_WORKER = {"glue": 0.308, "glue-flex": 0.203, "emr-serverless": 4 * 0.052624 + 16 * 0.0057785}
+"""US dollars for a worker of 4 vCPUs and 16 GB."""
+START = {"glue": 60, "glue-flex": 60 + 300, "emr-serverless": 90}
+SETTLE = 60
+
+
+@dataclass(frozen=True)
+class Day:
+    """Files of a day; sizes in bytes as stored."""
+
+    plain: dict[int, int]
+    """Size -> number."""
+    gzip: dict[int, int]
+    ratio: int = 8
+    datasets: int = 1
+
+    def profile(self) -> Profile:
+        sizes = {**self.plain, **self.gzip}
+        shares = [{"bytes": size, "share": self.plain.get(size, 0) + self.gzip.get(size, 0)} for size in sizes]
+        compressed = sum(self.gzip.values()) / self.files
+        gzip = {"share": compressed, "ratio": self.ratio}
+        return world.profile(files=self.files, datasets=self.datasets, gzip=gzip, sizes=shares)
+
+    @property
+    def files(self) -> int:
+        return sum(self.plain.values()) + sum(self.gzip.values())
+
+    def tasks(self, manifests: int) -> list[float]:
+        """Seconds of a core for each task: compressed files one by one, plain input in parts of one output file."""
+        seconds = [size / min(40 * MB, 126 * MB / self.ratio) for size, n in self.gzip.items() for _ in range(n)]
+        for size, number in self.plain.items():
+            whole = max(number * size / 40e6, number / 363)
+            parts = max(manifests, round(number * size * 0.2 / OBJECT))
+            seconds += [whole / parts] * parts
+        return seconds
+
+
+DAYS = {
+    "large": Day({4_500 * MB: 20_000}, {}),
+    "small": Day({MB: 200_000}, {}, datasets=5),
+    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, ratio=10, datasets=8),
+    "mixed": Day({2 * GB: 8_000}, {2 * GB: 12_000}, datasets=2),
+    "tiny": Day({10_000: 1_000_000}, {}),
+}
+
+
+def makespan(tasks: list[float], cores: int) -> float:
+    free = [0.0] * cores
+    for seconds in tasks:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
+
+
+def night_of(tasks: list[float], engine: str, night: NightResult) -> tuple[float, float]:
+    """Dollars, and seconds from its start to its end."""
+    Random(7).shuffle(tasks)
+    cores, places = 4 * (night.workers - 1), [0.0] * night.concurrency
+    dollars = 0.0
+    for number in range(night.runs):
+        own = tasks[number :: night.runs]
+        busy = 15 + max(makespan(own, cores), sum(own) / cores + 35)
+        dollars += max(busy, 60) / 3600 * night.workers * HOUR_OF_WORKER[engine]
+        lived = START[engine] + busy
+        heapq.heapreplace(places, places[0] + lived + (30 if lived <= 600 else 150))
+    return dollars, max(places) + SETTLE
+
+
+def other_dollars(day: Day, manifests: int, planned: int) -> float:
+    stored = sum(size * n for sizes in (day.plain, day.gzip) for size, n in sizes.items())
+    inflated = stored + (day.ratio - 1) * sum(size * n for size, n in day.gzip.items())
+    objects = max(planned, inflated * 0.2 / OBJECT)
+    of_manifest = 8 * 5e-6 + 5 * 0.4e-6 + 14 * 0.625e-6 + 8 * 0.125e-6 + 5 * 0.0000133334
+    return (
+        day.files * (0.4e-6 + 2 * 0.4e-6 + 0.625e-6)
+        + stored / RANGE * 0.4e-6
+        + manifests * of_manifest
+        + objects * (3 * 5e-6 + 0.4e-6)
+    )
+
+
+@pytest.fixture(scope="module", params=DAYS)
+def simulated(request: pytest.FixtureRequest) -> tuple[Day, dict[str, OptionResult]]:
+    day, of = DAYS[request.param], world.settings(input={"event_window_seconds": 60})
+    found = simulate_at(
+        world.arrivals(day.profile(), of), of, Speed.of(of, day.ratio), 0.0, lambda _: None, "all-batch"
+    )
+    return day, {item.result.engine: item.result for item in found}
+
+
+@pytest.mark.parametrize("engine", HOUR_OF_WORKER)
+def test_a_night_costs_and_takes_what_an_own_calculation_says(
+    simulated: tuple[Day, dict[str, OptionResult]], engine: str
+) -> None:
+    # Given what the plan has decided
+    day, night, option = simulated[0], simulated[1][engine].night, simulated[1][engine]
+    assert night
+    # When
+    dollars, seconds = night_of(day.tasks(night.manifests), engine, night)
+    other = other_dollars(day, option.batch.manifests, night.manifests)
+    # Then
+    assert option.dollars.total == pytest.approx(dollars + other, rel=0.03)
+    assert option.dollars.other == pytest.approx(other, rel=0.03, abs=0.01)
+    start, end = (datetime.fromisoformat(instant) for instant in (night.start, night.end))
+    assert (end - start).total_seconds() == pytest.approx(seconds, rel=0.03)
