@@ -1,4 +1,7 @@
-"""The CDK app: ``cdk deploy -c stage=prod`` reads settings/prod.toml, ``-c settings=<path>`` another file."""
+"""The CDK app: ``cdk deploy -c stage=prod`` reads settings/prod.toml, ``-c settings=<path>`` another file.
+
+``-c local=true`` is for the local cloud: its jobs use this environment's libraries, and need no wheels.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ def main() -> int:
     try:
         settings = load_settings(settings_file(context))
         out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
-        synth(settings, out_dir, checked=True, wheels=CHECKOUT / WHEELS_ZIP)
+        wheels = None if context.get("local") == "true" else CHECKOUT / WHEELS_ZIP
+        synth(settings, out_dir, checked=True, wheels=wheels)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -13,8 +13,8 @@ import pytest
 
 from infra.glue_wheels import READER, WHEELS_ZIP, locked_hashes, locked_versions, write_zip
 from infra.node import node_binary
-from infra.synth import CHECKOUT
-from lake.settings import dump_settings
+from infra.synth import CHECKOUT, synth
+from lake.settings import dump_settings, load_settings
 from tests.unit.infra.npm_packages import install
 from tests.unit.infra.small_wheels import write_wheel
 
@@ -41,7 +41,7 @@ def cdk(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     }
 
     def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(node_binary()), str(program), *arguments, "--no-notices", "--no-color", "--no-path-metadata"]
+        command = [str(node_binary()), str(program), *arguments, "--no-notices", "--no-color"]
         command += ["--output", str(tmp_path / "cdk.out")]
         return subprocess.run(command, capture_output=True, text=True, cwd=checkout, check=False, env=environment)
 
@@ -82,6 +82,21 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "uv.lock").write_text(lock.replace(stated, built), encoding="utf-8")
     write_zip(wheels, pins, folder, folder / WHEELS_ZIP)
     return folder
+
+
+def test_diff_shows_nothing_for_the_stack_of_the_local_cloud(
+    cdk: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    # Given the template that `local up` deploys for a settings file, on a machine without wheels
+    settings = tmp_path / "day.toml"
+    settings.write_text('stage = "day"\n')
+    deployed = next(synth(load_settings(settings), tmp_path / "local").glob("*.template.json"))
+    # When
+    result = cdk(CHECKOUT, "diff", "-c", f"settings={settings}", "-c", "local=true", "--template", str(deployed))
+    # Then
+    printed = result.stdout + result.stderr
+    assert result.returncode == 0, printed
+    assert "There were no differences" in printed
 
 
 def test_diff_shows_what_a_deployment_would_change(
