@@ -8,16 +8,18 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.input_files import Recipe, prepare
-from bench.markdown_tables import replace_figures
+from bench.lake_queries import QUERY_KEYS, WRITERS
+from bench.markdown_tables import replace_figures, replace_lakes
 from bench.measuring_process import CHECKOUT
 from bench.results import Results
 from bench.runner import BenchmarkRunner
-from bench.targets import check_targets
+from bench.targets import check_lakes, check_targets
 
 if TYPE_CHECKING:
     from bench.figure import Figure
@@ -28,12 +30,17 @@ FULL_RECIPES = (
     Recipe("flat", 12, 80_000_000),
     Recipe("nested", 12, 80_000_000),
     Recipe("weblog", 8, 40_000_000),
+    Recipe("webhook", 4, 40_000_000),
+    Recipe("cloudtrail", 4, 40_000_000),
+    Recipe("clickstream", 4, 40_000_000),
     Recipe("random_order", 8, 24_000_000),
     Recipe("sparse", 8, 12_000_000),
     Recipe("wide", 8, 16_000_000),
     Recipe("tiny", 5000, 3500),
     Recipe("gzip", 8, 24_000_000),
 )
+LAKE_RECIPES = tuple(Recipe(shape, 4, 40_000_000) for shape in QUERY_KEYS)
+"""Of these shapes sizes and queries are measured."""
 QUICK_RECIPES = tuple(
     Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL_RECIPES
 )
@@ -54,6 +61,7 @@ def main() -> None:
     parser.add_argument(
         "--shapes", nargs="*", choices=[recipe.shape for recipe in FULL_RECIPES], help="only these shapes of data"
     )
+    parser.add_argument("--lakes", action="store_true", help="only sizes and queries of the lakes that the tools write")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder for results.json, results.md and scratch")
     parser.add_argument("--document", action="store_true", help="write the tables into docs/performance.md")
     options = parser.parse_args()
@@ -62,20 +70,30 @@ def main() -> None:
         for recipe in (QUICK_RECIPES if options.quick else FULL_RECIPES)
         if not options.shapes or recipe.shape in options.shapes
     ]
-    results = run_benchmark(recipes, options.rounds or (1 if options.quick else 3), options.output)
+    lakes = [
+        replace(recipe, file_bytes=300_000) if options.quick else recipe
+        for recipe in LAKE_RECIPES
+        if not options.shapes or recipe.shape in options.shapes
+    ]
+    rounds = options.rounds or (1 if options.quick else 3)
+    results = run_benchmark([] if options.lakes else recipes, lakes, rounds, options.output)
     (options.output / "results.json").write_text(json.dumps(results.as_json(), indent=1) + "\n")
-    text = results.as_markdown()
-    (options.output / "results.md").write_text(text + "\n")
-    print(text)
+    text, lakes_text = results.as_markdown(), results.lakes_as_markdown()
+    (options.output / "results.md").write_text(f"{text}\n\n{lakes_text}\n")
+    print(lakes_text if options.lakes else f"{text}\n\n{lakes_text}")
     if options.document:
-        DOCUMENT.write_text(replace_figures(DOCUMENT.read_text(), text))
-    missed = [target.metric for target in check_targets(results.figures) if not target.met and not target.is_stretch]
+        document = replace_lakes(DOCUMENT.read_text(), lakes_text)
+        DOCUMENT.write_text(document if options.lakes else replace_figures(document, text))
+    targets = [*check_targets(results.figures), *check_lakes(results.lakes)]
+    missed = [target.metric for target in targets if not target.met and not target.is_stretch]
     if missed and not options.quick:
         sys.exit(f"missed: {'; '.join(missed)}")
 
 
-def run_benchmark(recipes: list[Recipe], rounds: int, output: Path) -> Results:
-    """Generate the input, then measure everything; ``output`` holds the scratch folder meanwhile.
+def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int, output: Path) -> Results:
+    """Generate the input, then measure speed with ``recipes``, and sizes and queries with ``lake_recipes``.
+
+    ``output`` holds the scratch folder meanwhile.
 
     Raises
     ------
@@ -85,6 +103,7 @@ def run_benchmark(recipes: list[Recipe], rounds: int, output: Path) -> Results:
     started, load = datetime.now(UTC), os.getloadavg()[0]
     figures: list[Figure] = []
     steps: dict[str, dict[str, float]] = {}
+    lakes: dict[str, dict[str, Any]] = {}
     inputs = []
     for recipe in recipes:
         inputs.append(prepare(recipe, CACHE, CORES))
@@ -93,8 +112,11 @@ def run_benchmark(recipes: list[Recipe], rounds: int, output: Path) -> Results:
         for files in inputs:
             figures_of_shape, steps[files.shape] = runner.measure_shape(files, rounds)
             figures += figures_of_shape
+        for recipe in lake_recipes:
+            lakes[recipe.shape] = runner.measure_lakes(prepare(recipe, CACHE, CORES), rounds)
+            log(f"{recipe.shape}: lakes of {len(WRITERS)} writers")
     shutil.rmtree(output / "scratch")
-    return Results(figures, steps, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
+    return Results(figures, steps, lakes, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
 
 
 def log(message: str) -> None:

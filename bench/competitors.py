@@ -26,6 +26,7 @@ COMPETITORS = (
     Competitor("spark_one_pass", "spark", "one_pass", 2, "Spark, one pass, all-string schema given, dictionary off"),
     Competitor("spark_naive", "spark", "naive", 2, "Spark, naive job: infer, cast, count, coalesce, write"),
     Competitor("duckdb", "library", "duckdb", 2, "DuckDB, 2 threads, columns given"),
+    Competitor("convert", "library", "convert", 2, "hybrid-router convert, 2 threads"),
     Competitor("polars", "library", "polars", 2, "Polars, 2 threads, columns given"),
 )
 PRODUCT = "hybrid_router"

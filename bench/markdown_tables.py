@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.competitors import COMPETITORS
+from bench.lake_queries import QUERIES, WRITERS
 from bench.shapes import SHAPES
 from scripts.markdown_page import markdown_table, replace_between
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 BEGIN_MARKER = "<!-- figures: written by make bench -->"
 END_MARKER = "<!-- end of figures -->"
+LAKES_BEGIN_MARKER = "<!-- lakes: written by make bench -->"
+LAKES_END_MARKER = "<!-- end of lakes -->"
 STEP_NAMES = {
     "read": "read the file (page cache)",
     "parse_columns": "parse into columns",
@@ -72,6 +75,22 @@ def targets_table(targets: Sequence[Target]) -> list[str]:
     return markdown_table(["metric"], ["measured", "target", "result"], rows)
 
 
+def lake_sizes_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """MB of each lake: a row for each shape, a column for each writer."""
+    rows = [(shape, *(f"{lake['bytes'][writer] / 1e6:.1f}" for writer in WRITERS)) for shape, lake in lakes.items()]
+    return markdown_table(["lake, MB"], WRITERS, rows)
+
+
+def lake_queries_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Milliseconds of each query on the four lakes: a row for each shape and engine, a column for each query."""
+    rows = [
+        (f"{shape}, {engine}", *(" / ".join(f"{1000 * seconds[query][w]:.0f}" for w in WRITERS) for query in QUERIES))
+        for shape, lake in lakes.items()
+        for engine, seconds in lake["seconds"].items()
+    ]
+    return markdown_table([f"ms on the lakes of {' / '.join(WRITERS)}"], QUERIES, rows)
+
+
 def join_sections(sections: Sequence[Sequence[str]]) -> str:
     """Sections of lines with a blank line between them."""
     return "\n\n".join("\n".join(section) for section in sections)
@@ -80,6 +99,11 @@ def join_sections(sections: Sequence[Sequence[str]]) -> str:
 def replace_figures(document: str, text: str) -> str:
     """The document with the benchmark's ``text`` between its markers; raises what ``replace_between`` raises."""
     return replace_between(document, text, BEGIN_MARKER, END_MARKER)
+
+
+def replace_lakes(document: str, text: str) -> str:
+    """The same for sizes and queries."""
+    return replace_between(document, text, LAKES_BEGIN_MARKER, LAKES_END_MARKER)
 
 
 def _by_difference(both: float, first: float) -> str:

@@ -6,17 +6,19 @@ import platform
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.competitors import COMPETITORS
 from bench.markdown_tables import (
     join_sections,
+    lake_queries_table,
+    lake_sizes_table,
     output_table,
     speed_table,
     steps_table,
     targets_table,
 )
-from bench.targets import check_targets
+from bench.targets import check_lakes, check_targets
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +38,8 @@ class Results:
     figures: list[Figure]
     steps: dict[str, dict[str, float]]
     """MB/s by shape and step."""
+    lakes: dict[str, dict[str, Any]]
+    """What ``bench.lake_queries.measure_lakes`` returns, by shape."""
     sizes: dict[str, int]
     """NDJSON bytes by shape."""
     rounds: int
@@ -52,7 +56,8 @@ class Results:
             "ndjson_bytes": self.sizes,
             "figures": [asdict(figure) for figure in self.figures],
             "steps_mb_per_second": self.steps,
-            "targets": [asdict(target) for target in check_targets(self.figures)],
+            "lakes": self.lakes,
+            "targets": [asdict(target) for target in (*check_targets(self.figures), *check_lakes(self.lakes))],
         }
 
     def as_markdown(self) -> str:
@@ -68,13 +73,24 @@ class Results:
             ]
         )
 
+    def lakes_as_markdown(self) -> str:
+        """For people: sizes and queries of the lakes."""
+        return join_sections(
+            [
+                self._about(),
+                lake_sizes_table(self.lakes),
+                lake_queries_table(self.lakes),
+                targets_table(check_lakes(self.lakes)),
+            ]
+        )
+
     def _about(self) -> list[str]:
         versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
         sizes = ", ".join(f"{shape} {size / 1e6:.0f}" for shape, size in self.sizes.items())
         return [
             f"Measured on {self.started:%Y-%m-%d}, {self.cores} cores of {_cpu()}, {platform.system()}, "
             f"Python {platform.python_version()}, {versions}.",
-            f"Medians of {self.rounds} rounds; MB of NDJSON: {sizes}.",
+            f"Medians of {self.rounds} rounds{f'; MB of NDJSON: {sizes}' if sizes else ''}.",
             *(
                 [f"Load average before the start: {self.load:.1f}. Other processes used the machine."]
                 if self.load > BUSY_LOAD

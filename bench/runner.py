@@ -88,6 +88,12 @@ class BenchmarkRunner:
         figures = [Figure.of(competitor, files, measurements[competitor.name]) for competitor in COMPETITORS]
         return figures, {step: statistics.median(speeds) for step, speeds in steps.items()}
 
+    def measure_lakes(self, files: InputFiles, rounds: int) -> dict[str, Any]:
+        """Sizes and query times of the lakes of one shape, as ``bench.lake_queries.measure_lakes`` returns them."""
+        process, threads = self._spark[max(self._spark)], max(self._spark)
+        fields = {"method": "lakes", "files": asdict(files), "threads": threads, "rounds": rounds}
+        return process.request(fields)
+
     def _measure(self, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
         # Into the page cache: the system may have dropped files that no process has read for a while.
         for path in files.paths:

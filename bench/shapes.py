@@ -229,15 +229,18 @@ def _skewed(random: Random, count: int, values: int) -> list[int]:
     return [min(int(random.paretovariate(0.9)) - 1, values - 1) for _ in range(count)]
 
 
+def _times_of_day(start: int, count: int, step: int) -> Iterator[str]:
+    """Ascending times of a day, ``step`` milliseconds apart."""
+    return (
+        f"{n // 3_600_000 % 24:02d}:{n // 60_000 % 60:02d}:{n // 1000 % 60:02d}.{n % 1000:03d}Z"
+        for n in range(start, start + count * step, step)
+    )
+
+
 def weblog(random: Random, count: int, position: float) -> list[str]:
     """A log of requests in the order of their time."""
-    start = int(position * 86_000_000)
-    times = (
-        f"{n // 3_600_000:02d}:{n // 60_000 % 60:02d}:{n // 1000 % 60:02d}.{n % 1000:03d}Z"
-        for n in range(start, start + count)
-    )
     columns: list[Iterator[str] | list[str] | list[int]] = [
-        times,
+        _times_of_day(int(position * 86_000_000), count, 1),
         random.choices(("INFO", "WARN", "ERROR"), (90, 8, 2), k=count),
         _skewed(random, count, 24),
         random.choices(("eu-1", "us-1", "ap-1"), k=count),
@@ -255,6 +258,145 @@ def weblog(random: Random, count: int, position: float) -> list[str]:
     return list(map(_template(WEB_LOG).__mod__, zip(*columns, strict=True)))
 
 
+WEBHOOK = (
+    ("id", '"evt_%s"'),
+    ("type", '"%s"'),
+    ("api_version", '"%s"'),
+    ("created", "%d"),
+    ("sent_at", '"2026-03-17T%s"'),
+    ("account", '"acct_%05d"'),
+    ("endpoint", '"https://hooks.example/orders/%d"'),
+    ("attempt", "%d"),
+    ("livemode", "%s"),
+    ("data", '{"object":{"id":"ord_%s","amount":%d,"currency":"%s","status":"%s"}}'),
+    ("signature", '"%s"'),
+)
+"""What a payment or shop system sends: half of the bytes are identifiers."""
+EVENT_TYPES = tuple(
+    f"{thing}.{change}"
+    for thing in ("order", "payment", "customer", "refund")
+    for change in ("created", "updated", "deleted")
+)
+
+
+def webhook(random: Random, count: int, position: float) -> list[str]:
+    """Deliveries of a webhook in the order of their time."""
+    start = int(position * 86_000_000)
+    columns: list[Iterator[str] | list[str] | list[int]] = [
+        tokens(random, count, 24),
+        [EVENT_TYPES[number] for number in _skewed(random, count, len(EVENT_TYPES))],
+        random.choices(("2025-11-01", "2024-06-20", "2023-10-16"), (90, 8, 2), k=count),
+        [1_773_705_600 + (start + n * 40) // 1000 for n in range(count)],
+        _times_of_day(start, count, 40),
+        _skewed(random, count, 20_000),
+        _skewed(random, count, 60),
+        [1 + number for number in _skewed(random, count, 6)],
+        random.choices(BOOLEANS, (98, 2), k=count),
+        tokens(random, count, 16),
+        [int(random.lognormvariate(8, 1)) for _ in range(count)],
+        random.choices(("eur", "usd", "gbp"), (6, 3, 1), k=count),
+        random.choices(("paid", "open", "failed"), (90, 7, 3), k=count),
+        tokens(random, count, 64),
+    ]
+    return list(map(_template(WEBHOOK).__mod__, zip(*columns, strict=True)))
+
+
+CLOUDTRAIL = (
+    ("eventVersion", '"1.11"'),
+    (
+        "userIdentity",
+        '{"type":"AssumedRole","principalId":"AROA%s","arn":"arn:aws:sts::1111%08d:assumed-role/%s/i-%d"}',
+    ),
+    ("eventTime", '"2026-03-17T%s"'),
+    ("eventSource", '"%s.amazonaws.com"'),
+    ("eventName", '"%s"'),
+    ("awsRegion", '"%s"'),
+    ("sourceIPAddress", '"10.%d.%d.7"'),
+    ("userAgent", '"%s"'),
+    ("requestParameters", '{"bucketName":"%s-data","key":"in/%s","Host":"s3.amazonaws.com"}'),
+    ("responseElements", "null"),
+    ("requestID", '"%s"'),
+    ("eventID", '"%s"'),
+    ("readOnly", "%s"),
+    ("eventType", '"AwsApiCall"'),
+    ("recipientAccountId", '"1111%08d"'),
+)
+"""An audit trail: nested objects, of which a few callers make the most."""
+AGENTS = (
+    "aws-sdk-java/2.29.52 Linux/5.10",
+    "boto3/1.43.106 md/Botocore",
+    "aws-cli/2.31 Python/3.13",
+    "console.amazonaws.com",
+)
+CALLS = ("GetObject", "PutObject", "HeadObject", "AssumeRole", "ListObjects", "DescribeInstances", "Decrypt", "PutItem")
+
+
+def cloudtrail(random: Random, count: int, position: float) -> list[str]:
+    """Records of an audit trail in the order of their time, one in each line."""
+    accounts, callers = _skewed(random, count, 40), _skewed(random, count, 2000)
+    columns: list[Iterator[str] | list[str] | list[int]] = [
+        [f"{caller * 7919:016X}" for caller in callers],
+        accounts,
+        [WORDS[caller % len(WORDS)] for caller in callers],
+        callers,
+        _times_of_day(int(position * 86_000_000), count, 20),
+        random.choices(("s3", "sts", "ec2", "kms", "dynamodb"), (80, 8, 4, 4, 4), k=count),
+        [CALLS[number] for number in _skewed(random, count, len(CALLS))],
+        random.choices(("eu-central-1", "us-east-1", "ap-south-1"), (8, 3, 1), k=count),
+        [caller % 200 for caller in callers],
+        [caller // 200 for caller in callers],
+        [AGENTS[number] for number in _skewed(random, count, len(AGENTS))],
+        [WORDS[account] for account in accounts],
+        tokens(random, count, 20),
+        tokens(random, count, 16),
+        tokens(random, count, 32),
+        random.choices(BOOLEANS, (7, 3), k=count),
+        accounts,
+    ]
+    return list(map(_template(CLOUDTRAIL).__mod__, zip(*columns, strict=True)))
+
+
+CLICKSTREAM = (
+    ("event_id", '"%s"'),
+    ("at", '"2026-03-17T%s"'),
+    ("visitor", '"%s"'),
+    ("session", '"%s"'),
+    ("page", '"/%s/%s"'),
+    ("referrer", '"%s"'),
+    ("device", '"%s"'),
+    ("country", '"%s"'),
+    ("duration", "%d"),
+    ("scroll", "%d"),
+    ("campaign", "%s"),
+    ("properties", '{"variant":"%s","position":%d}'),
+)
+"""Pages that visitors look at: some visits with many events each."""
+REFERRERS = ("", "https://search.example/?q=", "https://social.example/", "https://news.example/today")
+
+
+def clickstream(random: Random, count: int, position: float) -> list[str]:
+    """Events of visits in the order of their time; about twelve to a visit."""
+    visits = [f"{random.getrandbits(64):016x}" for _ in range(count // 12 + 1)]
+    numbers = [max(0, row // 12 - behind) for row, behind in enumerate(_skewed(random, count, 40))]
+    columns: list[Iterator[str] | list[str] | list[int]] = [
+        tokens(random, count, 24),
+        _times_of_day(int(position * 86_000_000), count, 15),
+        [visits[number][:10] for number in numbers],
+        [visits[number] for number in numbers],
+        [WORDS[number % 12] for number in _skewed(random, count, 12)],
+        [WORDS[number % len(WORDS)] for number in _skewed(random, count, 5000)],
+        [REFERRERS[number] for number in _skewed(random, count, len(REFERRERS))],
+        random.choices(("mobile", "desktop", "tablet"), (6, 3, 1), k=count),
+        random.choices(COUNTRIES, (40, 20, 10, 8, 6, 5, 4, 3, 2, 2), k=count),
+        [int(random.lognormvariate(8, 1)) for _ in range(count)],
+        [10 * (number % 11) for number in _skewed(random, count, 11)],
+        random.choices(("null", '"spring"', '"summer"'), (8, 1, 1), k=count),
+        random.choices(("a", "b"), k=count),
+        _skewed(random, count, 50),
+    ]
+    return list(map(_template(CLICKSTREAM).__mod__, zip(*columns, strict=True)))
+
+
 SHAPES = {
     shape.name: shape
     for shape in (
@@ -269,6 +411,11 @@ SHAPES = {
             662,
         ),
         Shape("weblog", "14 fields of a web log, skewed", weblog, tuple(key for key, _ in WEB_LOG), 384),
+        Shape("webhook", "11 fields of a webhook, skewed", webhook, tuple(key for key, _ in WEBHOOK), 416),
+        Shape(
+            "cloudtrail", "15 fields of an audit trail, skewed", cloudtrail, tuple(key for key, _ in CLOUDTRAIL), 633
+        ),
+        Shape("clickstream", "12 fields of page views, skewed", clickstream, tuple(key for key, _ in CLICKSTREAM), 293),
         Shape("wide", "1,000 columns", wide, WIDE, 25_400),
         Shape("tiny", "5,000 flat files of 3.5 kB", flat, _FLAT_KEYS, 475),
         Shape("gzip", "flat, eight gzip files", flat, _FLAT_KEYS, 475),

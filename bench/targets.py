@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.competitors import MAIN_SHAPES, PRODUCT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bench.figure import Figure
 
@@ -23,6 +23,8 @@ MIN_RATIO_DIFFICULT = 1.5
 MIN_SCALING = 1.7
 """Speed on two cores divided by speed on one."""
 MAX_TASK_BYTES = 300 * 10**6
+MAX_SIZE_RATIO = 1.03
+MAX_QUERY_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,32 @@ def check_targets(figures: Sequence[Figure]) -> list[Target]:
     return targets
 
 
+def check_lakes(lakes: Mapping[str, Mapping[str, Any]]) -> list[Target]:
+    """The targets of the lake that convert writes, compared with those of the other tools."""
+    targets = []
+    for shape, lake in lakes.items():
+        smallest = min(size for writer, size in lake["bytes"].items() if writer != "convert")
+        targets.append(
+            _max_ratio(f"{shape}: size / smallest lake", lake["bytes"]["convert"] / smallest, MAX_SIZE_RATIO)
+        )
+        for engine, seconds in lake["seconds"].items():
+            times = {writer: sum(of_query[writer] for of_query in seconds.values()) for writer in lake["bytes"]}
+            metric = f"{shape}: five queries in {engine} / the quicker of DuckDB's and Spark's lakes"
+            ratio = times["convert"] / min(times["duckdb"], times["spark"])
+            targets.append(_max_ratio(metric, ratio, MAX_QUERY_RATIO))
+    return targets
+
+
 def _ratio(numerator: Figure, denominator: Figure) -> float:
     return numerator.mb_per_second / denominator.mb_per_second
 
 
 def _min_ratio(metric: str, ratio: float, minimum: float) -> Target:
     return Target(metric, f"{ratio:.2f}", f">= {minimum}", ratio >= minimum)
+
+
+def _max_ratio(metric: str, ratio: float, maximum: float) -> Target:
+    return Target(metric, f"{ratio:.2f}", f"<= {maximum}", ratio <= maximum)
 
 
 def _max_task_memory(shape: str, peak_bytes: int) -> Target:

@@ -8,7 +8,7 @@ from bench.competitors import COMPETITORS
 from bench.figure import Figure
 from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures, steps_table
 from bench.measuring_process import CHECKOUT
-from bench.targets import check_targets
+from bench.targets import check_lakes, check_targets
 
 
 def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -> Figure:
@@ -40,6 +40,16 @@ def test_a_task_above_its_memory_target_misses_it():
     assert [target.met for target in of_gzip] == [False]
 
 
+def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
+    # Given a lake that is a twentieth larger than the smallest, and as quick as the quicker of two
+    lake = {
+        "bytes": {"convert": 105, "duckdb": 100, "polars": 120, "spark": 110},
+        "seconds": {"DuckDB": {"point": {"convert": 2.1, "duckdb": 2.0, "polars": 1.0, "spark": 3.0}}},
+    }
+    # Then only its size misses its target
+    assert [target.met for target in check_lakes({"weblog": lake})] == [False, True]
+
+
 def test_a_step_that_cannot_run_alone_is_the_difference_of_two_measurements():
     # Given writing at 1000 MB/s and at 500 with compression, and parsing at 600 MB/s and at 200 with decompression
     flat = {"parse_columns": 600.0, "write_none": 1000.0, "write_zstd": 500.0}
@@ -62,14 +72,26 @@ def test_figures_replace_the_text_between_the_markers():
 def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
     # Given nothing but the checkout
     # When the benchmark runs on small data
-    command = [sys.executable, "-m", "bench", "--quick", "--shapes", "nested", "gzip", "--output", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench",
+        "--quick",
+        "--shapes",
+        "nested",
+        "gzip",
+        "weblog",
+        "--output",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
 
     # Then it succeeds, with a figure for each competitor and a table for people
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     assert {(item["competitor"], item["shape"]) for item in results["figures"]} == {
-        (competitor.name, shape) for competitor in COMPETITORS for shape in ("nested", "gzip")
+        (competitor.name, shape) for competitor in COMPETITORS for shape in ("nested", "gzip", "weblog")
     }
+    assert set(results["lakes"]["weblog"]["seconds"]) == {"DuckDB", "Polars", "Spark"}
     assert all(item["mb_per_second"] > 0 and item["output_bytes"] > 0 for item in results["figures"])
     assert "| MB/s per core |" in done.stdout
