@@ -8,7 +8,7 @@ from lake.errors import HybridRouterError
 from lake.faults import CREDENTIAL_CODES, CREDENTIAL_ERRORS, LOAD_CODES, NETWORK_ERRORS, RIGHTS_CODES
 
 UNKNOWN_KEY_CODE = "InvalidClientTokenId"
-"""Of CloudFormation and STS for credentials that do not exist (AWS General Reference, Common errors)."""
+"""Error code of CloudFormation and STS for credentials that do not exist (AWS General Reference, Common errors)."""
 
 
 class NotReachableError(HybridRouterError):

@@ -29,7 +29,7 @@ INVOKE_TIMEOUT_SECONDS = 910
 """Longer than the maximum timeout of a Lambda function, 900 s."""
 STACK_PREFIX = stack_name("")
 DRY_RUN_PREFIX = "dry-run-"
-"""Of the names under which ``plan`` writes summaries that belong to no execution."""
+"""Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
 
 
 class FunctionFailedError(HybridRouterError):

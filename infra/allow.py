@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from constructs import Construct, IConstruct
 
 MAX_RESOURCES, MAX_CHARACTERS = 25, 4000
-"""Of one statement. CDK moves whole statements to further policies where one is full, and IAM refuses a policy of more
-than 6,144 characters."""
+"""Limits of one statement. CDK moves whole statements to further policies where one is full, and IAM refuses a policy
+of more than 6,144 characters."""
 ARN_CHARACTERS = 80
 """Assumed for what CloudFormation puts in for a token."""
 

@@ -30,7 +30,7 @@ class Catalog(Construct):
         self.table_arns = self._arns(resources.catalog_database)
         """The resources on which Glue checks the permission to create or update a Hive table."""
         self.iceberg_arns = self._arns(resources.tables_database)
-        """The same for an Iceberg table."""
+        """ARNs of the catalog, the database and the tables of Iceberg."""
 
     def _add_database(self, construct: str, database_name: str, function: str) -> None:
         glue.Database(

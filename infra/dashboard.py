@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from infra.own_metrics import OwnMetrics
 
 WIDTH, HEIGHT = 8, 4
-"""Of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
+"""Size of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
 
 
 def add_dashboard(

@@ -29,7 +29,7 @@ class StackNames:
 
     stack: str
     metrics_namespace: str
-    """Of the functions' and the jobs' own metrics; stages of one account do not share it."""
+    """Namespace of the functions' and the jobs' own metrics; stages of one account do not share it."""
     stream_job: str
     batch_job: str
     overnight_machine: str

@@ -18,12 +18,12 @@ class CanaryRequest:
     """Value of the argument."""
 
     name: str
-    """Of the canary, whose jobs share the objects of the input bucket."""
+    """Name of the canary, whose jobs share the objects of the input bucket."""
     job: str
     etag: str = ""
-    """Of the object that the run reads; empty: there is none."""
+    """ETag of the object that the run reads; empty if there is none."""
     version: str = ""
-    """Of that object; empty: the bucket keeps no versions."""
+    """Version of that object; empty if the bucket keeps no versions."""
     deleted: str = ""
     """The version of another object, which was deleted."""
 

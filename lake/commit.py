@@ -32,7 +32,7 @@ class UploadedPart:
     etag: str
     """Without quotes; it says nothing about the content."""
     checksum: str
-    """Of the part, as ``lake.checksum`` computes it."""
+    """Checksum of the part, as ``lake.checksum`` computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PendingObject:
     parts: tuple[UploadedPart, ...]
     """In order."""
     checksum: str
-    """Of the whole object, as ``lake.checksum`` computes it."""
+    """Checksum of the whole object, as ``lake.checksum`` computes it."""
     size: int
     """Bytes."""
     rows: int

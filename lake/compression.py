@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SUFFIXES = (".gz", ".bz2", ".zst")
-"""Of the compressions that the reader knows."""
+"""Suffixes of the compressions that the reader knows."""
 
 
 def has_compressed_name(key: str) -> bool:

@@ -117,7 +117,7 @@ FILE_CODES = KEY_CODES | {
     "NoSuchVersion",
     "PreconditionFailed",
 }
-"""The same reference; MethodNotAllowed is the answer for a version that is a delete marker."""
+"""Amazon S3 API Reference, Error codes; MethodNotAllowed is the answer for a version that is a delete marker."""
 FOREIGN_KEY_CODE = "InvalidRequest"
 """The answer to GetObject for an object that is encrypted by a key which only its writer has (Amazon S3 User Guide,
 "Using server-side encryption with customer-provided keys"); other requests get it for other reasons."""

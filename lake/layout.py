@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 MANIFESTS = "manifests/"
 INBOX = "inbox/"
-"""Of the first shard of the stream lane: one pointer per manifest, and more where one was lost."""
+"""Inbox of the first shard of the stream lane: one pointer per manifest, and more where one was lost."""
 OTHER_INBOXES = "inbox-"
 """Prefix of the inboxes of all other shards."""
 URGENT = "urgent-"
@@ -38,7 +38,8 @@ PLAN_AHEAD_EXECUTION = "plan-ahead"
 """Name of the hourly dry run of ``plan`` for the next night, in the place of an execution's: its summary replaces the
 last one."""
 COMPLETE_MARKER = "_complete.json"
-"""Of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with an underscore."""
+"""Name of the marker of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with
+an underscore."""
 PREFLIGHT = "_preflight"
 """Not of the control bucket: of each bucket that the jobs write to."""
 CANARY = "_canary/"

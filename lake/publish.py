@@ -212,7 +212,7 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> None:
 
 
 def _with_current_etags(s3: S3Client, item: PendingObject) -> PendingObject:
-    """The same upload with the ETags that its parts have now; S3 compares their checksums when it is completed."""
+    """The upload with the ETags that its parts have now; S3 compares their checksums when it is completed."""
     # One page has 1,000 parts; the tasks upload one.
     listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
     etags = {part["PartNumber"]: part["ETag"].strip('"') for part in listed}

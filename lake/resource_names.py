@@ -27,7 +27,7 @@ class ResourceNames:
     control_bucket: str
     ledger_table: str
     stream_job: str
-    """Of the first shard; those of the others begin with it."""
+    """Job of the first shard; the names of the others begin with it."""
     batch_job: str
     catalog_database: str
 

@@ -51,7 +51,7 @@ class LocalCloud:
     ) -> None:
         self.state_dir = state_dir
         self.access_key = access_key
-        """Of the account's root user, who may do everything."""
+        """Key of the account's root user, who may do everything."""
         self.logs_dir = state_dir / "logs"
         self.endpoint = f"http://127.0.0.1:{port}"
         self.environment = isolation.isolated_environment(self.endpoint, access_key)

@@ -32,7 +32,7 @@ WORKERS = {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16: (32, 
 """vCPUs of a worker -> smallest and largest memory in GB, and the increment (Amazon EMR Serverless User Guide,
 "Supported worker configurations")."""
 DEFAULT_CORES, DEFAULT_MEMORY_GB, DEFAULT_EXECUTORS = 4, 14, 3
-"""The same guide, "Spark job properties"; its default number of executors has no upper limit."""
+"""Amazon EMR Serverless User Guide, "Spark job properties"; its default number of executors has no upper limit."""
 
 
 @dataclass(frozen=True, slots=True)

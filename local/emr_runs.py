@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 SUCCESS = "SUCCESS"
 _WITH_WORKERS = frozenset({"SCHEDULED", "RUNNING", "CANCELLING"})
 _DEFAULT_MINUTES = 720
-"""Of executionTimeoutMinutes; 0 means no limit (EMR Serverless API Reference, StartJobRun)."""
+"""Default of executionTimeoutMinutes; 0 means no limit (EMR Serverless API Reference, StartJobRun)."""
 _MAX_MINUTES = 1_000_000
 _DEFAULT_QUEUE_MINUTES = 360
-"""Of an application's queue (the same, SchedulerConfiguration)."""
+"""Default of an application's queue (EMR Serverless API Reference, SchedulerConfiguration)."""
 _DEFAULT_FAILED_ATTEMPTS, _MAX_FAILED_ATTEMPTS = 5, 10
-"""Of a streaming run in an hour, here in its whole time; after them it is tried no more: one means no retries (Amazon
-EMR Serverless User Guide, "Job resiliency")."""
+"""Failed attempts of a streaming run in an hour, here in its whole time, after which it is not retried: one means no
+retries (Amazon EMR Serverless User Guide, "Job resiliency")."""
 _GRACE_SECONDS = (0, *range(15, 1801))
 """Allowed of shutdownGracePeriodInSeconds (the same guide, "Job run cancellation with grace period")."""
 _MAX_DETAILS = 256
@@ -232,7 +232,7 @@ def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> d
 
 
 def _failed_attempts(request: Mapping[str, Any]) -> int:
-    """Those of a streaming run after which it is tried no more."""
+    """Failed attempts after which a streaming run is not retried."""
     return int((request.get("retryPolicy") or {}).get("maxFailedAttemptsPerHour", _DEFAULT_FAILED_ATTEMPTS))
 
 

@@ -74,7 +74,7 @@ class JobLaunch:
     spark: Mapping[str, str]
     """Properties of Spark, which win over those of the local cloud."""
     arguments: tuple[str, ...]
-    """Of the script."""
+    """Arguments of the script."""
     environment: Mapping[str, str]
     """What the service sets besides."""
     event_logs: str = ""

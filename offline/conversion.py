@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TASKS_PER_CORE = 2
 """Tasks that wait or run; more groups are not begun."""
 MIN_TASK_BYTES = 32 << 20
-"""Of NDJSON: smaller Parquet files than this makes are not worth another core."""
+"""Minimum NDJSON of a task: smaller Parquet files than this makes are not worth another core."""
 INFLATION = 8
 """Bytes of NDJSON that a byte of a compressed file is taken for."""
 

@@ -77,5 +77,5 @@ def has_lines(source: Mapping[str, Any]) -> bool:
 
 
 def identity(uri: str, version: str) -> bytes:
-    """Of one version of a file, in 16 bytes."""
+    """Identity of one version of a file, in 16 bytes."""
     return hashlib.blake2b(f"{uri}\n{version}".encode("utf-8", "surrogateescape"), digest_size=16).digest()

@@ -65,7 +65,7 @@ class Search:
     settings: Settings
     destination: Destination
     region: str
-    """Of the buckets."""
+    """Region of the buckets."""
 
     def find(self, output: Path, on_refusal: OnRefusal, on_other: OnOther) -> Iterator[InputFile]:
         """Every file, once however often it is named; raises what ``find_files`` and ``list_named`` raise."""

@@ -51,9 +51,9 @@ class OpenMicroBatch:
     begun: datetime
     manifests: set[str]
     keys: set[str]
-    """Of the pointers to them, and of the pointers to them that later micro-batches have read."""
+    """Keys of the pointers to them, also of those that later micro-batches have read."""
     bytes: int = 0
-    """Of its portions that have not ended."""
+    """Bytes of its portions that have not ended."""
 
 
 class InboxStream:
@@ -80,7 +80,7 @@ class InboxStream:
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
         self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
-        """Those that the current query reads; looked for when it begins."""
+        """Inboxes that the current query reads; listed when it begins."""
         self._undeleted: list[str] = []
         self._deleting = threading.Lock()
         self._unchecked = True

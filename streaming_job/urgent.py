@@ -37,7 +37,7 @@ the micro-batch."""
 MAX_LOOK_SECONDS = 5.0
 """Maximum interval between two looks at the inbox. A day of them is 17,280 LIST requests: 0.09 dollars."""
 MAX_POINTERS = 1000
-"""Of one look at an inbox, the oldest first: one LIST request."""
+"""Maximum number read in one look at an inbox, the oldest first: one LIST request."""
 
 
 class UrgentInbox:

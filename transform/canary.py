@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
-"""Of the jobs' zip; their modules import every library."""
+"""Packages of the jobs' zip; their modules import every library."""
 ENVIRONMENT = ("AWS_", "EMR", "GLUE", "HADOOP", "JAVA", "PYSPARK", "PYTHON", "SERVERLESS_", "SPARK")
 """Beginnings of the names of variables that are reported, without their values."""
 ROW_KEPT = timedelta(days=1)

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 Digest = tuple[int, int, int, int]
 """Number of NULLs, bytes of all values, CRC-32 of the lengths (-1 for NULL), CRC-32 of the values."""
 OFFSET_BYTES = 4
-"""Of each row, in Arrow's type utf8."""
+"""Bytes of each row's offset in Arrow's type utf8."""
 NULL_LENGTH = struct.pack("<i", -1)
 WHOLE_INPUT_BYTES = 4 << 20
-"""Of a task with less input every chunk is decoded."""
+"""Input of a task below which every chunk is decoded."""
 MAX_CHUNKS_PER_SAMPLE = 64
-"""Of a large task one chunk in so many is decoded: docs/performance.md has the cost."""
+"""One chunk in this number is decoded of a large task: docs/performance.md has the cost."""
 WHOLE_ROW_GROUPS = 1
 LATER_CHUNKS_PER_SAMPLE = 32
-"""Of a small task that expands to more row groups than these, one chunk in so many of the later ones is decoded."""
+"""Of a small task with more row groups than these, one chunk in this number of the later ones is decoded."""
 DECODED_BYTES = 16 << 20
 """Decoded at once: small columns together, a larger one in parts. Values, and Arrow's offsets for every row, count."""
 

@@ -98,7 +98,7 @@ def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
 
 
 def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
-    """Those in the batch lane, of a superseded manifest of that lane; the stream lane gets its own by pointers."""
+    """Successors in the batch lane of a superseded manifest of that lane; the stream lane gets its own by pointers."""
     if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
         return ()
     rows = map(services.ledger.manifests.get, row.superseded_by)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transform.context import JobServices
 
 MAX_QUOTED_CHARACTERS = 500
-"""Of an error that is not deliberate: those of Spark hold the traces of its executors."""
+"""Characters quoted of an error that is not deliberate: those of Spark hold the traces of its executors."""
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
 """Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"

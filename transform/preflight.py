@@ -29,7 +29,7 @@ MAX_SAMPLED = 16
 MAX_FILES = 8
 """Files of a manifest that are tried, drawn at random: an uploader can give its objects the first keys."""
 MAX_OTHERS = 1000
-"""Of the manifests that ``others`` gives, the sample is drawn from this number."""
+"""Number of manifests from ``others`` from which the sample is drawn."""
 
 
 Item = TypeVar("Item")
@@ -148,7 +148,7 @@ def _draw(items: Sequence[Item], number: int) -> list[Item]:
 
 
 def _files(services: JobServices, manifest: str) -> list[ObjectVersion]:
-    """Those of the manifest that are not empty."""
+    """Files of the manifest that are not empty."""
     resources = services.resources
     row = services.ledger.manifests.get(manifest)
     if row is None:

@@ -56,7 +56,7 @@ class Task:
     lake_bucket: str
     quarantine_bucket: str
     region: str
-    """Of all buckets: a Python worker finds it nowhere else."""
+    """Region of all buckets: a Python worker finds it nowhere else."""
     settings: ConvertSettings
     input_keys: tuple[str, ...] | None = None
     """``Settings.input_kms_keys``."""
@@ -71,7 +71,7 @@ class ObjectNumbers:
     task: Task
 
     def number(self, position: int) -> int:
-        """Of the task's object at ``position`` (from 0); raises ``AuditError`` when its numbers are used up."""
+        """Number of the task's object at ``position`` (from 0); raises ``AuditError`` when its numbers are used up."""
         if position >= NUMBERS_PER_TASK:
             message = f"a task of {self.task.manifest} would write over {NUMBERS_PER_TASK} objects"
             raise AuditError(f"{message}: raise convert.target_file_bytes")

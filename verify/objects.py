@@ -159,7 +159,7 @@ class Line:
     number: int
     """From 1."""
     offset: int
-    """Of its first byte, after decompression."""
+    """Offset of its first byte, after decompression."""
     length: int
     """Bytes without the newline."""
     body: bytes | None

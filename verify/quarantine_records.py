@@ -24,7 +24,7 @@ class QuarantinedLine:
     length: int
     reason: str
     digest: bytes | None
-    """Of its bytes; None: the record has the line by reference only."""
+    """Digest of its bytes; None if the record has the line by reference only."""
 
 
 @dataclass(slots=True)

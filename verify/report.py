@@ -13,7 +13,7 @@ MAX_DIFFERENCES = 20
 
 
 class HourOutcome(StrEnum):
-    """Of an hour."""
+    """Outcome of an hour."""
 
     PROVEN = "proven"
     """The lake and the quarantine hold what the input files hold."""
@@ -36,7 +36,7 @@ class Difference:
     line: int | None = None
     """From 1."""
     offset: int | None = None
-    """Of the line's first byte, after decompression."""
+    """Offset of the line's first byte, after decompression."""
     columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:

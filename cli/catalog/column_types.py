@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_DIGITS = 38
-"""Of a DECIMAL: the maximum of Athena, DuckDB and Spark."""
+"""Maximum precision of a DECIMAL in Athena, DuckDB and Spark."""
 MAX_SCALE = 28
 """Digits after the point that a proposed DECIMAL has at most, so that 10 are left before it."""
 MAX_FRACTION_DIGITS = 6
-"""Of a second: the precision of DuckDB's and Spark's TIMESTAMP."""
+"""Fractional digits of a second that TIMESTAMP has in DuckDB and Spark."""
 MAX_REFUSED_PERCENT = 10
 """A type is proposed if it refuses at most this part of the values of the sample."""
 MAX_EXAMPLES = 3

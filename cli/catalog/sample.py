@@ -30,11 +30,11 @@ ROWS_PER_OBJECT = 2_000
 ROWS_PER_BATCH = 100
 """Rows that are decoded at once: values can be large."""
 MAX_DECODED_BYTES = 64 << 20
-"""Of an object no further rows are read after that many bytes of values."""
+"""Bytes of values after which no further rows of an object are read."""
 MAX_WHOLE_BYTES = 16 << 20
 """An object of this size is read by one request; of a larger one only ranges."""
 COLUMN_BUFFER_BYTES = 1 << 20
-"""Of each column of a larger object this much is requested at once."""
+"""Bytes requested at once of each column of a larger object."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
 
 
 def read_folder_sample(folder: Path, max_files: int) -> DatasetSample:
-    """The same of a dataset's folder on this machine, which ``convert`` has written. Raises ``OSError``."""
+    """A sample of a dataset's folder that ``convert`` has written on this machine. Raises ``OSError``."""
     sample = DatasetSample()
     hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
     for path in _one_of_each([files for files in hours if files], max_files):

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 SHOWN_CHARACTERS = 40
-"""Of an example on the terminal; ``--json`` has all of it."""
+"""Maximum length of an example on the terminal; ``--json`` has all of it."""
 MAX_FOLDERS = 3
-"""Of those that an error names."""
+"""Maximum number of folders that an error names."""
 VARCHAR = "VARCHAR"
 
 
@@ -70,7 +70,7 @@ def print_suggestion(
 
 
 def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool) -> int:
-    """The same for a dataset's folder in the output of ``convert``; a folder has no table of Athena.
+    """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena.
 
     Raises
     ------

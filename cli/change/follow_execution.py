@@ -81,7 +81,7 @@ def print_started(arn: str, *, as_json: bool) -> None:
 
 
 def _verdict(output: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of ``overnight``, or of the execution of it that a backfill has started."""
+    """The verdict of ``overnight``, or of the execution of it that a backfill has started."""
     night = output.get("overnight")
     return night if isinstance(night, dict) else output
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0
 MIN_BYTES = 64 << 10
-"""Of all files together: fewer would be repeated for hours, and say nothing about real ones."""
+"""Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
 
 def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from router.estimate.other_costs import Estimate
 
 NO_DATASET = "(no manifest)"
-"""Of a job run that held none: it failed early, or found everything done."""
+"""Shown for a job run that held no manifest: it failed early, or found everything done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ STAGE_TIMEOUT_SECONDS = 900
 GRACEFUL_STOP_SECONDS = 120
 """After this time the stream's run is killed."""
 FINAL_STATES = (State.DONE, State.FAILED)
-"""Of a current manifest: a superseded one is never current."""
+"""States in which a current manifest stays; a superseded one is never current."""
 
 
 class DemoError(TerminalError):

@@ -150,7 +150,7 @@ class EmrCanary(CanaryJob):
         return {"applicationId": application, "jobRunId": job_run}
 
     def _stream_launch(self) -> StreamLaunch:
-        """That of the functions which start the stream, from the environment of one of them."""
+        """How the stream is started, from the environment of a function that does it."""
         function = self.stack.functions.get_function_configuration(FunctionName=self.stack.outputs.stream_control)
         return StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
 

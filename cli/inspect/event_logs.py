@@ -29,7 +29,7 @@ class EventLog:
     """The event log of one Spark application: a file, or a folder of files of which each continues the last."""
 
     name: str
-    """Of the file or the folder, by which Spark recognises it."""
+    """Name of the file or folder, by which Spark recognises it."""
     keys: list[str] = field(default_factory=list)
     size: int = 0
     """Stored bytes."""

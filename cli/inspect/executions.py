@@ -23,7 +23,7 @@ class Execution:
 
     name: str
     status: str
-    """Of Step Functions; UNKNOWN: it has forgotten the execution."""
+    """The status that Step Functions reports; UNKNOWN: it has forgotten the execution."""
     started_at: datetime | None
     ended_at: datetime | None
     plan: dict[str, Any] | None

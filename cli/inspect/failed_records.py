@@ -27,7 +27,7 @@ class FailedRecords:
     """The objects of one ``[[records]]`` and one kind of error."""
 
     prefix: str
-    """Of their keys, with a slash at its end."""
+    """Prefix of their keys, with a slash at its end."""
     name: str
     """``records.name``."""
     kind: str
@@ -45,7 +45,7 @@ class FailedRecords:
 
 
 def list_failed_records(stack: DeployedStack, dataset: str | None) -> tuple[list[FailedRecords], bool]:
-    """Those of one dataset or of all, and whether all objects were listed. A stage without ``[[records]]`` lists none.
+    """Failed records of one dataset or of all, and whether all objects were listed; none without ``[[records]]``.
 
     Raises botocore's errors.
     """

@@ -20,7 +20,7 @@ MAX_OBJECTS = 8
 MAX_BYTES = 262_144
 """That are read of each."""
 MAX_LINE_CHARACTERS = 200
-"""Of a line that is shown."""
+"""Maximum length of a line that is shown."""
 
 
 def read_first_reject(

@@ -39,7 +39,7 @@ class ShownHour:
     state: HourState
     counts: HourCounts
     contents: HourContents
-    """Of a complete hour they are not read."""
+    """Empty for a complete hour, whose contents are not read."""
 
 
 def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as_json: bool) -> int:

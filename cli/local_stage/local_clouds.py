@@ -42,7 +42,7 @@ class LocalStage:
     """The files of one stage's local cloud."""
 
     folder: Path
-    """That of all stages."""
+    """The folder of all stages."""
     stage: str
 
     @property

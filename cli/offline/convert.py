@@ -94,14 +94,14 @@ class Summary:
     parquet_files: int = 0
     quarantined: Quarantined = field(default_factory=Quarantined)
     earlier: Quarantined = field(default_factory=Quarantined)
-    """Of the skipped files."""
+    """What is in quarantine of the skipped files."""
     named: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by path: what looks like input and cannot be converted."""
     other_files: int = 0
     """Entries of folders that have none of ``input.suffixes``."""
     other_file: str = ""
-    """One of them."""
+    """One of these entries."""
     not_replaced: dict[str, str] = field(default_factory=dict)
     """Reasons by URI: files that have changed and cannot be converted in place of their old rows."""
     stopped: str | None = None

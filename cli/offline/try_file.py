@@ -66,7 +66,7 @@ class Trial:
     now: datetime
     cores: int
     region: str
-    """Of an object's bucket."""
+    """Region of the object's bucket."""
 
 
 def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from verify.objects import Line
 
 MAX_READ_BYTES = 64 << 20
-"""Of a file, after decompression: a line's number is known only to a reader of all lines before it."""
+"""Maximum bytes read of a file, after decompression: a line's number is known only to a reader of all lines before
+it."""
 MAX_LINE_BYTES = 1 << 20
 """A longer neighbour is only counted."""
 BROKEN = (EOFError, OSError, pa.ArrowInvalid)

@@ -40,7 +40,7 @@ class QuarantineRecord:
     partition: Partition
     manifest: str
     generation: int
-    """Of the manifest: the published one."""
+    """The published generation of the manifest."""
     kind: str
     source: str
     """URI of the input file."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from verify.objects import Line
 
 SHOWN_CHARACTERS = 300
-"""Of a line on the terminal; ``--json`` and ``export`` have all of it."""
+"""Maximum length of a line on the terminal; ``--json`` and ``export`` have all of it."""
 
 
 def print_records(

@@ -72,7 +72,7 @@ class EmrServerless(EngineDescription):
         return stream.emr_min_executors
 
     def prices(self, settings: Settings) -> Units:
-        """Those of the processor of the settings."""
+        """The prices of the processor that the settings name."""
         share = ARM_PRICE if settings.emr.architecture == ARM else 1
         return Units(vcpu=share * settings.price.emr_vcpu_hour, gb=share * settings.price.emr_gb_hour)
 

@@ -107,7 +107,7 @@ class Glue(EngineDescription):
         return GlueStreamRuns(glue, job)
 
     def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
-        """Of the newest runs, in one request."""
+        """The newest runs are listed in one request."""
         return live_runs(glue, job, MAX_LISTED_RUNS)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
@@ -156,7 +156,7 @@ class GlueStreamRuns:
         return NO_REASON if run is None else end_reason(run["JobRunState"], run.get("ErrorMessage"))
 
     def live(self) -> list[str]:
-        """Of the newest runs, in one request."""
+        """The newest runs are listed in one request."""
         return live_runs(self.glue, self.job, MAX_LISTED_RUNS)
 
     def end(self, runs: Sequence[str]) -> None:

@@ -11,6 +11,6 @@ class Engine(StrEnum):
     GLUE_FLEX = "glue-flex"
     """Glue's job with the execution class FLEX: spare capacity, for which a run may wait."""
     GLUE = "glue"
-    """The same job with the execution class STANDARD."""
+    """Glue's job with the execution class STANDARD."""
     EMR_SERVERLESS = "emr-serverless"
     """An EMR Serverless application of the stack, which is there only if the settings allow this engine."""

@@ -32,7 +32,7 @@ class StreamLaunch:
     entry_point: str
     """S3 URI of the script."""
     arguments: str
-    """Of the script, with a space between two; none of them contains one."""
+    """Arguments of the script, with a space between two; none of them contains one."""
     spark_submit_parameters: str
     timeout_minutes: int
     """After this time EMR Serverless cancels a run."""

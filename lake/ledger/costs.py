@@ -33,7 +33,7 @@ class CostShare:
     """Empty: the run held no manifest."""
     micro_dollars: int
     bytes: int = 0
-    """Of their files, as stored."""
+    """Bytes of their files, as stored."""
     files: int = 0
     manifests: int = 0
     task_milliseconds: int = 0
@@ -41,7 +41,7 @@ class CostShare:
     objects: int = 0
     """Their objects in lake and quarantine."""
     written_bytes: int = 0
-    """Of these objects."""
+    """Bytes of these objects."""
 
     def plus(self, other: Self, micro_dollars: int) -> Self:
         """The sum of both; ``micro_dollars`` takes the place of the other's."""
@@ -54,7 +54,7 @@ class CostRow:
     """What one job run has cost. The streaming job has a row for each interval that it has metered."""
 
     id: str
-    """Of the job run; unique within the day."""
+    """Id of the job run; unique within the day."""
     lane: Lane
     engine: str
     started_at: str

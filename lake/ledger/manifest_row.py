@@ -119,7 +119,7 @@ class State(StrEnum):
 
 
 NO_PARTITION = Partition.parse("#0000-00-00T0")
-"""Of an ABANDONED row, which has an id and a state only."""
+"""Partition of an ABANDONED row, which has an id and a state only."""
 
 MAX_EARLIER_OWNERS = 10
 """Maximum number of earlier owners kept per row."""
@@ -395,7 +395,7 @@ class ConvertedCounts(ManifestCounts):
     """With what a share of the quarantine is a share of."""
 
     files: int = 0
-    """Of the DONE manifests."""
+    """Files of the DONE manifests."""
 
     @property
     def quarantined_share(self) -> float:

@@ -25,7 +25,7 @@ class SpeedSample(NamedTuple):
     bytes: int
     """As stored."""
     milliseconds: int
-    """Of tasks, summed over cores."""
+    """Time of tasks, summed over cores."""
 
 
 class SpeedSamples(NamedTuple):
@@ -82,7 +82,7 @@ class DatasetSpeed:
 
     plain: float | None
     compressed: float | None
-    """Of compressed files: a stored byte of them takes several times as long."""
+    """Speed of compressed files, of which a stored byte takes several times as long."""
 
 
 @dataclass(frozen=True, slots=True)

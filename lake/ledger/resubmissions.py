@@ -22,7 +22,7 @@ class ResubmissionRow:
     """Lines of the quarantine that are given back to an hour."""
 
     name: str
-    """Of its document and its lines (``lake.layout``)."""
+    """Name of its document and its lines (``lake.layout``)."""
     partition: Partition
     file: ObjectVersion
     """The repaired lines: the one version of the object that is ever converted."""

@@ -42,7 +42,7 @@ class TableRow:
 
     dataset: str
     uuid: str
-    """Of the table's metadata: another table under its name is refused."""
+    """Id in the table's metadata: another table under its name is refused."""
     first: int = 0
     """Number of the last batch of the table before it; 0: it is the first one of the dataset."""
     applied: int = 0

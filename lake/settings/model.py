@@ -189,7 +189,7 @@ class Settings:
 
     @property
     def stream_glue_runs(self) -> int:
-        """Those of the streaming jobs' runs that are job runs of Glue."""
+        """Runs of the streaming jobs at the same time that are job runs of Glue."""
         return len(self.glue_shards)
 
     @property

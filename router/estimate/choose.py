@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MARGIN = 0.1
 """Share of the time until the deadline that a plan leaves unused: a night is an estimate."""
 SAME_PRICE = 0.02
-"""Of ways whose prices differ by less than this share, the fastest is taken."""
+"""Share by which prices may differ for the fastest way to be taken."""
 SIZES = (1, 2, 4)
 """Multiples of ``batch.workers``: a larger run has fewer drivers, which convert nothing."""
 

@@ -70,7 +70,7 @@ class Estimate:
     ledger: float
     functions: float
     storage_per_month: float
-    """Of what was written to lake and quarantine, for as long as it is kept; no part of ``total``."""
+    """Price of what was written to lake and quarantine, for as long as it is kept; not in ``total``."""
 
     @property
     def total(self) -> float:

@@ -40,7 +40,7 @@ class Speeds:
         self._compressed = price.compressed_mb_per_second_per_core * MEGABYTE
 
     def at(self, share: float, price: PriceSettings) -> Speeds:
-        """The same with plain files assumed to be read ``share`` times as fast; what was measured stays.
+        """Speeds with plain files assumed to be read ``share`` times as fast; what was measured stays.
 
         Compressed files are not read faster: the processor is their limit. They are slower where S3 is.
         """

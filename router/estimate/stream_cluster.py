@@ -20,7 +20,7 @@ class StreamCluster:
     """The driver and the executors of one streaming job."""
 
     vcpus: int
-    """Of an executor; each converts one task at a time."""
+    """vCPUs of an executor; each converts one task at a time."""
     min_executors: int
     driver_dpus: float
     """Four vCPUs of an engine that bills these count as one."""

@@ -73,7 +73,7 @@ def _take_plain_objects(body: bytes) -> tuple[list[dict[str, Any]], bytes] | Non
 def _take_any_objects(
     body: bytes, conversions: dict[str, Callable[[str], object]]
 ) -> tuple[list[dict[str, Any]], bytes] | None:
-    """The same by an XML parser; None: it is not XML."""
+    """Read a page with an XML parser; None if it is not XML."""
     try:
         root = fromstring(body)  # noqa: S314 (S3's own answer, which botocore parses as well)
     except ParseError:

@@ -67,11 +67,11 @@ class ListingProgress:
     found: int = 0
     """Objects of the dataset within the range."""
     known: int = 0
-    """Those that the ledger had already."""
+    """Number of arrivals that the ledger had already."""
     recorded: int = 0
-    """Those that are new arrivals; in a dry run: those that would be."""
+    """Number of new arrivals; in a dry run of those that would be recorded."""
     unsettled: int = 0
-    """Those without a known owner yet."""
+    """Number of arrivals without a known owner yet."""
     bytes: int = 0
     """Size of the recorded ones."""
     visits: int = 0

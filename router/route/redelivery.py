@@ -21,7 +21,7 @@ PAUSES = (10, 60, 300)
 """Seconds after the first, the second, and each further delivery. Without them an event would wait as long as one whose
 invocation has died (``infra/arrivals.py``)."""
 MAX_ENTRIES = 10
-"""Of one request (Amazon SQS API Reference, ChangeMessageVisibilityBatch)."""
+"""Maximum entries of one request (Amazon SQS API Reference, ChangeMessageVisibilityBatch)."""
 
 
 def receives(message: SQSRecord) -> int:

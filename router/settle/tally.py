@@ -25,7 +25,7 @@ class DatasetTally(ConvertedCounts):
 
     dataset: str
     bytes: int = 0
-    """Of the files, as stored."""
+    """Bytes of the files, as stored."""
 
 
 class DatasetTallies:

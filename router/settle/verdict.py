@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from router.settle.tally import DatasetTally, Tally
 
 MAX_QUOTED_CHARACTERS = 1000
-"""Of a reason, in the message: it goes through the state machine, to the topic and into the cause of its end."""
+"""Maximum length of a reason in the message, which goes through the state machine, to the topic and into the cause of
+its end."""
 MAX_NAMED_SHARES = 3
 """Maximum number of datasets that the message names because of their share in the quarantine."""
 

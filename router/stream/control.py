@@ -156,7 +156,7 @@ def _start_if_possible(services: Services, shard: str) -> bool:
 
 
 def _open_manifests(services: Services, state: State) -> dict[str, list[ManifestRow]]:
-    """Of the stream lane by shard, from the index."""
+    """Open manifests of the stream lane by shard, from the index."""
     shards = services.settings.shards
     found: dict[str, list[ManifestRow]] = {}
     for row in services.ledger.manifests.open(Lane.STREAM, state):
