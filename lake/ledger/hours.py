@@ -15,7 +15,7 @@ from lake.partition import Partition
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from lake.ledger.table import LedgerTable
@@ -48,6 +48,11 @@ class Partitions:
     def get(self, partition: Partition) -> HourRow:
         """The row by a strongly consistent read; one that nothing has touched: nothing was recorded."""
         return hour_row(partition, self._table.get(_key(partition)) or {})
+
+    def get_many(self, partitions: Sequence[Partition]) -> list[HourRow]:
+        """Their rows by one strongly consistent read, in their order; at most ``MAX_BATCH_KEYS`` different ones."""
+        items = self._table.get_many([_key(partition) for partition in partitions])
+        return [hour_row(partition, item or {}) for partition, item in zip(partitions, items, strict=True)]
 
     def hours(self, dataset: str, first: str, last: str) -> list[HourRow]:
         """Rows of a dataset from ``first`` to ``last``, both ``YYYY-MM-DDTHH`` and inclusive; consistent."""

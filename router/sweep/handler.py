@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from router.sweep.failed_items import FailedItem
 
 TIME_PER_REPAIR = timedelta(seconds=60)
-"""Maximum time of a repair: it begins no further item after it, and the next sweep continues."""
+"""Maximum time of a repair but the last: it begins no further item after it, and the next sweep continues."""
 TIME_PER_SWEEP = timedelta(minutes=10)
 """No item of any repair is begun after it: what is under way then has the rest of the function's timeout (15 minutes).
 
@@ -97,7 +97,8 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     repairs = _repairs(services, dry_run=dry_run)
     for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
         now = services.clock()
-        share = min(TIME_PER_REPAIR, (end - now) / left)
+        # What the others have left is the last one's: after the end of an hour the most hours are due at once.
+        share = min(TIME_PER_REPAIR, (end - now) / left) if left > 1 else end - now
         repair = Repair(services, min(now + share, end), dry_run=dry_run)
         with repair.isolated(name):
             work(repair)

@@ -2,16 +2,21 @@
 
 The ledger's index lists the hours that are not settled, so the work of a sweep is bounded by their number. One batched
 read asks about 100 of them, by a manifest that each waits for; all manifests of an hour are read once that one is done.
+Hours are looked at side by side: an hour that becomes complete takes seven requests, one after the other.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lake.hour_contents import read_hour
 from lake.hours import may_be_complete, may_confirm, state_of_hour
 from lake.ledger import HourState, State
 from lake.ledger.table import batches_of
+from router.services import PARALLEL_REQUESTS
 from router.sweep.hour_marker import announce, confirm
 from router.telemetry import logger
 
@@ -28,16 +33,24 @@ KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
 
 def announce_hours(repair: Repair) -> None:
     """Announce hours that are complete or reopened; counts them as ``completed`` and ``reopened``."""
-    for listed in batches_of(repair.services.ledger.partitions.unsettled()):
-        # What was begun is finished first, and readers learn at once that an hour is no longer complete.
-        told = [row for row in listed if row.announced != row.revision or row.told == HourState.COMPLETE]
-        waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
-        unconfirmed = [row for row in waiting if may_confirm(row, repair.services.clock())]
-        for row in (*told, *dict.fromkeys([*unconfirmed, *_due(repair, waiting)])):
+    partitions = repair.services.ledger.partitions
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        for listed in batches_of(partitions.unsettled()):
+            # What was begun is finished first, and readers learn at once that an hour is no longer complete.
+            told = [row for row in listed if row.announced != row.revision or row.told == HourState.COMPLETE]
+            waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
+            unconfirmed = [row for row in waiting if may_confirm(row, repair.services.clock())]
+            due = [row.partition for row in dict.fromkeys([*told, *unconfirmed, *_due(repair, waiting)])]
+            # The index is a hint: the rows decide.
+            deque(pool.map(partial(_look_unless_expired, repair), partitions.get_many(due) if due else []), maxlen=0)
             if repair.expired:
                 return
-            with repair.isolated("hour", partition=str(row.partition)):
-                _look(repair, row)
+
+
+def _look_unless_expired(repair: Repair, row: HourRow) -> None:
+    if not repair.expired:
+        with repair.isolated("hour", partition=str(row.partition)):
+            _look(repair, row)
 
 
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
@@ -50,10 +63,9 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     return [row for row in quiet if row.waits_for not in waiting]
 
 
-def _look(repair: Repair, listed: HourRow) -> None:
-    """One look at an hour; ``listed`` is what the index shows, a hint."""
+def _look(repair: Repair, row: HourRow) -> None:
+    """One look at an hour; whatever has changed since ``row`` was read is refused by its revision, or touches it."""
     services, partitions = repair.services, repair.services.ledger.partitions
-    row = partitions.get(listed.partition)
     if row.announced < row.revision:
         _announce(repair, row, row.told)
         return
@@ -93,7 +105,7 @@ def _count_share(repair: Repair, partition: Partition, share: float) -> None:
     """Count an hour of which the stream lane has put too much into the quarantine; the log names it."""
     if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
         logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
-        repair.counts["aboveShare"] += 1
+        repair.count("aboveShare")
 
 
 def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:
@@ -109,4 +121,4 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
             return
         row = services.ledger.partitions.get(row.partition)
     announce(services, row)
-    repair.counts[kind] += 1
+    repair.count(kind)

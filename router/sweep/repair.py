@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,14 +38,20 @@ class Repair:
     """Count what would be repaired, and change nothing."""
     items: list[str] = field(default_factory=list)
     """Of a dry run: the first items, each with the kind of its repair."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def only_counts(self, kind: str, item: str) -> bool:
         """Whether this is a dry run, which counts the item in place of repairing it."""
         if self.dry_run:
-            self.counts[kind] += 1
+            self.count(kind)
             if len(self.items) < MAX_ITEMS:
                 self.items.append(f"{kind}: {item}")
         return self.dry_run
+
+    def count(self, kind: str) -> None:
+        """Count one item; thread-safe."""
+        with self._lock:
+            self.counts[kind] += 1
 
     @property
     def expired(self) -> bool:

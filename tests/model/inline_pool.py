@@ -21,6 +21,7 @@ MODULES_WITH_POOLS = (
     "router.listing.unrecorded",
     "router.executions.run_status",
     "router.settle.object_check",
+    "router.sweep.hours",
     "router.sweep.replaced",
     "router.sweep.small_manifests",
     "streaming_job.micro_batch",

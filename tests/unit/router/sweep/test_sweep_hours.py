@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lake.hours import GRACE
 from lake.manifest import Lane
+from lake.partition import Partition
 from router.requests.reprocess import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
@@ -177,3 +180,27 @@ def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     # When the hour is not looked at again
     assert swept(deployment) == {}
     assert len(bridge.sent) == 1
+
+
+def test_many_hours_are_told_side_by_side_and_with_seven_requests_each(deployment: Deployment) -> None:
+    # Given 40 datasets with an hour that is over, and events that are only taken when four are sent at once
+    partitions = [Partition(f"dataset_{number:03}", "2026-11-20", 9) for number in range(40)]
+    for partition in partitions:
+        done(deployment, listed(deployment, "a.json", partition=partition), 10, 0)
+    deployment.wait(HOUR)
+    bridge, together = with_events(deployment), threading.Barrier(4, timeout=60)
+
+    def put_events(**request: Any) -> Any:
+        together.wait()
+        return bridge.put_events(**request)
+
+    deployment.services = replace(deployment.services, events=SimpleNamespace(put_events=put_events))
+    # When
+    found = repair(deployment)
+    with counted_requests() as counts:
+        announce_hours(found)
+    # Then ten thousand take 70,000 requests, 32 at a time: 110 s at 50 ms each
+    assert not found.failed
+    assert found.counts == {"completed": 40}
+    assert all(marker(deployment, partition) for partition in partitions[::10])
+    assert sum(counts.values()) - counts["write units"] <= 6 * 40 + 10
