@@ -59,6 +59,10 @@ class FakeDynamoDB:
         self._update(request)
         return {}
 
+    def delete_item(self, *, TableName: str, Key: Item) -> Item:
+        self.items.pop((Key["pk"], Key["sk"]), None)
+        return {}
+
     def transact_write_items(self, *, TransactItems: list[Item]) -> Item:
         reasons = []
         for action in TransactItems:
@@ -159,6 +163,8 @@ def _stored(value: Any) -> Any:
         return frozenset(_stored(item) for item in value)
     if isinstance(value, list | tuple):
         return [_stored(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _stored(item) for name, item in value.items()}
     return value
 
 

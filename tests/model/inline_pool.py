@@ -24,6 +24,8 @@ MODULES_WITH_POOLS = (
     "router.sweep.hours",
     "router.sweep.replaced",
     "router.sweep.small_manifests",
+    "router.tables.batch",
+    "router.tables.committer",
     "streaming_job.micro_batch",
     "transform.upload",
     "transform.convert",

@@ -11,6 +11,7 @@ WRITES = frozenset(
     {
         "put_item",
         "update_item",
+        "delete_item",
         "transact_write_items",
         "put_object",
         "delete_object",

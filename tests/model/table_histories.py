@@ -1,0 +1,344 @@
+"""Histories of a committer of Iceberg tables: one fault at one of its writes, or other processes in between.
+
+The product's functions run against fakes. After each swap every retained snapshot has to show each manifest at most
+once, in one generation and whole, and no object that is gone; in the end the table has to show what the ledger says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError
+
+from lake.commit import read_commit
+from lake.errors import HybridRouterError, TableStoppedError
+from lake.layout import lake_key
+from lake.ledger import Ledger, State
+from lake.publish import complete_all, roll_back
+from lake.settings import parse_settings
+from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
+from router.iceberg.metadata import TAG, DataFile
+from router.services import Services
+from router.sweep.repair import Repair
+from router.sweep.replaced import delete_replaced
+from router.tables import committer
+from router.tables.catalog_entry import TableCatalog
+from router.tables.repair import rebuild_table, restore_table
+from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.model.fake_s3 import FakeS3
+from tests.unit.lake.faults import Crash, Faults
+from tests.unit.lake.world import MORNING, PARTITION, RESOURCES
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.glue import FakeGlue
+from tests.unit.router.sweep.sweeping import committed
+from tests.unit.router.tables.tabling import TABLES, forced, listed, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lake.ledger import ManifestRow
+
+SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 24}})
+DATASET = "orders"
+MIDNIGHT = replace(PARTITION, hour=0)
+MAX_ROUNDS = 12
+FAULTS = ("crash_before", "lose_answer_of", "drop", "delay", "repeat", "pause")
+COMPACTED = "_tables/orders/data/compacted.parquet"
+FILES = 2
+"""Of each publish."""
+
+
+class BrokenPromiseError(AssertionError):
+    """A reader of the table would have seen something wrong."""
+
+
+class CheckingGlue(FakeGlue):
+    """Calls ``check`` after each swap."""
+
+    check: Callable[[], None] = staticmethod(lambda: None)
+
+    def update_table(self, DatabaseName: str, TableInput: Any, SkipArchive: bool, VersionId: str) -> None:  # noqa: N803
+        super().update_table(DatabaseName, TableInput, SkipArchive, VersionId)
+        self.check()
+
+
+@dataclass
+class TableWorld:
+    """A stage with one table, a process that meets faults, and others that do not."""
+
+    faulty: Deployment = field(init=False)
+    """The committer under test."""
+    world: Deployment = field(init=False)
+    """All other processes."""
+    seen: dict[str, int] = field(default_factory=dict)
+    """The generation of each manifest that readers saw last."""
+    files: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
+    """What the rows of a file are: manifest, generation and number of the file."""
+    restored: bool = False
+    """Whether rows may be those of an earlier batch: a person has not decided yet."""
+
+    def __post_init__(self) -> None:
+        s3, dynamodb, glue = FakeS3(MORNING), FakeDynamoDB(), CheckingGlue()
+        for bucket in ("input", "lake", "quarantine", "control"):
+            s3.create_bucket(Bucket=bucket)
+        self.world = _deployment(s3, dynamodb, glue, Faults(), wrapped=False)
+        self.faulty = _deployment(s3, dynamodb, glue, Faults(), wrapped=True)
+        self.world.ledger.datasets.register(DATASET)
+        glue.check = self.check
+
+    # What the processes do
+
+    def publish(self, row: ManifestRow) -> ManifestRow:
+        """DONE with ``FILES`` files."""
+        # Known before readers can see them.
+        for number in range(FILES):
+            key = lake_key(row.partition, row.id, row.generation, number)
+            self.files[f"s3://lake/{key}"] = [(row.id, row.generation, number)]
+        return publish(self.world, row, files=FILES)
+
+    def commit(self) -> None:
+        """Rounds of a committer without faults, until nothing is left to do."""
+        for _ in range(MAX_ROUNDS):
+            if committer.commit_round(self.world.services, DATASET) is None:
+                return
+        raise BrokenPromiseError("the committer finds no end")
+
+    def wait(self, hours: float) -> None:
+        for deployment in (self.world, self.faulty):
+            deployment.wait(timedelta(hours=hours))
+
+    def sweep(self) -> None:
+        repair = Repair(self.world.services, self.world.now + timedelta(minutes=1))
+        delete_replaced(repair)
+        assert repair.failed == []
+        self.check()
+
+    def swap(self, metadata: dict[str, Any]) -> None:
+        """Another writer changes the table."""
+        catalog = TableCatalog(self.world.services, DATASET)
+        entry = catalog.load()
+        assert entry is not None
+        assert catalog.swap(entry, metadata)
+
+    def compact(self) -> None:
+        """Another writer writes all files as one."""
+        catalog, before = TableCatalog(self.world.services, DATASET), self.metadata()
+        entries = [item for manifest in manifests_of(before, catalog) for item in live_entries(manifest, catalog)]
+        old = [_data_file(entry) for entry in entries]
+        self.world.raw_s3.put_object(Bucket="lake", Key=COMPACTED, Body=b"")
+        self.files[f"s3://lake/{COMPACTED}"] = [rows for item in old for rows in self.files[item.path]]
+        after = commit_batch(before, catalog, Batch(0, [replace(old[0], path=f"s3://lake/{COMPACTED}")], old), 0, 0)
+        *_, last = after["snapshots"]
+        refs = {**after["refs"], TAG: before["refs"][TAG]}
+        snapshots = [*before["snapshots"], {**last, "summary": {"operation": "replace"}}]
+        self.swap({**after, "snapshots": snapshots, "refs": refs, "properties": before["properties"]})
+
+    # What readers see
+
+    def metadata(self) -> dict[str, Any]:
+        entry = TableCatalog(self.world.services, DATASET).load()
+        if entry is None:
+            raise BrokenPromiseError("there is no table")
+        return entry.metadata
+
+    def paths(self, snapshot: Any = None) -> list[str]:
+        catalog, metadata = TableCatalog(self.world.services, DATASET), self.metadata()
+        manifests = manifests_of(metadata, catalog, snapshot)
+        return [entry["data_file"]["file_path"] for item in manifests for entry in live_entries(item, catalog)]
+
+    def check(self) -> None:
+        """Compare what readers of each retained snapshot see with the promises."""
+        for snapshot in self.metadata()["snapshots"]:
+            paths = self.paths(snapshot)
+            if gone := [path for path in paths if path.removeprefix("s3://lake/") not in self._objects]:
+                raise BrokenPromiseError(f"a retained snapshot shows objects that are gone: {gone}")
+            self._check_rows(paths)
+        shown = {manifest: generation for path in self.paths() for manifest, generation, _ in self.files[path]}
+        for manifest, generation in self.seen.items():
+            if not self.restored and shown.get(manifest, 0) < generation:
+                raise BrokenPromiseError(f"{manifest}: generation {generation} was shown, now {shown.get(manifest)}")
+        self.seen |= shown
+
+    @property
+    def _objects(self) -> dict[str, Any]:
+        return self.world.raw_s3.buckets["lake"]  # type: ignore[no-any-return]
+
+    def _check_rows(self, paths: list[str]) -> None:
+        rows = Counter(rows for path in paths for rows in self.files[path])
+        if doubled := [item for item, number in rows.items() if number > 1]:
+            raise BrokenPromiseError(f"a snapshot has rows twice: {doubled}")
+        parts = Counter((manifest, generation) for manifest, generation, _ in rows)
+        if len(parts) > len({manifest for manifest, _ in parts}):
+            raise BrokenPromiseError(f"a snapshot has two generations of a manifest: {sorted(parts)}")
+        if set(parts.values()) - {FILES}:
+            raise BrokenPromiseError(f"a snapshot has a part of a publish: {parts}")
+
+    def check_end(self, rows: list[ManifestRow]) -> None:
+        """The table shows what the ledger says, and nothing is left to do."""
+        expected = set()
+        for row in (self.world.row(item.id) for item in rows):
+            if row.published is not None:
+                expected.add((row.id, row.published.generation))
+                if not row.is_tabled:
+                    raise BrokenPromiseError(f"the ledger says that the table lacks {row.id}")
+        shown = {(manifest, generation) for path in self.paths() for manifest, generation, _ in self.files[path]}
+        if shown != expected:
+            raise BrokenPromiseError(f"the table shows {sorted(shown)}, the ledger {sorted(expected)}")
+        if list(self.world.ledger.tables.outbox(DATASET)):
+            raise BrokenPromiseError("entries are left in the outbox")
+
+
+def _deployment(s3: Any, dynamodb: Any, glue: Any, faults: Faults, *, wrapped: bool) -> Deployment:
+    def client(target: Any) -> Any:
+        return faults.wrap(target) if wrapped else target
+
+    ledger = Ledger.over(client(dynamodb), RESOURCES.ledger_table)
+    deployment = Deployment(client(s3), s3, ledger, faults, dynamodb, glue=glue)
+    deployment.services = Services(SETTINGS, RESOURCES, ledger, client(s3), client(glue), deployment.clock)
+    return deployment
+
+
+def _data_file(entry: Any) -> DataFile:
+    data = entry["data_file"]
+    hour = (data["partition"]["date"], data["partition"]["hour"])
+    return DataFile(data["file_path"], data["file_size_in_bytes"], data["record_count"], hour)
+
+
+def play(scenario: str, fault: str, number: int) -> bool:
+    """One history; False: the committer has made fewer than ``number`` writes.
+
+    Raises ``BrokenPromiseError``.
+    """
+    world = TableWorld()
+    rows = [world.publish(listed(world.world, name)) for name in "ab"]
+    world.commit()
+    rows.append(world.publish(listed(world.world, "c", partition=MIDNIGHT)))
+    rows[0] = world.publish(forced(world.world, rows[0]))
+    failing = _publishing(world, rows[1])
+    SCENARIOS[scenario](world, rows)
+    is_stopped = scenario in STOPPED
+    faults = world.faulty.faults
+    if fault == "pause":
+        faults.pause = (number, lambda: _meanwhile(world, rows, is_stopped=is_stopped))
+    else:
+        setattr(faults, fault, number)
+    try:
+        for _ in range(MAX_ROUNDS):
+            if committer.commit_round(world.faulty.services, DATASET) is None:
+                break
+        if is_stopped:
+            raise BrokenPromiseError(f"the committer goes on: {scenario}")
+    except (Crash, BotoCoreError, TableStoppedError, HybridRouterError) as error:
+        if isinstance(error, TableStoppedError) and not is_stopped:
+            raise BrokenPromiseError(f"the committer stops: {error}") from error
+    reached = len(faults.writes) >= number
+    faults.deliver()
+    faults.reset()
+    _end(world, rows, failing, scenario)
+    return reached
+
+
+def _publishing(world: TableWorld, row: ManifestRow) -> ManifestRow:
+    """The next generation is PUBLISHING: its objects are there and its entry is listed, and yet it will fail."""
+    publishing = committed(world.world, world.world.claimed(forced(world.world, row)))
+    world.world.ledger.tables.list_generation(DATASET, row.id, publishing.generation, world.world.now)
+    assert publishing.document is not None
+    document = read_commit(world.world.s3, "control", publishing.document)
+    complete_all(world.world.s3, document.objects)
+    for number, item in enumerate(document.objects):
+        world.files[f"s3://lake/{item.key}"] = [(row.id, publishing.generation, number)]
+    return publishing
+
+
+def _meanwhile(world: TableWorld, rows: list[ManifestRow], *, is_stopped: bool) -> None:
+    """Another committer finishes what there is, and brings in what is published afterwards."""
+    with suppress(TableStoppedError):
+        world.commit()
+        rows[0] = world.publish(forced(world.world, rows[0]))
+        rows.append(world.publish(listed(world.world, "d", partition=MIDNIGHT)))
+        world.commit()
+    assert is_stopped or world.world.row(rows[0].id).is_tabled
+
+
+def _end(world: TableWorld, rows: list[ManifestRow], failing: ManifestRow, scenario: str) -> None:
+    """The publish that was under way fails, a person repairs what is stopped, and everything comes to its end."""
+    assert failing.document is not None
+    document = read_commit(world.world.s3, "control", failing.document)
+    roll_back(world.world.s3, world.world.ledger, failing, document.written, "an upload is gone", world.world.now)
+    assert world.world.row(failing.id).state == State.FAILED
+    world.check()
+    if scenario in STOPPED:
+        if (repaired := STOPPED[scenario]) is None:
+            return
+        repaired(world.world.services, DATASET)
+    world.commit()
+    world.restored = False
+    world.check_end(rows)
+    # The grace period is over, and the snapshots are kept for longer; then they expire as well.
+    for hours in (2, 24, 1):
+        world.wait(hours)
+        world.sweep()
+        world.commit()
+    world.check_end(rows)
+    kept = {path.removeprefix("s3://lake/") for path in world.paths()}
+    if left := {key for key in world.world.keys("lake", f"{DATASET}/") if key.endswith(".parquet")} - kept:
+        raise BrokenPromiseError(f"objects that nothing shows are left: {sorted(left)}")
+
+
+def _roll_back_main(world: TableWorld, rows: list[ManifestRow]) -> None:
+    """Another writer moves the table back to its first snapshot."""
+    world.commit()
+    rows.append(world.publish(listed(world.world, "e")))
+    world.restored = True
+    metadata = world.metadata()
+    first = metadata["snapshots"][0]["snapshot-id"]
+    refs = {**metadata["refs"], "main": {"snapshot-id": first, "type": "branch"}}
+    world.swap({**metadata, "refs": refs, "current-snapshot-id": first})
+
+
+def _other_rows(world: TableWorld, rows: list[ManifestRow]) -> None:
+    """Another writer deletes the rows of a manifest."""
+    del rows
+    world.restored = True
+    catalog, before = TableCatalog(world.world.services, DATASET), world.metadata()
+    entries = [item for manifest in manifests_of(before, catalog) for item in live_entries(manifest, catalog)]
+    after = commit_batch(before, catalog, Batch(0, [], [_data_file(entry) for entry in entries[:FILES]]), 0, 0)
+    *_, last = after["snapshots"]
+    snapshots = [*before["snapshots"], {**last, "summary": {"operation": "delete"}}]
+    refs = {**after["refs"], TAG: before["refs"][TAG]}
+    world.swap({**after, "snapshots": snapshots, "refs": refs, "properties": before["properties"]})
+
+
+def _another_table(world: TableWorld, rows: list[ManifestRow]) -> None:
+    """Another table takes the name, with the same properties."""
+    del rows
+    world.restored = True
+    world.swap({**world.metadata(), "table-uuid": "another"})
+
+
+SCENARIOS: dict[str, Callable[[TableWorld, list[ManifestRow]], None]] = {
+    "batches": lambda *_: None,
+    "compacted": lambda world, _: world.compact(),
+    "rolled back": _roll_back_main,
+    "rows of another writer": _other_rows,
+    "another table": _another_table,
+}
+STOPPED: dict[str, Callable[[Services, str], Any] | None] = {
+    "rolled back": restore_table,
+    "rows of another writer": restore_table,
+    "another table": rebuild_table,
+}
+"""Scenarios in which the committer has to stop, and what a person runs then."""
+
+
+def histories(scenario: str) -> Iterator[tuple[str, int]]:
+    """The faults at each write; each history is played by whoever asks for the next one."""
+    for fault in FAULTS:
+        number = 1
+        while play(scenario, fault, number):
+            yield fault, number
+            number += 1
