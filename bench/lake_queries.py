@@ -69,7 +69,8 @@ def measure_lakes(files: InputFiles, scratch: Path, threads: int, rounds: int) -
     Returns
     -------
     dict
-        ``bytes`` of each lake by its writer, and ``seconds``, medians of ``rounds``, by engine, query and writer.
+        ``ndjson_bytes`` of the input, ``bytes`` of each lake by its writer, and ``seconds``, medians of ``rounds``, by
+        engine, query and writer.
 
     Raises
     ------
@@ -108,6 +109,7 @@ def measure_lakes(files: InputFiles, scratch: Path, threads: int, rounds: int) -
     sizes = {writer: sum(path.stat().st_size for path in paths) for writer, paths in lakes.items()}
     shutil.rmtree(scratch)
     return {
+        "ndjson_bytes": files.bytes,
         "bytes": sizes,
         "seconds": {
             engine: {

@@ -77,8 +77,11 @@ def targets_table(targets: Sequence[Target]) -> list[str]:
 
 def lake_sizes_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """MB of each lake: a row for each shape, a column for each writer."""
-    rows = [(shape, *(f"{lake['bytes'][writer] / 1e6:.1f}" for writer in WRITERS)) for shape, lake in lakes.items()]
-    return markdown_table(["lake, MB"], WRITERS, rows)
+    rows = [
+        (shape, *(f"{size / 1e6:.1f}" for size in (lake["ndjson_bytes"], *map(lake["bytes"].__getitem__, WRITERS))))
+        for shape, lake in lakes.items()
+    ]
+    return markdown_table(["lake, MB"], ["NDJSON", *WRITERS], rows)
 
 
 def lake_queries_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:

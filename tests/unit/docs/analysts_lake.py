@@ -39,6 +39,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
     "What a cast loses": [(3, 2)],
     "Values that a cast loses": [("2", "n/a")],
     "Sum of a day": [(Decimal("16.49"),)],
+    "A typed, sorted copy of an hour": [(Decimal("12.50"),)],
     "Why lines are in the quarantine": [("not JSON", 2, 0), ("not an object", 1, 0)],
     "The rejected lines": [
         (DAY, 8, "not JSON", 0, "oops"),
