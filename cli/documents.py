@@ -132,7 +132,7 @@ class ExplainedVersion:
     recorded_at: Instant
     decided_lane: LaneName | None
     reason: str
-    outcome: Annotated[str, "IGNORED, DONE, QUARANTINED_LINES, UNREADABLE, or the state of the current manifest"]
+    outcome: Annotated[str, "IGNORED, COLLECTED, QUARANTINED_LINES, UNREADABLE, or the state of the manifest"]
     lane: LaneName | None
     lane_since: Instant | None
     expected: Expectation | None
@@ -523,6 +523,15 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
+class Collected:
+    """Files of the batch lane, of all datasets, that no manifest has yet: they are divided when their hour is over."""
+
+    files: int
+    bytes: int
+    oldest_hour: Annotated[str | None, "YYYY-MM-DDTHH, UTC"]
+
+
+@dataclass(frozen=True, slots=True)
 class MissedEvents:
     """How far the sweep has compared the input bucket with the ledger."""
 
@@ -600,6 +609,7 @@ class StatusDocument:
     read_at: Instant
     complete: Annotated[bool, "false: a list is longer than --limit, and every count of it is a lower bound"]
     backlog: tuple[Backlog, ...]
+    collected: Collected
     failed_manifests: int
     manifests_with_unreadable_files: int
     dead_letters: int

@@ -78,9 +78,14 @@ class Grants:
         self._allow_in_control(role, ("s3:PutObject",), *prefixes)
 
     def own_arrivals(self, role: iam.Role) -> None:
-        """Take ownership: write manifests and pointers, and write and delete intents."""
-        self.write_control(role, layout.MANIFESTS, *self.inboxes, layout.INTENTS)
+        """Take ownership: write manifests, parts and pointers, and write and delete intents."""
+        self.write_control(role, layout.MANIFESTS, layout.PARTS, *self.inboxes, layout.INTENTS)
         self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
+
+    def divide_collections(self, role: iam.Role) -> None:
+        """Read parts, and write the manifests of a division and its document; rows are granted apart."""
+        self.read_control(role, layout.PARTS, layout.DIVISIONS)
+        self.write_control(role, layout.MANIFESTS, layout.DIVISIONS)
 
     @property
     def inboxes(self) -> list[str]:

@@ -86,8 +86,8 @@ def _plan(grants: Grants, role: iam.Role) -> None:
     grants.list_open_manifests(role)
     grants.create_rows(role)
     grants.find_dataset(role)
-    grants.read_control(role, layout.MANIFESTS)
-    grants.write_control(role, layout.MANIFESTS, layout.PLANS)
+    grants.divide_collections(role)
+    grants.write_control(role, layout.PLANS)
     grants.watch_runs(role)
     grants.read_glue_room(role)
 
@@ -127,6 +127,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.list_open_manifests(role)
     grants.create_rows(role)
     grants.own_arrivals(role)
+    grants.divide_collections(role)
     grants.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP)
     grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
@@ -166,22 +167,25 @@ def _stream_control(grants: Grants, role: iam.Role) -> None:
 
 def _promote(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.list_open_manifests(role)
     grants.create_rows(role)
     grants.find_dataset(role)
+    grants.divide_collections(role)
     grants.read_control(role, layout.MANIFESTS)
-    grants.write_control(role, layout.MANIFESTS, *grants.inboxes)
+    grants.write_control(role, *grants.inboxes)
     grants.start_stream(role)
 
 
 def _reprocess(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.change_rows(role)
     grants.find_dataset(role)
     grants.list_input(role)
-    grants.read_control(role, layout.MANIFESTS, layout.COMMITS)
+    grants.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS)
 
 
 def _resubmit(grants: Grants, role: iam.Role) -> None:

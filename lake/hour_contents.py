@@ -15,11 +15,17 @@ if TYPE_CHECKING:
 def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_waiting: bool = False) -> HourContents:
     """The contents of an hour by consistent reads, 100 manifests to a request; raises botocore's errors.
 
-    The newest manifests come first, because they are converted last. ``until_waiting`` stops at the first one that the
-    hour waits for: the counts are not complete then. ``has_table``: a published manifest that the Iceberg table of the
-    dataset does not show is waited for.
+    A collection of the hour that is not divided counts as one open manifest. The newest manifests come first, because
+    they are converted last. ``until_waiting`` stops at the first one that the hour waits for: the counts are not
+    complete then. ``has_table``: a published manifest that the Iceberg table of the dataset does not show is waited
+    for.
     """
     contents = HourContents(has_table=has_table)
+    for collection in ledger.collections.of_hour(partition.stamp):
+        if not collection.done:
+            contents.add(str(collection.id), None)
+    if until_waiting and contents.waits_for is not None:
+        return contents
     newest_first = sorted(ledger.partitions.manifests(partition), reverse=True)
     for page in follow(ledger, newest_first, parallel=1):
         for manifest, row in page:

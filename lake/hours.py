@@ -45,8 +45,11 @@ class HourContents(ManifestCounts):
     """Whether a manifest was converted again: objects of an earlier generation stay visible for a while."""
 
     def add(self, manifest: str, row: ManifestRow | None) -> None:
-        """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
-        if row is None:
+        """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing.
+
+        The list of an hour has a part if its document is damaged: it has files of the hour, and how many is not known.
+        """
+        if row is None or row.state == State.COLLECTED:
             self.open += 1
         elif row.state in (State.SUPERSEDED, State.ABANDONED):
             return

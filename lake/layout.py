@@ -25,6 +25,8 @@ RESULTS = "results/"
 PLANS = "plans/"
 DENIALS = "denials/"
 INTENTS = "intents/"
+PARTS = "parts/"
+DIVISIONS = "divisions/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
 RESUBMISSIONS = "resubmissions/"
@@ -115,6 +117,16 @@ def canary_report_key(run: str) -> str:
 def manifest_key(manifest: str) -> str:
     """Key of the manifest document."""
     return f"{MANIFESTS}{manifest[:8]}/{manifest}.json"
+
+
+def part_key(part: str) -> str:
+    """Key of the document of a part."""
+    return f"{PARTS}{part[:8]}/{part}.json"
+
+
+def division_key(collection: str, nonce: str) -> str:
+    """Key of a division document of a collection, ``<hour>/<name>``; ``nonce`` is random, like that of a commit."""
+    return f"{DIVISIONS}{collection}-{nonce}.json"
 
 
 def manifest_day_prefix(day: str) -> str:

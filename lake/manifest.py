@@ -118,7 +118,6 @@ def is_manifest_id(text: str) -> bool:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The bytes of the document on S3."""
-    files = [[f.bucket, f.key, f.version_id, f.etag, f.size, f.arrived_at] for f in manifest.files]
     return encode_document(
         {
             "format": MANIFEST_FORMAT,
@@ -128,7 +127,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "date": manifest.partition.date,
             "hour": manifest.partition.hour,
             "created_at": manifest.created_at,
-            "files": files,
+            "files": [encode_file(file) for file in manifest.files],
             "urgent": manifest.urgent,
         }
     )
@@ -156,7 +155,7 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
                 f"this version cannot read manifest format {body['format']!r}: a newer version of hybrid-router will "
                 "convert it, deploy it again"
             )
-        files = tuple(_decode_file(item) for item in body["files"])
+        files = tuple(decode_file(item) for item in body["files"])
         partition = Partition(body["dataset"], body["date"], body["hour"])
         manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files, body["urgent"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -172,7 +171,13 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     return manifest
 
 
-def _decode_file(item: object) -> ObjectVersion:
+def encode_file(file: ObjectVersion) -> list[object]:
+    """A file as documents list it."""
+    return [file.bucket, file.key, file.version_id, file.etag, file.size, file.arrived_at]
+
+
+def decode_file(item: object) -> ObjectVersion:
+    """Inverse of ``encode_file``. Raises ``TypeError`` or ``ValueError``."""
     match item:
         case [str(bucket), str(key), None | str() as version, str(etag), int(size), str(at)]:
             datetime.fromisoformat(at)

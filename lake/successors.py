@@ -1,10 +1,11 @@
-"""From superseded manifests to the successors that hold their files."""
+"""From superseded manifests, and from parts, to the manifests that hold their files."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from lake.collection_documents import find_division
 from lake.errors import InvalidDocumentError
 from lake.ledger import State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
@@ -12,7 +13,7 @@ from lake.manifest import Identity
 from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mypy_boto3_s3 import S3Client
 
@@ -63,17 +64,22 @@ def files_by_successor(
 ) -> dict[str, set[ObjectVersion]]:
     """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
 
+    The successors of a part are manifests of its collection's division; empty while that has not been carried out.
+
     Raises
     ------
     InvalidDocumentError
         A file is in none of the successors, or the document of one is not the recorded one.
     """
     remaining = {Identity.of(file): file for file in files}
+    successors = row.superseded_by if row.collection is None else _of_part(s3, ledger, resources, row, remaining)
     found: dict[str, set[ObjectVersion]] = {}
-    for successor in row.superseded_by:
+    for successor in successors:
         if not remaining:
             break
         current = ledger.manifests.get(successor)
+        if current is None and row.collection is not None:
+            return {}
         if current is None:
             raise InvalidDocumentError(
                 f"the ledger has no manifest {successor}, which superseded {row.id}: this is a defect, report it"
@@ -82,8 +88,20 @@ def files_by_successor(
         held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held
-    for file in remaining.values():
+    for file in remaining.values() if successors else ():
         raise InvalidDocumentError(
             f"{file.uri} is in none of the manifests that superseded {row.id}: this is a defect, report it"
         )
     return found
+
+
+def _of_part(
+    s3: S3Client, ledger: Ledger, resources: ResourceNames, row: ManifestRow, files: Mapping[Identity, ObjectVersion]
+) -> list[str]:
+    """The manifests that can have these files of a part; empty while it is not divided."""
+    division = find_division(s3, ledger, resources.control_bucket, row)
+    if division is None:
+        return []
+    rows = [arrival for batch in batches_of(files.values()) for arrival in ledger.arrivals.get_many(batch)]
+    datasets = {arrival.partition.dataset for arrival in rows if arrival is not None and arrival.partition is not None}
+    return list(dict.fromkeys(name for dataset in sorted(datasets) for name in division.holders(row.id, dataset)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,6 @@ from router.estimate.night import DRIVERS
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.stream_cluster import stream_cluster
-from router.merge.merge import TIME_TO_MERGE
-from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from router.sweep.handler import TIME_PER_REPAIR
-from router.sweep.small_manifests import WRITES_PER_SECOND
 from sizing.options import comparable_emr
 from sizing.speed import CPU_GZIP, CPU_PLAIN, given_gzip_speed
 
@@ -53,17 +48,11 @@ EXECUTOR_IDLE_SECONDS = 60.0
 FIRST_EXECUTOR_SECONDS = offer.RAMP_SECONDS
 """Assumed: until a driver that was alone has an executor."""
 PLAN_SECONDS = 30.0
-"""Assumed: from the schedule until the first runs are started, without merging."""
+"""Assumed: from the schedule until the first runs are started."""
 SETTLE_SECONDS = 60.0
 """Assumed: from the end of the last run until the verdict."""
 FAILED_WORK = 0.5
 """Assumed: a run that fails has done half of its work, which the next one repeats."""
-SWEEP_INTERVAL = timedelta(minutes=15)
-"""Between two starts of ``sweep`` (infra/schedules.py)."""
-SWEPT_WRITES_PER_HOUR = round(
-    timedelta(hours=1) // SWEEP_INTERVAL * TIME_PER_REPAIR.total_seconds() * WRITES_PER_SECOND
-)
-"""Sources and successors of the merges of an hour's sweeps, at most."""
 
 
 class Basis(StrEnum):
@@ -147,10 +136,6 @@ def _stream(settings: Settings, stream_jobs: int) -> Iterator[Row]:
 def _night(settings: Settings) -> Iterator[Row]:
     quota, estimate = settings.quota, "router/estimate/offer.py"
     yield "schedule to first run", PLAN_SECONDS, "s", ASSUMED, HERE
-    yield "pace of merging", MAX_INDEX_WRITES_PER_SECOND, "writes/s", LISTED, "router/merge/write_pace.py"
-    yield "time to merge", TIME_TO_MERGE.total_seconds(), "s", LISTED, "router/merge/merge.py"
-    swept = "manifests that sweeps merge before the night"
-    yield swept, SWEPT_WRITES_PER_HOUR, "/h", LISTED, "router/sweep/small_manifests.py"
     yield "start of a Glue run", glue.START_SECONDS, "s", ASSUMED, estimate
     yield "start of an EMR Serverless run", emr_serverless.START_SECONDS, "s", ASSUMED, estimate
     yield "wait for Flex capacity", glue.FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/engines/glue.py"

@@ -1,11 +1,11 @@
-"""The batch lane in virtual time: the backlog is merged and planned by the product, and its runs take their time."""
+"""The batch lane in virtual time: the backlog is planned by the product, and its runs take their time."""
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.engines.workers import DPUS
@@ -14,21 +14,19 @@ from lake.time import next_local_time
 from router.estimate.night import RunWork, run_dollars, run_seconds
 from router.estimate.offer import offers
 from router.estimate.speed import Speeds
-from router.merge.merge import TIME_TO_MERGE, mergeable_groups
-from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
-from router.sweep.small_manifests import HOUR_ENDS_AFTER, SMALL_SHARE
 from sizing.arrivals import DAY_SECONDS
-from sizing.assumptions import FAILED_WORK, PLAN_SECONDS, SETTLE_SECONDS, SWEPT_WRITES_PER_HOUR
+from sizing.assumptions import FAILED_WORK, PLAN_SECONDS, SETTLE_SECONDS
 from sizing.histogram import Latencies, Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from lake.ledger import ManifestRow
-    from lake.settings import PriceSettings, Settings
+    from lake.partition import Partition
+    from lake.settings import BatchSettings, PriceSettings, Settings
     from router.estimate.offer import Offer
     from router.plan.pack import PlannedRun
     from sizing.routing import SimulatedManifest
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BacklogItem:
-    """A manifest of the batch lane, after merging."""
+    """A manifest of the batch lane, or the part of it that one invocation has received."""
 
     row: ManifestRow
     core_seconds: float
@@ -52,8 +50,6 @@ class Backlog:
     """What a night has to convert."""
 
     items: dict[str, BacklogItem]
-    merge_seconds: float
-    """Time that ``plan`` takes to merge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,63 +71,41 @@ class SimulatedNight:
     """Time and bytes of each manifest."""
 
 
-def collect_backlog(
-    manifests: Iterable[SimulatedManifest], settings: Settings, swept: datetime | None = None
-) -> Backlog:
-    """The manifests that a plan finds, and those after its merge.
-
-    Sweeps have merged small ones hour by hour, the plan does what is left; both as far as time and pace allow.
-
-    Parameters
-    ----------
-    swept
-        When the last sweep began, aware; None: there was none.
-    """
-    items = {
-        found.row.id: BacklogItem(
-            found.row,
-            found.work.core_seconds,
-            found.work.compressed_seconds,
-            found.work.longest_seconds,
-            ((found.arrived, found.row.files),),
+def collect_backlog(manifests: Iterable[SimulatedManifest], settings: Settings) -> Backlog:
+    """The manifests into which collections are divided: what invocations have received of an hour and a dataset."""
+    received: defaultdict[Partition, list[BacklogItem]] = defaultdict(list)
+    for found in manifests:
+        work, row = found.work, found.row
+        arrived = ((found.arrived, row.files),)
+        received[row.partition].append(
+            BacklogItem(row, work.core_seconds, work.compressed_seconds, work.longest_seconds, arrived)
         )
-        for found in manifests
-    }
-    if swept is not None:
-        _sweep_hours(items, settings, f"{(swept - HOUR_ENDS_AFTER).astimezone(UTC):%Y-%m-%dT%H}")
-    writes, limit = 0, MAX_INDEX_WRITES_PER_SECOND * TIME_TO_MERGE.total_seconds()
-    for group in mergeable_groups([item.row for item in items.values()], settings.batch):
-        if writes > limit:
-            break
-        writes += len(group) + 1
-        successor = _merge([items.pop(row.id) for row in group])
-        items[successor.row.id] = successor
-    return Backlog(items, writes / MAX_INDEX_WRITES_PER_SECOND)
+    items = {}
+    for found_items in received.values():
+        for group in _groups(found_items, settings.batch):
+            item = _merge(group)
+            items[item.row.id] = item
+    return Backlog(items)
 
 
-def _sweep_hours(items: dict[str, BacklogItem], settings: Settings, over: str) -> None:
-    """Merge as the sweeps of each hour before ``over`` do, until nothing small is left or their pace is reached."""
-    by_hour: defaultdict[str, list[ManifestRow]] = defaultdict(list)
-    for item in items.values():
-        if item.row.partition.stamp < over:
-            by_hour[item.row.partition.stamp].append(item.row)
-    for hour in by_hour.values():
-        rows, left = {row.id: row for row in hour}, SWEPT_WRITES_PER_HOUR
-        while left > 0 and (groups := mergeable_groups(rows.values(), settings.batch, SMALL_SHARE)):
-            for group in groups:
-                left -= len(group) + 1
-                successor = _merge([items.pop(row.id) for row in group])
-                for row in group:
-                    del rows[row.id]
-                items[successor.row.id], rows[successor.row.id] = successor, successor.row
-                if left <= 0:
-                    break
+def _groups(items: Iterable[BacklogItem], limits: BatchSettings) -> Iterator[list[BacklogItem]]:
+    group: list[BacklogItem] = []
+    size = files = 0
+    for item in items:
+        fits = size + item.row.bytes <= limits.manifest_bytes and files + item.row.files <= limits.manifest_files
+        if group and not fits:
+            yield group
+            group, size, files = [], 0, 0
+        group.append(item)
+        size += item.row.bytes
+        files += item.row.files
+    if group:
+        yield group
 
 
 def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:
     row = replace(
         sources[0].row,
-        id=f"{sources[0].row.id}-merged",
         bytes=sum(item.row.bytes for item in sources),
         files=sum(item.row.files for item in sources),
         compressed_bytes=sum(item.row.compressed_bytes for item in sources),
@@ -151,7 +125,7 @@ def simulate_night(
     """The night that begins at ``night`` (aware), by the product's plan; None: there is nothing to convert."""
     if not backlog.items:
         return None
-    start = night + timedelta(seconds=PLAN_SECONDS + backlog.merge_seconds)
+    start = night + timedelta(seconds=PLAN_SECONDS)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     rows = [item.row for item in backlog.items.values()]
     planned = plan_night(rows, settings, _speeds(backlog, settings.price), configured_room(settings), start, deadline)

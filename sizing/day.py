@@ -17,7 +17,7 @@ from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.estimate.speed import FAST, SLOW
 from router.stream.spill import is_spilling
 from sizing.arrivals import DAY_SECONDS, ProfileArrivals
-from sizing.assumptions import SWEEP_INTERVAL, assumptions, dataset_speeds
+from sizing.assumptions import assumptions, dataset_speeds
 from sizing.batch_lane import collect_backlog, simulate_night
 from sizing.histogram import Latencies, Timeline
 from sizing.options import ALL_BATCH, as_one_stream_job, routing_options, simulated_engines, with_engine
@@ -169,7 +169,7 @@ def simulate_at(
             continue
         log(f"{option.name}: {format_count(load.files, 'file')}")
         day = route_day(arrivals, option.settings, speed, failing_share)
-        backlog = collect_backlog(day.waiting, option.settings, arrivals.night - SWEEP_INTERVAL)
+        backlog = collect_backlog(day.waiting, option.settings)
         if not backlog.items:
             result = _result(option, "", arrivals.night, day, None)
             yield SimulatedOption(option.name, result, _series(arrivals.night, day, None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
@@ -106,10 +106,20 @@ class Router:
         # Each poller has windows of its own, which end one after the other.
         later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
         return [
-            self._manifest(draft, created_at, middle + seconds, end + seconds + ROUTE_SECONDS)
+            self._manifest(manifest, created_at, middle + seconds, end + seconds + ROUTE_SECONDS)
             for events, seconds in zip(found, later, strict=True)
             for draft in cut_drafts(events, self._settings, self._new_id)
+            for manifest in self._by_partition(draft)
         ]
+
+    def _by_partition(self, draft: Draft) -> list[Draft]:
+        """A part has files of several datasets; a manifest is a draft of one."""
+        if draft.lane == Lane.STREAM:
+            return [draft]
+        partitions: defaultdict[Partition, list[RoutedArrival]] = defaultdict(list)
+        for arrival in draft.arrivals:
+            partitions[arrival.partition].append(arrival)
+        return [replace(draft, id=self._new_id(), arrivals=tuple(found)) for found in partitions.values()]
 
     def _decide(self, file: ObjectVersion, at: datetime, now: datetime, *, spilling: bool) -> _Decision | None:
         found = decide_lane(file, self._settings, now, self._settings.shards.names if spilling else ())

@@ -86,14 +86,15 @@ def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, Unowne
 def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str, ManifestRow | None]:
     """The rows of the manifests that have the files of the report's hour now; ``index`` says the same afterwards.
 
-    A superseded manifest's files go to those that have superseded it; a file that none of them has is reported.
+    The files of a superseded manifest, and of a part, go to those that have them now; a file that none has is reported.
+    Files whose collection is not divided yet are left out: the hour cannot be proven.
     """
     rows: dict[str, ManifestRow | None] = {}
     remaining = index.manifests(report.hour)
     while remaining:
         manifest = remaining.pop()
         row = stack.ledger.manifests.get(manifest)
-        if row is None or row.state != State.SUPERSEDED:
+        if row is None or (row.state != State.SUPERSEDED and row.collection is None):
             rows[manifest] = row
             continue
         try:
@@ -101,6 +102,8 @@ def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str
         except InvalidDocumentError as error:
             report.differs(Difference(f"manifest {manifest}", f"is {row.state}, and {error}"))
             continue
+        if row.collection is not None and not successors:
+            report.cannot_be_proven(f"files wait in the collection {row.collection}: it is not divided yet")
         for successor, files in successors.items():
             index.add(report.hour, successor, files)
             remaining.append(successor)

@@ -162,6 +162,9 @@ class HoursCheck:
             if row is None:
                 report.cannot_be_proven(f"manifest {manifest} is not recorded yet: the sweep completes or abandons it")
                 continue
+            if row.state == State.COLLECTED:
+                report.cannot_be_proven(f"the document of part {manifest} is damaged: the log of the sweep says how")
+                continue
             rows[manifest] = row
             listed.extend(row.superseded_by)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from bench.control_plane.night import RESOURCES
-from lake.layout import MANIFESTS
+from lake.layout import MANIFESTS, PARTS
 from lake.manifest import encode_manifest
 
 if TYPE_CHECKING:
@@ -41,10 +41,12 @@ class Buckets:
     def get(self, bucket: str, key: str) -> bytes | None:
         """Its bytes; None: there is no such key."""
         body = self._objects.get((bucket, key))
-        if body is None and bucket == RESOURCES.control_bucket and key.startswith(MANIFESTS):
-            number = self._night.number_of(key.rsplit("/", 1)[-1].removesuffix(".json"))
-            return encode_manifest(self._night.manifest(number))
-        return body
+        if body is not None or bucket != RESOURCES.control_bucket or not key.startswith((MANIFESTS, PARTS)):
+            return body
+        number = self._night.number_of(key.rsplit("/", 1)[-1].removesuffix(".json"))
+        if key.startswith(PARTS):
+            return self._night.part(number)[1]
+        return encode_manifest(self._night.manifest(number))
 
     def list_objects(self, bucket: str, query: Mapping[str, str]) -> str:
         """ListObjectsV2 as XML."""

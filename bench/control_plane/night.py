@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from lake.collection_documents import new_part
+from lake.ledger import CollectionId, Part
 from lake.ledger.arrivals import arrival_key
+from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
 from lake.ledger.manifest_row import manifest_row_key, queued_attributes, queued_row
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, InputSettings
-from router.merge.merge import MAX_SOURCES
-from router.sweep.small_manifests import SMALL_SHARE
+from lake.time import iso_utc
 from sizing.assumptions import POLLERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 """First hour of the files."""
@@ -32,51 +35,94 @@ COLUMNS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One load, with a number of datasets between which its files are divided evenly."""
+    """One load, with a number of datasets between which its files are divided evenly.
+
+    The hours are divided into manifests, but for the last one, whose collection is open.
+    """
 
     name: str
     files: int
     file_bytes: int
     hours: int
-    files_per_manifest: int
-    """That one invocation of ``route`` sees of one dataset."""
+    files_per_part: int
+    """That one invocation of ``route`` sees."""
     datasets: int
-    swept_files: int = 0
-    """Files of the manifests into which sweeps have merged those of all hours but the last one; 0: there was none."""
+    manifest_files: int
+    """Maximum number of files of a manifest."""
+
+    @property
+    def hour_files(self) -> int:
+        """Number of files of an hour."""
+        return self.files // self.hours
+
+    @property
+    def divided(self) -> int:
+        """Number of manifests of the hours that are divided."""
+        return (self.hours - 1) * self.datasets * self._pieces
 
     @property
     def manifests(self) -> int:
-        """Number of manifests that wait for the night."""
-        return self._merged + -(-(self.files - self._swept) // self.files_per_manifest)
+        """Number of manifests once the last hour is divided as well."""
+        return self.hours * self.datasets * self._pieces
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of the last hour."""
+        return -(-self.hour_files // self.files_per_part)
+
+    @property
+    def last_hour(self) -> str:
+        """``YYYY-MM-DDTHH``."""
+        return f"{self._hour(self.hours - 1):%Y-%m-%dT%H}"
 
     def dataset_names(self) -> list[str]:
         """Names of the datasets, sorted."""
-        return [f"dataset_{number:02}" for number in range(self.datasets)]
+        return [self._dataset(number) for number in range(self.datasets)]
 
     def manifest(self, number: int) -> Manifest:
         """The manifest of this number, from 0; always the same."""
-        numbers = self._numbers(number)
-        at = START + timedelta(hours=self.hours) * numbers.start / self.files
-        partition = Partition.of(self.dataset_names()[number % self.datasets], at)
-        random = hashlib.sha256(f"{self.name}{self.datasets}{number}".encode()).hexdigest()[:12]
-        identity = f"{at:%Y%m%dT%H%M%S}{number:08x}{random}"
-        files = tuple(sorted(self._file(partition, at, file) for file in numbers))
-        return Manifest(identity, Lane.BATCH, partition, at.isoformat(timespec="milliseconds"), files)
+        hour, rest = divmod(number, self.datasets * self._pieces)
+        dataset, piece = divmod(rest, self._pieces)
+        first, end = hour * self.hour_files, (hour + 1) * self.hour_files
+        first += (dataset - first) % self.datasets + piece * self.manifest_files * self.datasets
+        numbers = range(first, min(first + self.manifest_files * self.datasets, end), self.datasets)
+        at = self._hour(hour)
+        files = tuple(sorted(map(self._file, numbers)))
+        partition = Partition.of(self._dataset(dataset), at)
+        return Manifest(self._id("manifest", number, at), Lane.BATCH, partition, iso_utc(at), files)
 
-    def number_of(self, manifest: str) -> int:
-        """The number of the manifest with this id."""
-        return int(manifest[15:23], 16)
+    def part(self, number: int) -> tuple[Part, bytes]:
+        """The part of this number of the last hour, from 0, and the bytes of its document; always the same."""
+        first, end = (self.hours - 1) * self.hour_files, self.hours * self.hour_files
+        first += number * self.files_per_part
+        files: dict[str, list[ObjectVersion]] = {}
+        for file in range(first, min(first + self.files_per_part, end)):
+            files.setdefault(self._dataset(file % self.datasets), []).append(self._file(file))
+        at = self._hour(self.hours - 1)
+        return new_part(self._id("part", number, at), self.last_hour, iso_utc(at), files)
+
+    def number_of(self, identity: str) -> int:
+        """The number of the manifest or part with this id."""
+        return int(identity[15:23], 16)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The ledger's items of all manifests, as ``enqueue`` puts them."""
-        for number in range(self.manifests):
+        """The ledger's items of all manifests, as a division puts them, and of the open collection."""
+        for number in range(self.divided):
             manifest = self.manifest(number)
             yield {**manifest_row_key(manifest.id).item(), **queued_attributes(queued_row(manifest))}
+        yield from collection_items(CollectionId.numbered(self.last_hour, 1), map(self._part, range(self.parts)))
 
     def first_manifests(self) -> list[Manifest]:
         """The manifests of the first hour, with at most ``MAX_LISTED_FILES`` files: what the bucket's listing has."""
-        files = min(self.files // self.hours, MAX_LISTED_FILES)
-        return [self.manifest(number) for number in range(files // (self.swept_files or self.files_per_manifest))]
+        found: list[Manifest] = []
+        files = 0
+        for number in range(self.datasets * self._pieces):
+            manifest = self.manifest(number)
+            files += len(manifest.files)
+            if files > MAX_LISTED_FILES:
+                break
+            found.append(manifest)
+        return found
 
     def arrival_row(self, manifest: Manifest, file: ObjectVersion) -> dict[str, Any]:
         """The item of an arrival that the manifest owns, as ``put`` puts it."""
@@ -96,44 +142,50 @@ class Night:
         }
 
     @property
-    def _swept(self) -> int:
-        """Files of the hours whose manifests sweeps have merged."""
-        return self.files // self.hours * (self.hours - 1) if self.swept_files else 0
+    def _pieces(self) -> int:
+        """Manifests of one hour and dataset."""
+        return math.ceil(math.ceil(self.hour_files / self.datasets) / self.manifest_files)
 
-    @property
-    def _merged(self) -> int:
-        return -(-self._swept // self.swept_files) if self.swept_files else 0
+    def _part(self, number: int) -> Part:
+        return self.part(number)[0]
 
-    def _numbers(self, manifest: int) -> range:
-        """The files of a manifest, by number."""
-        if manifest < self._merged:
-            first = manifest * self.swept_files
-            return range(first, min(first + self.swept_files, self._swept))
-        first = self._swept + (manifest - self._merged) * self.files_per_manifest
-        return range(first, min(first + self.files_per_manifest, self.files))
+    def _hour(self, number: int) -> datetime:
+        return START + timedelta(hours=number)
 
-    def _file(self, partition: Partition, at: datetime, number: int) -> ObjectVersion:
+    def _dataset(self, number: int) -> str:
+        return f"dataset_{number:04}"
+
+    def _id(self, kind: str, number: int, at: datetime) -> str:
+        random = hashlib.sha256(f"{kind}{self.name}{self.datasets}{number}".encode()).hexdigest()[:12]
+        return f"{at:%Y%m%dT%H%M%S}{number:08x}{random}"
+
+    def _file(self, number: int) -> ObjectVersion:
+        at = self._hour(number // self.hour_files)
         etag = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
-        key = f"{partition.dataset}/{at:%Y/%m/%d/%H}/part-{number:08}.ndjson"
-        return ObjectVersion(
-            RESOURCES.input_bucket, key, etag, self.file_bytes, at.isoformat(timespec="milliseconds"), etag
-        )
+        key = f"{self._dataset(number % self.datasets)}/{at:%Y/%m/%d/%H}/part-{number:08}.ndjson"
+        return ObjectVersion(RESOURCES.input_bucket, key, etag, self.file_bytes, iso_utc(at), etag)
+
+
+def collection_items(collection: CollectionId, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
+    """The items of an open collection with these parts, as ``add`` leaves them."""
+    sums = {"parts": 0, "files": 0, "bytes": 0}
+    for part in parts:
+        sums = {"parts": sums["parts"] + 1, "files": sums["files"] + part.files, "bytes": sums["bytes"] + part.bytes}
+        yield {**manifest_row_key(part.id).item(), **part_row(part, collection)}
+        yield {**part_key(collection, part.id).item(), **part_attributes(part)}
+    yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_attributes(collection)}
 
 
 def night(name: str, files: int, file_bytes: int, hours: int, datasets: int) -> Night:
-    """A load with the manifests that ``route`` makes by default, those of hours that are over merged by sweeps."""
+    """A load with the parts and manifests that ``route`` and the sweeps make by default."""
     in_window = files / (hours * 3600) * InputSettings().event_window_seconds
     batch = BatchSettings()
     most = min(batch.manifest_files, batch.manifest_bytes // file_bytes)
-    routed = max(1, min(int(in_window / POLLERS / datasets), most))
-    swept = routed
-    while swept <= most // SMALL_SHARE:
-        swept *= min(MAX_SOURCES, most // swept)
-    return Night(name, files, file_bytes, hours, routed, datasets, swept)
+    return Night(name, files, file_bytes, hours, max(1, int(in_window / POLLERS)), datasets, most)
 
 
+LOADS = {"A": (338_000, 4_500_000_000, 24), "B": (2_400_000, 3_500_000, 12)}
 NIGHTS = {
-    f"{name}{datasets}": night(name, *load, datasets)
-    for name, load in (("A", (338_000, 4_500_000_000, 24)), ("B", (2_400_000, 3_500_000, 12)))
-    for datasets in (1, 10)
+    **{f"{name}{datasets}": night(name, *load, datasets) for name, load in LOADS.items() for datasets in (1, 10)},
+    **{f"B{datasets}": night("B", *LOADS["B"], datasets) for datasets in (100, 1_000, 10_000)},
 }

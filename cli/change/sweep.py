@@ -21,7 +21,7 @@ LABELS = {
     "repointed": ("pointer", "pointers", "written again"),
     "resumed": ("file", "files", "of interrupted invocations owned"),
     "adopted": ("missed file", "missed files", "owned"),
-    "merged": ("manifest", "manifests", "in place of small ones of the same hour"),
+    "divided": ("collection", "collections", "divided into manifests"),
     "aborted": ("stray upload", "stray uploads", "aborted"),
     "deleted": ("replaced object", "replaced objects", "deleted"),
     "stalled": (

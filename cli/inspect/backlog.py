@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cli.documents import Backlog
+from cli.documents import Backlog, Collected
 from lake.format_values import read_instant
 from lake.ledger import Failure, State
 from lake.ledger.manifest_row import OPEN_STATES
@@ -28,6 +28,7 @@ class Open:
 
     backlogs: tuple[Backlog, ...]
     """By lane and dataset."""
+    collected: Collected
     failed: int
     """Manifests."""
     unreadable: int
@@ -41,7 +42,8 @@ def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
 
     Raises botocore's errors.
     """
-    with ThreadPoolExecutor(len(LISTS)) as pool:
+    with ThreadPoolExecutor(len(LISTS) + 1) as pool:
+        collected = pool.submit(_collected, ledger)
         pages = list(pool.map(lambda item: list(islice(_rows(ledger, *item), limit + 1)), LISTS))
     opened: dict[tuple[Lane, str], list[ManifestRow]] = {}
     failures = dict.fromkeys(Failure, 0)
@@ -53,10 +55,17 @@ def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
             opened.setdefault((lane, row.partition.dataset), []).append(row)
     return Open(
         tuple(_backlog(lane, dataset, rows, now) for (lane, dataset), rows in sorted(opened.items())),
+        collected.result(),
         failures[Failure.FAILED],
         failures[Failure.UNREADABLE],
         all(len(rows) <= limit for rows in pages),
     )
+
+
+def _collected(ledger: Ledger) -> Collected:
+    rows = [row for row in ledger.collections.open() if row.parts]
+    hours = [row.id.hour for row in rows]
+    return Collected(sum(row.files for row in rows), sum(row.bytes for row in rows), min(hours, default=None))
 
 
 def _rows(ledger: Ledger, lane: Lane, state: State | Failure) -> Iterator[ManifestRow]:

@@ -39,7 +39,7 @@ def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
 
 def expectation(row: ManifestRow, night: NextNight, now: datetime) -> Expectation | None:
     """What an open manifest waits for, and from when until when it should be converted; None: it is not open."""
-    if row.state == State.QUEUED and row.lane == Lane.BATCH:
+    if row.state == State.COLLECTED or (row.state == State.QUEUED and row.lane == Lane.BATCH):
         return Expectation("night", night.start, night.end)
     if row.state == State.QUEUED:
         return Expectation("stream")

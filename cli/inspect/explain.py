@@ -103,7 +103,7 @@ def _version(stack: DeployedStack, trace: Trace, night: NextNight, limit: int, n
         lane_since=_lane_since(trace),
         expected=expectation(current, night, now) if current else None,
         hour=_hour(stack, arrival.partition),
-        manifests=tuple(_manifest(stack, row) for row in trace.manifests),
+        manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
         put_again=_put_again(stack, trace),
     )

@@ -69,6 +69,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         read_at=iso_utc(now),
         complete=found.complete,
         backlog=found.backlogs,
+        collected=found.collected,
         failed_manifests=found.failed,
         manifests_with_unreadable_files=found.unreadable,
         dead_letters=dead_letters.result(),

@@ -37,9 +37,13 @@ def print_status_document(
         return format_clock(read_instant(text), zone, now)
 
     typer.echo(f"{document.stack}, times in {zone.key}")
+    collected = document.collected
     if document.backlog:
         _print_backlog(document.backlog)
-    else:
+    if collected.files:
+        files = f"{format_count(collected.files, 'file')}, {format_size(collected.bytes)}"
+        typer.echo(f"collected  {files} since {collected.oldest_hour} UTC, divided when their hour is over")
+    elif not document.backlog:
         typer.echo("backlog    nothing waits")
     if not document.complete:
         typer.echo("           only the first manifests of a long list are counted: pass a larger --limit")

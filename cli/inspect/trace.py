@@ -23,7 +23,9 @@ class Trace:
 
     arrival: ArrivalRow
     manifests: tuple[ManifestRow, ...]
-    """The first manifest of the file and its successors, oldest first; the last one is its current manifest."""
+    """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
+
+    Before the collection of a file is divided, the row of its part."""
     result: dict[str, Any] | None
     """The result document of the published generation; None while nothing is published."""
 
@@ -57,8 +59,11 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
         if row is None:
             break
         manifests.append(row)
-        superseded = row.state == State.SUPERSEDED
-        manifest_id = next(iter(files_by_successor(s3, ledger, resources, row, [arrival.file]))) if superseded else None
+        moved = row.state == State.SUPERSEDED or row.collection is not None
+        held = files_by_successor(s3, ledger, resources, row, [arrival.file]) if moved else {}
+        manifest_id = next(iter(held), None)
+        if row.collection is not None and manifest_id is not None:
+            manifests.clear()
     result = None
     if manifests and manifests[-1].published is not None:
         key = result_key(manifests[-1].id, manifests[-1].published.generation)

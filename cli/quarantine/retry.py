@@ -144,11 +144,7 @@ def _summary(body: dict[str, Any], executions: Sequence[str]) -> str:
     action = "dry run, nothing was done; lines to be given back" if body["dryRun"] else "lines given back"
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
-    hours = [
-        f"{answer['partition']}: {format_count(answer['lines'], 'line')}"
-        + (f", manifest {answer['manifest']}" if "manifest" in answer else "")
-        for answer in body["resubmissions"]
-    ]
+    hours = [f"{answer['partition']}: {format_count(answer['lines'], 'line')}" for answer in body["resubmissions"]]
     if executions:
         end = [f"overnight started: {execution}" for execution in executions]
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup
 from lake.ledger.canaries import Canaries
+from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
 from lake.ledger.costs import CostRow, Costs, CostShare
 from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.deletions import Deletions, DueDeletion
@@ -53,6 +54,7 @@ class Ledger:
     canaries: Canaries
     ignored: IgnoredFiles
     tables: Tables
+    collections: Collections
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -74,6 +76,7 @@ class Ledger:
             Canaries(table),
             IgnoredFiles(table),
             Tables(table),
+            Collections(table),
         )
 
 
@@ -81,6 +84,8 @@ __all__ = [
     "ArrivalRow",
     "BatchReference",
     "Claim",
+    "CollectionId",
+    "CollectionRow",
     "CommitReference",
     "ConvertedCounts",
     "CostRow",
@@ -98,6 +103,7 @@ __all__ = [
     "ManifestCounts",
     "ManifestRow",
     "OutboxEntry",
+    "Part",
     "Published",
     "PublishedObjects",
     "PublishedTotals",

@@ -113,6 +113,8 @@ class Datasets:
 
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
+        self._registered: set[str] = set()
+        """Names that this process has registered: they are never taken back."""
 
     def admit(self, name: str, max_datasets: int, named: Collection[str], folder: str | None = None) -> str | None:
         """The folder whose files the dataset has: the first one that asked for it; None: ``max_datasets`` others exist.
@@ -157,9 +159,12 @@ class Datasets:
         return None if item is None else str(item.get("folder", name))
 
     def register(self, name: str) -> None:
-        """Put the name among those of all datasets; a name that is there is only read. Idempotent."""
+        """Put the name among those of all datasets; a name that is there is only read, once. Idempotent."""
+        if name in self._registered:
+            return
         if not self.is_known(name):
             self._table.update(name_key(name), assign={"name": name})
+        self._registered.add(name)
 
     def is_known(self, name: str) -> bool:
         """Whether the dataset is registered, by a strongly consistent read."""

@@ -19,7 +19,6 @@ SETTLED = "settled-execution"
 """Partition key of the executions in the order in which they were planned."""
 SETTLED_FOR = timedelta(days=35)
 """For as long an execution is found by its day; by its name it is found for ever."""
-NEWEST_PLAN = Key("newest-plan", "newest-plan")
 
 
 class Executions:
@@ -34,14 +33,6 @@ class Executions:
         ``facts`` are nested under the part: a count named ``open`` must not become a key of the index.
         """
         self._table.update(Key("execution", execution), assign={part: facts})
-
-    def record_newest_plan(self, facts: dict[str, Any]) -> None:
-        """Store what the newest plan has selected, and when; it replaces the one before."""
-        self._table.update(NEWEST_PLAN, assign={"plan": facts})
-
-    def newest_plan(self) -> dict[str, Any] | None:
-        """What the newest plan has selected; None before the first one."""
-        return (self._table.get(NEWEST_PLAN) or {}).get("plan")
 
     def get(self, execution: str) -> dict[str, Any] | None:
         """All recorded parts by a strongly consistent read; None: the execution is unknown."""

@@ -15,7 +15,7 @@ from lake.partition import Partition
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from lake.ledger.table import LedgerTable
@@ -31,12 +31,17 @@ class Partitions:
         self._table = table
 
     def list_manifest(self, partition: Partition, manifest: str, now: datetime) -> None:
-        """List a manifest of the hour that is about to be queued.
+        """List a manifest of the hour that is about to be queued; see ``list_manifests``."""
+        self.list_manifests(partition, [manifest], now)
 
-        Before its row exists, so that no look at the hour misses it. Successors are not listed: their sources name
+    def list_manifests(self, partition: Partition, manifests: Iterable[str], now: datetime) -> None:
+        """List manifests of the hour that are about to be queued.
+
+        Before their rows exist, so that no look at the hour misses them. Successors are not listed: their sources name
         them.
         """
-        self._table.update(Key(_manifests_of(partition), manifest), assign={"listed_at": iso_utc(now)})
+        for manifest in manifests:
+            self._table.update(Key(_manifests_of(partition), manifest), assign={"listed_at": iso_utc(now)})
         self.touch(partition, now)
 
     def touch(self, partition: Partition, now: datetime) -> None:

@@ -114,12 +114,14 @@ class State(StrEnum):
     """Ended without a result of this generation; ``reason`` says why."""
     SUPERSEDED = "SUPERSEDED"
     """Its files are in the manifests of ``superseded_by``."""
+    COLLECTED = "COLLECTED"
+    """No manifest, but a part of ``collection``: its files are in the manifests of the collection's division."""
     ABANDONED = "ABANDONED"
     """Never existed: its creator was presumed dead before it wrote the row, and its arrivals are adopted."""
 
 
 NO_PARTITION = Partition.parse("#0000-00-00T0")
-"""Partition of an ABANDONED row, which has an id and a state only."""
+"""Partition of an ABANDONED row, and of that of a part, which has files of several datasets."""
 
 MAX_EARLIER_OWNERS = 10
 """Maximum number of earlier owners kept per row."""
@@ -172,7 +174,7 @@ class ManifestRow:
     urgent: bool = False
     """Whether the stream lane converts it before manifests that are not urgent."""
     manifest_sha256: str = ""
-    """SHA-256 (hexadecimal) of the manifest document; empty: the row is ABANDONED."""
+    """SHA-256 (hexadecimal) of the document of the manifest or the part; empty: the row is ABANDONED."""
     generation: int = 1
     """Number of times it was queued for a full conversion: 1, and one more for each ``force``."""
     attempt: int = 0
@@ -204,6 +206,8 @@ class ManifestRow:
     """Id of the request that queued this generation; None: it is the first one, or the request had no id."""
     tabled: Tabled | None = None
     """None: the dataset has no Iceberg table, or no batch has brought the manifest into it."""
+    collection: str | None = None
+    """The collection of a part; None: the row is that of a manifest."""
 
     @property
     def tries(self) -> int:
@@ -289,9 +293,27 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
     }
 
 
+def collected_attributes(
+    part: str, collection: str, created_at: str, files: int, size: int, sha256: str
+) -> dict[str, Any]:
+    """The attributes of the row of a part, which has the key of a manifest's row; ``size`` in bytes."""
+    return {
+        "id": part,
+        "state": State.COLLECTED,
+        "created_at": created_at,
+        "bytes": size,
+        "files": files,
+        "manifest_sha256": sha256,
+        "changed_at": created_at,
+        "collection": collection,
+    }
+
+
 def row_of(item: dict[str, Any]) -> ManifestRow:
     """The row of a DynamoDB item. Raises ``TerminalError`` when an attribute is missing that is always written."""
     try:
+        if "collection" in item:
+            return _part_row(item)
         return _abandoned_row(item) if item["state"] == State.ABANDONED else _row(item)
     except (KeyError, ValueError, TypeError) as error:
         raise TerminalError(
@@ -303,6 +325,21 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
 def _abandoned_row(item: dict[str, Any]) -> ManifestRow:
     return ManifestRow(
         item["id"], State.ABANDONED, Lane.BATCH, NO_PARTITION, "", 0, 0, generation=0, changed_at=item["changed_at"]
+    )
+
+
+def _part_row(item: dict[str, Any]) -> ManifestRow:
+    return ManifestRow(
+        item["id"],
+        State(item["state"]),
+        Lane.BATCH,
+        NO_PARTITION,
+        item["created_at"],
+        item["bytes"],
+        item["files"],
+        manifest_sha256=item["manifest_sha256"],
+        changed_at=item["changed_at"],
+        collection=item["collection"],
     )
 
 

@@ -109,7 +109,10 @@ class Manifests:
 
         ABANDONED: another process presumed the caller dead; its manifest must not be used.
         """
-        row = queued_row(manifest)
+        return self.enqueue_row(queued_row(manifest))
+
+    def enqueue_row(self, row: ManifestRow) -> State:
+        """Like ``enqueue``, of a manifest whose first row is known."""
         try:
             self._table.put(manifest_row_key(row.id), queued_attributes(row), [Condition("pk", "missing")])
         except RefusedError:

@@ -144,7 +144,7 @@ class BatchSettings:
         int,
         Range(1, 1 << 50),
         Unit("bytes"),
-        "Maximum size, as stored, of the files of one manifest, after merging too; a larger file gets one of its own.",
+        "Maximum size, as stored, of the files of one manifest; a larger file gets one of its own.",
     ] = 64 * GIB
     manifest_files: Annotated[int, Range(1, 50_000), "Maximum number of files of one manifest."] = 10_000
     run_bytes: Annotated[

@@ -219,7 +219,7 @@ def _record(
             f"there is no room for the dataset {request.dataset}: raise max_datasets and deploy, then start again"
         )
     recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
-    size = sum(manifest.bytes for manifest in ownership.manifests)
+    size = ownership.bytes
     if unsettled and not request.leave_unsettled:
         return replace(
             progress,

@@ -1,14 +1,15 @@
-"""Which manifest owns an arrival: exactly one, whichever process crashes or repeats a step.
+"""What owns an arrival: exactly one manifest or part, whichever process crashes or repeats a step.
 
 ============  ==========================================================================================
 ``take``      the whole protocol, in its order
 ``intent``    what an invocation is about to own, for the sweep in case it crashes
 ``known``     arrivals that have an owner, found by reading before anything is written
 ``expired``   arrivals so old that their rows may have been deleted
-``draft``     arrivals to drafts of manifests, pure
-``record``    arrival rows written, each naming its manifest
+``draft``     arrivals to drafts of manifests and parts, pure
+``record``    arrival rows written, each naming its owner
 ``resolve``   rows that exist already: duplicates, and arrivals to adopt
-``enqueue``   the manifest's document, its row, its pointer
+``enqueue``   the document of a stream lane's manifest, its row, its pointer
+``collect``   a part's document, its place in the collection of its hour
 ``pointer``   one pointer in the stream's inbox
 ``outcome``   the outcome of each arrival
 ============  ==========================================================================================

@@ -1,4 +1,4 @@
-"""Arrivals to drafts of manifests: each of one dataset, hour, lane and urgency, with bounded bytes and files. Pure."""
+"""Arrivals to drafts: manifests of the stream lane, and parts of the hours of the batch lane. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.manifest import Lane, Manifest
+from router.collect.cut import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -34,13 +35,18 @@ class RoutedArrival:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A manifest to be: it exists once the ledger has its row."""
+    """A manifest or a part to be: it exists once the ledger has its row."""
 
     id: str
-    partition: Partition
     lane: Lane
     arrivals: tuple[RoutedArrival, ...]
+    """Of one hour; in the stream lane of one dataset as well."""
     urgent: bool
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of its first arrival."""
+        return self.arrivals[0].partition
 
     def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
         """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""
@@ -50,29 +56,20 @@ class Draft:
 def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
     """Drafts that hold every arrival exactly once.
 
-    Limits are ``manifest_bytes`` and ``manifest_files`` of the arrival's lane; a larger file gets a draft of its own.
+    Those of the stream lane are manifests, cut by ``stream.manifest_bytes`` and ``stream.manifest_files``; a larger
+    file gets one of its own. Of the batch lane there is one for each hour, of all its datasets.
     """
-    groups: defaultdict[tuple[Partition, Lane, bool], list[RoutedArrival]] = defaultdict(list)
+    manifests: defaultdict[tuple[Partition, bool], list[RoutedArrival]] = defaultdict(list)
+    parts: defaultdict[str, list[RoutedArrival]] = defaultdict(list)
     for arrival in routed:
-        groups[arrival.partition, arrival.lane, arrival.urgent].append(arrival)
-    drafts: list[Draft] = []
-    for (partition, lane, urgent), arrivals in groups.items():
-        limits = settings.stream if lane == Lane.STREAM else settings.batch
-        pieces = _pieces(arrivals, limits.manifest_bytes, limits.manifest_files)
-        drafts += [Draft(new_id(), partition, lane, piece, urgent) for piece in pieces]
-    return drafts
-
-
-def _pieces(arrivals: list[RoutedArrival], max_bytes: int, max_files: int) -> list[tuple[RoutedArrival, ...]]:
-    pieces: list[tuple[RoutedArrival, ...]] = []
-    piece: list[RoutedArrival] = []
-    size = 0
-    for arrival in arrivals:
-        if piece and (size + arrival.file.size > max_bytes or len(piece) == max_files):
-            pieces.append(tuple(piece))
-            piece, size = [], 0
-        piece.append(arrival)
-        size += arrival.file.size
-    if piece:
-        pieces.append(tuple(piece))
-    return pieces
+        if arrival.lane == Lane.STREAM:
+            manifests[arrival.partition, arrival.urgent].append(arrival)
+        else:
+            parts[arrival.partition.stamp].append(arrival)
+    limits = settings.stream
+    drafts = [
+        Draft(new_id(), Lane.STREAM, piece, urgent)
+        for (_, urgent), arrivals in manifests.items()
+        for piece in cut(arrivals, lambda arrival: arrival.file.size, limits.manifest_bytes, limits.manifest_files)
+    ]
+    return drafts + [Draft(new_id(), Lane.BATCH, tuple(arrivals), urgent=False) for arrivals in parts.values()]

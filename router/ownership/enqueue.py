@@ -1,4 +1,4 @@
-"""A recorded draft becomes a manifest: document, place in the list of its hour, row, pointer, in this order."""
+"""A recorded draft becomes a manifest of the stream lane: document, place in the list of its hour, row, pointer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lake.errors import OwnershipError
 from lake.ledger import State
-from lake.manifest import Lane
 from lake.manifest_document import write_manifest
 from lake.time import iso_utc
 from router.ownership.outcome import UNANSWERED
@@ -31,15 +30,13 @@ def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime)
         ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
         if ledger.manifests.enqueue(manifest) == State.ABANDONED:
             raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
-        if manifest.lane == Lane.STREAM:
-            write_pointer(services, manifest.id, urgent=manifest.urgent)
+        write_pointer(services, manifest.id, urgent=manifest.urgent)
     except UNANSWERED as error:
         logger.warning("manifest not enqueued", manifest_id=manifest.id, error=str(error))
         return None
     logger.info(
         "manifest enqueued",
         manifest_id=manifest.id,
-        lane=manifest.lane,
         partition=str(manifest.partition),
         files=len(manifest.files),
         bytes=manifest.bytes,

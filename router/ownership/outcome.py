@@ -10,11 +10,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
 from lake.ledger.table import RefusedError
-from lake.manifest import Identity, Lane
+from lake.manifest import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lake.ledger import Part
     from lake.manifest import Manifest, ObjectVersion
     from lake.shards import Shards
 
@@ -26,9 +27,9 @@ class ArrivalOutcome(StrEnum):
     """Outcome of an arrival in this invocation."""
 
     OWNED = "owned"
-    """A manifest of this invocation has it and is QUEUED."""
+    """A QUEUED manifest of this invocation has it, or a part of this invocation that is in a collection."""
     DUPLICATE = "duplicate"
-    """An existing manifest has it already, or it is IGNORED as before."""
+    """An existing manifest or part has it already, or it is IGNORED as before."""
     IGNORED = "ignored"
     """No rule selects it; the ledger has the reason."""
     UNSETTLED = "unsettled"
@@ -37,10 +38,13 @@ class ArrivalOutcome(StrEnum):
 
 @dataclass(slots=True)
 class Ownership:
-    """The outcome of every arrival, and the manifests that were enqueued."""
+    """The outcome of every arrival, the manifests that were enqueued and the parts that were collected."""
 
     outcomes: dict[Identity, ArrivalOutcome] = field(default_factory=dict)
     manifests: list[Manifest] = field(default_factory=list)
+    """Of the stream lane."""
+    parts: list[Part] = field(default_factory=list)
+    """Of the batch lane."""
     waiting_in_stream: dict[str, set[Identity]] = field(default_factory=dict)
     """By shard: arrivals, owned and duplicate, whose QUEUED manifest needs its streaming job to run."""
     beyond_dataset_limit: int = 0
@@ -55,8 +59,7 @@ class Ownership:
     def add_manifest(self, manifest: Manifest, shards: Shards) -> None:
         """Add a manifest that is QUEUED now."""
         self.manifests.append(manifest)
-        if manifest.lane == Lane.STREAM:
-            self.add_waiting(manifest.files, shards.of(manifest.id))
+        self.add_waiting(manifest.files, shards.of(manifest.id))
 
     def add_waiting(self, files: Iterable[ObjectVersion], shard: str) -> None:
         """Add arrivals that wait for the streaming job of ``shard``."""
@@ -66,10 +69,16 @@ class Ownership:
         """Add the outcomes of other arrivals."""
         self.outcomes.update(other.outcomes)
         self.manifests += other.manifests
+        self.parts += other.parts
         for shard, waiting in other.waiting_in_stream.items():
             self.waiting_in_stream.setdefault(shard, set()).update(waiting)
         self.beyond_dataset_limit += other.beyond_dataset_limit
         self.newly_ignored |= other.newly_ignored
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files that are owned, as stored."""
+        return sum(manifest.bytes for manifest in self.manifests) + sum(part.bytes for part in self.parts)
 
     def count(self, outcome: ArrivalOutcome) -> int:
         """Number of arrivals with this outcome."""

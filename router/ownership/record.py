@@ -101,7 +101,7 @@ def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowS
     row = ArrivalRow(
         arrival.file,
         draft.id,
-        draft.partition,
+        arrival.partition,
         draft.lane,
         arrival.reason,
         stamp.recorded_at,

@@ -1,9 +1,9 @@
-"""The protocol of ownership: every arrival gets exactly one manifest.
+"""The protocol of ownership: every arrival gets exactly one owner, a manifest of the stream lane or a part.
 
-Order of the writes: the intent, which names all arrivals of the invocation; arrival rows, each naming its manifest; the
-manifest's document with exactly the files whose rows name it; its row QUEUED, on condition that it has none; its
-pointer in the inbox (stream lane). An event may be acknowledged after all of them only. The intent is deleted once
-every arrival has an owner.
+Order of the writes: the intent, which names all arrivals of the invocation; arrival rows, each naming its owner; the
+owner's document with exactly the files whose rows name it; its row, on condition that it has none. A manifest has a
+pointer in the inbox then; a part enters the collection of its hour in the same transaction. An event may be
+acknowledged after all of them only. The intent is deleted once every arrival has an owner.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lake.manifest import Identity, new_manifest_id
+from lake.ledger import Part
+from lake.manifest import Identity, Lane, new_manifest_id
 from lake.time import iso_utc
+from router.ownership.collect import collect_part
 from router.ownership.count_ignored import count_ignored
 from router.ownership.dataset_limit import divide_by_dataset_limit
 from router.ownership.draft import cut_drafts
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from lake.manifest import ObjectVersion
+    from lake.manifest import Manifest, ObjectVersion
     from router.ownership.draft import Draft, RoutedArrival
+    from router.ownership.record import RecordedDraft
     from router.services import Services
 
 
@@ -86,16 +89,25 @@ def take_ownership(
         orphans = resolve_owners(services, owned_elsewhere, offered, ownership, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), ownership, stamp)
         recorded += adopted
-        manifests = list(pool.map(lambda draft: enqueue_manifest(services, draft, now), recorded))
+        owners = list(pool.map(lambda draft: _create_owner(services, draft, now), recorded))
     count_ignored(ledger, ownership, adopted, now)
-    for draft, manifest in zip(recorded, manifests, strict=True):
-        if manifest is None:
+    for draft, owner in zip(recorded, owners, strict=True):
+        if owner is None:
             ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)
+        elif isinstance(owner, Part):
+            ownership.parts.append(owner)
         else:
-            ownership.add_manifest(manifest, services.settings.shards)
+            ownership.add_manifest(owner, services.settings.shards)
     if intent is not None and all(ownership.outcomes[identity] != ArrivalOutcome.UNSETTLED for identity in looked_at):
         delete_intent(services, intent)
     return ownership
+
+
+def _create_owner(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | Part | None:
+    """The owner of a draft's files; None if it may not exist."""
+    if recorded.draft.lane == Lane.STREAM:
+        return enqueue_manifest(services, recorded, now)
+    return collect_part(services, recorded, now)
 
 
 def _announce(services: Services, arrivals: list[RoutedArrival], ownership: Ownership, now: datetime) -> str | None:

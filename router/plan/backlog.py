@@ -9,9 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from lake.ledger import State
+from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane
+from router.collect.divide import divide_selected, draft_selected
 from router.executions.holders import release_unheld
-from router.merge.successors import queued_successors, read_rows
+from router.executions.queued import queued_successors, read_rows
 from router.requests.selection import open_rows
 from router.services import PARALLEL_REQUESTS
 
@@ -44,21 +46,27 @@ class Backlog(NamedTuple):
 def backlog(services: Services, selection: Selection, *, release: bool) -> Backlog:
     """The ``MAX_MANIFESTS`` oldest QUEUED manifests of the batch lane, and those PUBLISHING for too long.
 
-    With ``release``, manifests whose run has ended or whose lease has expired are put back to QUEUED and included.
+    With ``release``, the collections of the selected hours are divided, and manifests whose run has ended or whose
+    lease has expired are put back to QUEUED; both are included. Without it, what collections would become is included.
     """
+    divided = (
+        divide_selected(services, selection)
+        if release
+        else [queued_row(manifest) for manifest in draft_selected(services, selection)]
+    )
     oldest_first = iter(open_rows(services, Lane.BATCH, State.QUEUED, selection))
     queued = list(islice(oldest_first, MAX_MANIFESTS))
     first_left = next(oldest_first, None)
     if release:
         running = read_rows(services, [row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)])
-        queued += queued_successors(services, _release(services, running))
+        queued += queued_successors(services, [row.id for row in _release(services, running)])
     limit = services.clock() - REPLAN_PUBLISHING_AFTER
     publishing = [
         row
         for row in open_rows(services, Lane.BATCH, State.PUBLISHING, selection)
         if datetime.fromisoformat(row.changed_at) < limit
     ]
-    rows = list({row.id: row for row in (*queued, *publishing)}.values())
+    rows = list({row.id: row for row in (*divided, *queued, *publishing)}.values())
     return Backlog(rows, "" if first_left is None else first_left.created_at)
 
 

@@ -17,7 +17,6 @@ from lake.schedule import Schedule
 from lake.time import iso_utc, next_local_time
 from router.entry import with_product_errors, with_refusals
 from router.estimate.speed import MEGABYTE, Speeds
-from router.merge.merge import merge
 from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
@@ -75,8 +74,6 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     rows, left_from = backlog(services, selection, release=not dry_run)
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
-    if not dry_run:
-        rows = merge(services, rows)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
     planned = _plan_night(services, rows, speeds, engines, room, dry_run)
     result = {**_result(services, execution, planned), "leftFrom": left_from}
@@ -221,4 +218,3 @@ def _write_summary(
             "micro_dollars": round(expected.dollars * MICRO),
         }
         services.ledger.executions.record(execution, "plan", {**counts, **facts})
-        services.ledger.executions.record_newest_plan({**asdict(selection), "planned_at": planned_at})

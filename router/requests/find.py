@@ -11,6 +11,7 @@ from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
+from router.collect.divide import divide_selected, draft_selected
 from router.requests.selection import open_rows
 
 if TYPE_CHECKING:
@@ -54,19 +55,26 @@ def find_files(
 
 
 def find_queued(
-    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report
+    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report, *, dry_run: bool
 ) -> dict[str, set[ObjectVersion]]:
     """The files of QUEUED manifests of the selection, by manifest, from the index: a hint.
 
-    Manifests of the stream lane are included: a promote that crashed may have left them without a pointer.
+    The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
+    a promote that crashed may have left them without a pointer.
 
     Raises
     ------
     InvalidInputError
         More than ``MAX_QUEUED_FILES`` files of the batch lane.
     """
-    batch, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
+    divided = [] if dry_run else divide_selected(services, selection)
+    listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
+    batch = list({row.id: row for row in (*divided, *listed)}.values())
     number = sum(row.files for row in batch)
+    for manifest in draft_selected(services, selection) if dry_run else ():
+        number += len(manifest.files)
+        moved = f"{format_count(len(manifest.files), 'file')} of {manifest.partition}"
+        report.add("promoted", len(manifest.files), f"{moved} to be in the stream lane, out of the hour's collection")
     if number > MAX_QUEUED_FILES:
         raise InvalidInputError(
             f"the selection holds {format_count(number, 'file')} in {format_count(len(batch), 'manifest')} of the "

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.errors import InvalidDocumentError, UnusableDocumentError
+from lake.ledger import CollectionId
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id
 from lake.manifest_document import read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.time import iso_utc
+from router.collect.divide import divide
 from router.entry import with_product_errors, with_refusals
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
 from router.requests.find import find_files, find_queued
@@ -67,7 +69,7 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         if target.selection is None:
             files = find_files(services, pool, target.files, report)
         else:
-            files = find_queued(services, pool, target.selection, report)
+            files = find_queued(services, pool, target.selection, report, dry_run=dry_run)
         Promotion(services, pool, report, dry_run=dry_run).move(files)
     logger.info("promoted", dry_run=dry_run, counts=report.counts)
     return report.answer(dry_run=dry_run)
@@ -111,6 +113,8 @@ class Promotion:
         if row is None or following.step == Step.LEAVE:
             self._report.add(following.count, len(files), f"{_format_files(files)} {following.why}")
             return {}
+        if following.step == Step.FOLLOW and row.collection is not None:
+            return self._divide(row, files)
         if following.step == Step.FOLLOW:
             return files_by_successor(self._services.s3, self._services.ledger, self._services.resources, row, files)
         if following.step == Step.ACT:
@@ -121,6 +125,21 @@ class Promotion:
             "inStream", len(files), f"{_format_files(files)} waiting in the stream lane already, in {row.id}"
         )
         return {}
+
+    def _divide(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
+        """The files by the manifests of their collection's division, which is made where there is none."""
+        services, collection = self._services, CollectionId.parse(str(row.collection))
+        held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
+        if not held and self._dry_run:
+            message = f"{_format_files(files)} to be in the stream lane, out of the collection of {collection.hour}"
+            self._report.add("promoted", len(files), message)
+            self._report.counts["manifests"] += 1
+            return {}
+        # A part whose document was damaged has a collection of its own.
+        for candidate in () if held else (collection, CollectionId(collection.hour, row.id)):
+            divide(services, candidate)
+            held = held or files_by_successor(services.s3, services.ledger, services.resources, row, files)
+        return held
 
     def _move(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """One supersede; files that exceed it stay in the batch lane's successor, and are moved from there next."""

@@ -192,10 +192,15 @@ class Reprocessing:
         self, row: ManifestRow, files: set[ObjectVersion] | None
     ) -> Mapping[str, set[ObjectVersion] | None]:
         if files is None:
+            if row.collection is not None:
+                self._report.add("unknown", 1, f"{row.id} is a part of the collection {row.collection}: pass files")
             return dict.fromkeys(row.superseded_by)
         services = self._services
         try:
-            return dict(files_by_successor(services.s3, services.ledger, services.resources, row, files))
+            held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
+            if not held:
+                self._report.add("open", 1, f"the collection {row.collection} waits in the batch lane already")
+            return dict(held)
         except UnusableDocumentError as error:
             self._report.add("unusable", 1, f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}

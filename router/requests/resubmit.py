@@ -39,7 +39,7 @@ REASON = "repaired lines of the quarantine wait for the overnight run"
 @with_refusals
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines", "manifest"}``."""
+    """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines"}``."""
     return resubmit(event, container_services())
 
 
@@ -64,17 +64,10 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     row, intent = _record(services, resubmission, hashlib.sha256(body).hexdigest())
     arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
     ownership = take_ownership(services, [arrival], {}, intent=intent)
-    owner = services.ledger.arrivals.get(row.file)
-    settled = ownership.outcomes[Identity.of(row.file)] in (ArrivalOutcome.OWNED, ArrivalOutcome.DUPLICATE)
-    if not settled or owner is None:
+    if ownership.outcomes[Identity.of(row.file)] not in (ArrivalOutcome.OWNED, ArrivalOutcome.DUPLICATE):
         raise OwnershipError(f"the lines of resubmission {name} have no manifest yet: run the same command again")
     logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines)
-    return {
-        "resubmission": name,
-        "partition": str(row.partition),
-        "lines": row.lines,
-        "manifest": owner.manifest,
-    }
+    return {"resubmission": name, "partition": str(row.partition), "lines": row.lines}
 
 
 def _parse(event: Mapping[str, Any]) -> str:

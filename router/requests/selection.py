@@ -45,11 +45,11 @@ class Selection:
 
     def selects(self, partition: Partition) -> bool:
         """Whether the partition is within the selection."""
-        return (
-            self.dataset in (None, partition.dataset)
-            and (self.first is None or self.first <= partition.stamp)
-            and (self.last is None or partition.stamp <= self.last)
-        )
+        return self.dataset in (None, partition.dataset) and self.selects_hour(partition.stamp)
+
+    def selects_hour(self, hour: str) -> bool:
+        """Whether the hour, ``YYYY-MM-DDTHH``, is within the range."""
+        return (self.first is None or self.first <= hour) and (self.last is None or hour <= self.last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def next_promote_step(row: ManifestRow | None) -> NextStep:
     """
     if row is None or row.state == State.ABANDONED:
         return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
-    if row.state == State.SUPERSEDED:
+    if row.state in (State.SUPERSEDED, State.COLLECTED):
         return NextStep(Step.FOLLOW)
     if row.state == State.QUEUED and row.lane == Lane.STREAM:
         return NextStep(Step.POINT)
@@ -82,7 +82,7 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
     """
     if row is None or row.state == State.ABANDONED:
         return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
-    if row.state == State.SUPERSEDED:
+    if row.state in (State.SUPERSEDED, State.COLLECTED):
         return NextStep(Step.FOLLOW)
     if row.request == request:
         return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")

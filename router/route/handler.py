@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER, Fault, NoAnswer, can_pass, judge
 from lake.layout import CANARY
-from lake.manifest import Identity, Lane
+from lake.manifest import Identity
 from lake.partition import Partition
 from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
@@ -159,9 +159,13 @@ def _ensure_stream_runs(services: Services, shard: str) -> bool:
 
 def _record(ownership: Ownership, failed: int) -> None:
     counts = Counter(str(outcome) for outcome in ownership.outcomes.values())
-    manifests = Counter(str(manifest.lane) for manifest in ownership.manifests)
     logger.info(
-        "routed", arrivals=len(ownership.outcomes), outcomes=counts, manifests=manifests, not_acknowledged=failed
+        "routed",
+        arrivals=len(ownership.outcomes),
+        outcomes=counts,
+        manifests=len(ownership.manifests),
+        parts=len(ownership.parts),
+        not_acknowledged=failed,
     )
     count(Metric.FILES_BEYOND_DATASET_LIMIT, ownership.beyond_dataset_limit)
     if ownership.newly_ignored:
@@ -169,8 +173,8 @@ def _record(ownership: Ownership, failed: int) -> None:
         logger.warning("files ignored", reasons=dict(reasons.most_common(10)))
         count(Metric.IGNORED_FILES, len(ownership.newly_ignored))
     _record_failed_records(ownership)
-    for lane, metric in ((Lane.STREAM, Metric.STREAM_BYTES), (Lane.BATCH, Metric.BATCH_BYTES)):
-        count_bytes(metric, sum(manifest.bytes for manifest in ownership.manifests if manifest.lane == lane))
+    count_bytes(Metric.STREAM_BYTES, sum(manifest.bytes for manifest in ownership.manifests))
+    count_bytes(Metric.BATCH_BYTES, sum(part.bytes for part in ownership.parts))
 
 
 def _record_failed_records(ownership: Ownership) -> None:

@@ -13,6 +13,7 @@ from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, Services, container_services
+from router.sweep.collections import divide_collections
 from router.sweep.failed_items import error_of_sweep
 from router.sweep.hours import announce_hours
 from router.sweep.intents import resume_intents
@@ -23,7 +24,6 @@ from router.sweep.pointers import renew_pointers
 from router.sweep.publishing import finish_publishing
 from router.sweep.repair import MAX_ITEMS, Repair
 from router.sweep.replaced import delete_replaced
-from router.sweep.small_manifests import merge_small
 from router.sweep.stalled import report_stalled
 from router.sweep.stream_health import measure_stream
 from router.sweep.uploads import abort_uploads
@@ -52,7 +52,7 @@ COUNTS = (
     "repointed",
     "resumed",
     "adopted",
-    "merged",
+    "divided",
     "aborted",
     "deleted",
     "stalled",
@@ -131,7 +131,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
         ("pointers", renew_pointers),
         ("intents", resume_intents),
         ("missed", adopt_missed),
-        ("small manifests", merge_small),
+        ("collections", divide_collections),
         ("uploads", abort_uploads),
         ("stalled", report_stalled),
         ("replaced objects", delete_replaced),

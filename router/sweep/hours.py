@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
 """What a sweep counts."""
+UNFINISHED = (State.FAILED, State.COLLECTED)
+"""States that keep an hour waiting until a person acts."""
 
 
 def announce_hours(repair: Repair) -> None:
@@ -59,7 +61,7 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     quiet = [row for row in rows if may_be_complete(row, services.clock())]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
     current = dict(zip(met, services.ledger.manifests.get_many(met), strict=True)) if met else {}
-    waiting = {name for name, row in current.items() if row is not None and (row.open or row.state == State.FAILED)}
+    waiting = {name for name, row in current.items() if row is not None and (row.open or row.state in UNFINISHED)}
     return [row for row in quiet if row.waits_for not in waiting]
 
 
@@ -82,7 +84,7 @@ def _look(repair: Repair, row: HourRow) -> None:
             may_show = contents.was_reprocessed and not has_table
             shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
-            if state == HourState.COMPLETE:
+            if state == HourState.COMPLETE and _is_closed(repair, row.partition):
                 _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif not repair.dry_run:
@@ -99,6 +101,12 @@ def _list_published(repair: Repair, manifest: str) -> None:
     if row is not None and row.published is not None and not row.is_tabled:
         tables, generation = services.ledger.tables, row.published.generation
         tables.list_generation(row.partition.dataset, row.id, generation, services.clock())
+
+
+def _is_closed(repair: Repair, partition: Partition) -> bool:
+    """Whether each part that comes from now on touches the hours of its datasets, so that they are not announced."""
+    services = repair.services
+    return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
 def _count_share(repair: Repair, partition: Partition, share: float) -> None:

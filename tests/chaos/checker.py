@@ -33,6 +33,7 @@ class Checker:
     control_bucket: str
     ledger_table: str
     found: list[str] = field(default_factory=list)
+    _collections: dict[str, Any] = field(default_factory=dict)
     unpublished: int = 0
     """Number of inputs whose manifest is FAILED and has published nothing, at the last check."""
 
@@ -47,7 +48,8 @@ class Checker:
             Whether the history has a cause for the FAILED of this row (the raw item of the ledger).
         """
         self.found = []
-        manifests, arrivals = self._read_ledger()
+        manifests, arrivals, collections = self._read_ledger()
+        self._collections = collections
         self._check_terminal(manifests)
         for name, item in manifests.items():
             if item["state"] == "FAILED" and not may_fail(item):
@@ -59,7 +61,8 @@ class Checker:
         self._check_contents(inputs, owners, published)
         return self.found
 
-    def _read_ledger(self) -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], dict[str, Any]]]:
+    def _read_ledger(self) -> tuple[dict[str, Any], dict[tuple[str, str], dict[str, Any]], dict[str, Any]]:
+        """Manifests and parts by id, arrivals by key and version, collections by hour and name."""
         items: list[dict[str, Any]] = []
         request: dict[str, Any] = {"TableName": self.ledger_table, "ConsistentRead": True}
         while True:
@@ -70,10 +73,20 @@ class Checker:
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         manifests = {item["pk"].partition("#")[2]: item for item in items if item["pk"].startswith("manifest#")}
         arrivals = {(item["key"], item["sk"]): item for item in items if item["pk"].startswith("arrival#")}
-        return manifests, arrivals
+        collections = {
+            f"{item['pk'].partition('#')[2]}/{item['sk']}": item
+            for item in items
+            if item["pk"].startswith("collection#")
+        }
+        return manifests, arrivals, collections
 
     def _check_terminal(self, manifests: dict[str, dict[str, Any]]) -> None:
+        for name, item in self._collections.items():
+            if not item.get("done"):
+                self.found.append(f"collection {name} is not divided")
         for name, item in manifests.items():
+            if "collection" in item:
+                continue
             if item["state"] not in TERMINAL:
                 self.found.append(f"manifest {name} is {item['state']}, not terminal: {item.get('reason')}")
             elif item.get("open", "").rpartition("#")[2] != _listed_as(item):
@@ -109,7 +122,12 @@ class Checker:
 
     def _last_successors(self, name: str, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
         item = manifests.get(name)
-        if item is not None and item["state"] == "SUPERSEDED":
+        if item is not None and "collection" in item:
+            division = self._collections[item["collection"]].get("division_key")
+            if division is not None:
+                for manifest, *_ in json.loads(self._get(self.control_bucket, division))["manifests"]:
+                    yield from self._last_successors(manifest, manifests)
+        elif item is not None and item["state"] == "SUPERSEDED":
             for successor in item["superseded_by"]:
                 yield from self._last_successors(successor, manifests)
         else:

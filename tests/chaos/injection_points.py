@@ -10,6 +10,8 @@ INPUT_READ = "input read"
 POINT_BY_STATE = {"RUNNING": "claim", "QUEUED": "release", "PUBLISHING": "commit", "DONE": "finish", "FAILED": "fail"}
 POINT_BY_PREFIX = {
     "manifests/": "manifest document",
+    "parts/": "part document",
+    "divisions/": "division document",
     "inbox/": "pointer",
     "commits/": "commit document",
     "exclusions/": "exclusions",

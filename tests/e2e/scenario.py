@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from cli.inspect.trace import trace_arrival
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 from local.limits import Limits
@@ -48,19 +49,20 @@ class Scenario:
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
 
     def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:
-        """The manifest in the file's arrival row, or None before it is recorded; not those that supersede it later."""
-        arrival = self.deployment.ledger.arrivals.get(file)
-        if arrival is None or arrival.manifest is None:
-            return None
-        return self.deployment.ledger.manifests.get(arrival.manifest)
+        """The first manifest of the file, or its part; None before it is recorded. Not what supersedes it later."""
+        stack = self.deployment
+        arrival = stack.ledger.arrivals.get(file)
+        manifests = () if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival).manifests
+        return manifests[0] if manifests else None
 
     def wait_state(self, file: ObjectVersion, state: State) -> ManifestRow:
-        """Wait until the manifest of the file is in ``state``."""
+        """Wait until the manifest of the file is in ``state``; a file in a collection is as good as QUEUED."""
+        states = (state, State.COLLECTED) if state == State.QUEUED else (state,)
 
         def manifest_in_state() -> ManifestRow | None:
             row = self.manifest_of(file)
             assert row is None or row.state != State.FAILED or state == State.FAILED, row.reason
-            return row if row is not None and row.state == state else None
+            return row if row is not None and row.state in states else None
 
         return wait_for(f"{file.key} to be {state}", manifest_in_state)
 

@@ -18,12 +18,13 @@ DATASET = "forced"
 def test_a_forced_backfill_converts_again_what_is_done(scenario: Scenario) -> None:
     # Given a file that an overnight execution has converted.
     file = scenario.put(f"{DATASET}/a.ndjson", ['{"a":1}', '{"a":2}'])
-    queued = scenario.wait_state(file, State.QUEUED)
+    scenario.wait_state(file, State.QUEUED)
     now = datetime.now(UTC)
     hours = {"from": f"{now - timedelta(hours=1):%Y-%m-%dT%H}", "to": f"{now + timedelta(hours=1):%Y-%m-%dT%H}"}
     request = {"dataset": DATASET, **hours}
     scenario.execute(scenario.deployment.outputs.overnight, request)
-    assert scenario.wait_state(file, State.DONE).generation == 1
+    first = scenario.wait_state(file, State.DONE)
+    assert first.generation == 1
     # When its hour is backfilled, then it is known and stays; with force it is converted again.
     known = scenario.execute(scenario.deployment.outputs.backfill, request)
     assert json.loads(known["output"])["search"]["known"] == 1
@@ -32,7 +33,7 @@ def test_a_forced_backfill_converts_again_what_is_done(scenario: Scenario) -> No
     assert forced["status"] == "SUCCEEDED", forced.get("cause")
     assert json.loads(forced["output"])["search"]["reprocessed"] == 1
     row = scenario.wait_state(file, State.DONE)
-    assert (row.id, row.generation) == (queued.id, 2)
+    assert (row.id, row.generation) == (first.id, 2)
     assert row.published is not None
     assert row.published.generation == 2
     # And both generations are there until the sweep removes the first, after the grace period.

@@ -58,7 +58,7 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     wait_for("both to be routed", lambda: all(explain(key, first.stage).returncode == 0 for key in KEYS))
     to_convert, ignored = (explain(key, first.stage).stdout for key in KEYS)
     assert "batch" in to_convert
-    assert "QUEUED" in to_convert
+    assert "COLLECTED" in to_convert
     assert "IGNORED" in ignored
     assert "input.suffixes" in ignored
     # And the other cloud does not know them: one sentence, no stack trace.
@@ -103,7 +103,7 @@ def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> No
     assert "1 run of " in answer.stdout
     assert "the deadline is " in answer.stdout
     assert (
-        "QUEUED"
+        "COLLECTED"
         in command(
             "explain", "--local", "--stage", cloud.stage, f"s3://{cloud.printed('InputBucket')}/{KEYS[0]}"
         ).stdout
@@ -122,11 +122,11 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
     def explained(uri: str) -> str:
         return command("explain", *place, uri).stdout
 
-    wait_for("both to be routed", lambda: all("QUEUED  batch lane" in explained(uri) for uri in (urgent, patient)))
+    wait_for("both to be routed", lambda: all("COLLECTED" in explained(uri) for uri in (urgent, patient)))
     # When one is promoted, after a dry run.
     dry = command("promote", *place, urgent, "--dry-run")
     assert dry.stdout.splitlines()[-1] == "dry run, nothing was done; to be promoted: 1 (new manifests: 1)"
-    assert "QUEUED  batch lane" in explained(urgent)
+    assert "COLLECTED" in explained(urgent)
     answer = command("promote", *place, urgent)
     assert answer.returncode == 0, answer.stderr
     assert f"{urgent} is now in the stream lane" in answer.stdout
@@ -150,7 +150,13 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     def explained() -> str:
         return command("explain", *place, uri).stdout
 
-    wait_for("it to be routed", lambda: "QUEUED  batch lane" in explained())
+    wait_for("it to be routed", lambda: "COLLECTED" in explained())
+    # A promote of another file of the hour divides the collection.
+    other = f"s3://{cloud.printed('InputBucket')}/returns/b.ndjson"
+    s3.put_object(Bucket=cloud.printed("InputBucket"), Key="returns/b.ndjson", Body=b'{"a":3}\n')
+    wait_for("the other one to be routed", lambda: "COLLECTED" in command("explain", *place, other).stdout)
+    assert command("promote", *place, other).returncode == 0
+    assert "QUEUED  batch lane" in explained()
     identity = explained().partition("manifest   ")[2].split()[0]
     document = {"Bucket": cloud.printed("ControlBucket"), "Key": f"manifests/{identity[:8]}/{identity}.json"}
     body = s3.get_object(**document)["Body"].read()

@@ -203,8 +203,11 @@ def test_the_deployed_machine_finds_a_missing_object_of_the_date(scenario: Scena
 
 def test_what_has_not_been_converted_is_not_proven(scenario: Scenario, hours: dict[str, str]) -> None:
     file = scenario.put(f"{DATASET}/c.ndjson", lines_of("late"))
-    row = scenario.wait_state(file, State.QUEUED)
-    late = {"dataset": DATASET, "from": row.partition.stamp, "to": row.partition.stamp}
+    scenario.wait_state(file, State.QUEUED)
+    arrival = scenario.deployment.ledger.arrivals.get(file)
+    assert arrival is not None
+    assert arrival.partition is not None
+    late = {"dataset": DATASET, "from": arrival.partition.stamp, "to": arrival.partition.stamp}
     assert run(late)[0] == ExitCode.NOT_REACHABLE
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc
+from router.collect.divide import divide_selected
 from router.ownership import ArrivalOutcome
+from router.requests.selection import Selection
 from router.route.handler import route_arrivals
 from router.services import Services
 
@@ -45,6 +47,7 @@ def outcomes(world: ConversionWorld, *files: ObjectVersion) -> list[ArrivalOutco
 
 def convert_queued(world: ConversionWorld, spark: SparkSession) -> list[str]:
     """Convert all waiting manifests; their ids."""
+    divide_selected(router(world), Selection())
     waiting = [row.id for row in world.services.ledger.manifests.open(Lane.BATCH, State.QUEUED)]
     world.convert(waiting, spark)
     return waiting

@@ -46,9 +46,14 @@ document and result document.
 The stream reads a manifest's row a second time, for its size. Once per run, the preflight reads one manifest and one
 byte of its first file, and creates and aborts one upload in the lake and one in the quarantine.
 """
-PLAN = {"write units": 11, "PutObject": 5, "GetObject": 8, "GetItem": 8, "BatchGetItem": 2}
-"""The same after a plan: the rows of the execution and of the newest plan, three documents, the status of the run; the
-job run and the status look for the list of what was denied."""
+DIVIDE = {"write units": 5 + 4, "PutObject": 2, "GetObject": 2, "GetItem": 3, "BatchGetItem": 2, "Query": 3}
+"""For a collection of one part and one dataset: a manifest, and the collection closed, divided and done."""
+PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 8, "BatchGetItem": 2}
+"""The same after a plan: the row of the execution, three documents, the status of the run; the job run and the status
+look for the list of what was denied."""
+PART = {"write units": 9, "PutObject": 2, "GetItem": 3, "Query": 1, "DeleteObject": 1}
+"""Without the one write unit of each file: a transaction of three small items, of which one is in the index; the intent
+is written and deleted."""
 
 
 @pytest.fixture
@@ -56,6 +61,10 @@ def world(cloud: LocalCloud) -> Iterator[World]:
     os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "load")
     with runtime_patches.installed():
         yield World.create(clients(), Random(1), SETTINGS, versions=True)
+
+
+def _sum(*limits: dict[str, int]) -> dict[str, int]:
+    return {name: sum(limit.get(name, 0) for limit in limits) for name in set().union(*limits)}
 
 
 def arrive(world: World, folder: str, files: int) -> None:
@@ -71,6 +80,10 @@ def route(world: World) -> Counter[str]:
     return counts
 
 
+def divide(world: World) -> None:
+    world.run("plan", lambda _: plan({"execution": "execution-0"}, world.router()))
+
+
 def check_limits(counts: Counter[str], limits: dict[str, int], files: int = 0) -> None:
     for name, limit in limits.items():
         per_file = files if name == "write units" else 0
@@ -80,14 +93,14 @@ def check_limits(counts: Counter[str], limits: dict[str, int], files: int = 0) -
 def test_a_file_costs_one_write_unit_to_own(world: World) -> None:
     arrive(world, "orders", 1)
     route(world)
-    for folder in ("orders", "orders/urgent"):
+    for folder, limits, rows in (("orders", PART, 0), ("orders/urgent", ROUTE, 1)):
         # Given a dataset that has had files, When many files arrive in one batch
         arrive(world, folder, FILES)
         counts = route(world)
 
-        # Then each costs one write unit, and the manifest adds a fixed number
-        check_limits(counts, ROUTE | {"write units": ROUTE["write units"] + STREAM_START}, FILES)
-        assert counts["PutItem"] == FILES + 1
+        # Then each costs one write unit, and the part or the manifest adds a fixed number
+        check_limits(counts, limits | {"write units": limits["write units"] + STREAM_START}, FILES)
+        assert counts["PutItem"] == FILES + rows
 
 
 def test_a_duplicate_event_costs_one_refused_write_and_one_read(world: World) -> None:
@@ -115,7 +128,7 @@ def test_the_requests_of_a_conversion_do_not_depend_on_the_number_of_files(world
                 else:
                     world.stream(1)
             if files > 1:
-                check_limits(counts, CONVERT if lane == "stream" else CONVERT | PLAN)
+                check_limits(counts, CONVERT if lane == "stream" else _sum(CONVERT | PLAN, DIVIDE))
             requests.append((lane, sum(counts.values())))
     # Then the number of requests is the same
     assert requests[2:4] == requests[4:6]
@@ -127,21 +140,22 @@ def test_old_manifests_cost_no_request(cloud: LocalCloud) -> None:
     assert full.requests == empty.requests
 
 
-def test_merging_costs_three_write_units_for_each_small_manifest(world: World) -> None:
+def test_dividing_a_collection_costs_one_read_for_each_part(world: World) -> None:
     # Given ten invocations of one file each
     for number in range(10):
         arrive(world, f"orders/{number}", 1)
         route(world)
     with counted_requests() as counts:
         world.run("plan", lambda _: plan({"execution": "execution-1"}, world.router()))
-    assert counts["TransactWriteItems"] == 1
-    assert counts["write units"] <= 10 * 3 + 5
+    check_limits(counts, {"write units": DIVIDE["write units"] + 1})
+    assert counts["GetObject"] == 10 + 1
 
 
 def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(world: World) -> None:
     # Given one manifest of the batch lane
     arrive(world, "orders", FILES)
     route(world)
+    divide(world)
 
     # When its hour is promoted, Then the cost does not depend on the number of files
     with counted_requests() as counts:
@@ -151,6 +165,7 @@ def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(wo
     # When two of its files are promoted by name, Then each costs one query, and the remaining files cost one manifest
     arrive(world, "orders/later", FILES)
     route(world)
+    divide(world)
     bucket = world.resources.input_bucket
     names = [f"s3://{bucket}/orders/later/{number}.ndjson" for number in range(2)]
     with counted_requests() as counts:
@@ -167,12 +182,12 @@ def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:
     world.advance(hours=3)
     with counted_requests() as counts:
         world.sweep()
-    check_limits(counts, {"write units": 6, "PutObject": 3, "ListObjectVersions": 1, "Query": 19}, FILES)
-    check_limits(counts, {"GetItem": 5, "BatchGetItem": 1})
+    check_limits(counts, {"write units": 20, "PutObject": 5, "ListObjectVersions": 1, "Query": 24}, FILES)
+    check_limits(counts, {"GetItem": 8, "BatchGetItem": 2})
     world.advance(hours=3)
     with counted_requests() as counts:
         world.sweep()
-    check_limits(counts, {"write units": 2, "PutObject": 1, "ListObjectVersions": 1, "Query": 19})
+    check_limits(counts, {"write units": 2, "PutObject": 1, "ListObjectVersions": 1, "Query": 20})
 
 
 def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
@@ -183,7 +198,7 @@ def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
     event = {"action": "find", "request": request, "token": None}
 
     # When a backfill lists them, Then each costs one write unit, and a share of two reads when it is repeated
-    for fixed, files, batches in ((6, FILES, 1), (0, 0, 2)):
+    for fixed, files, batches in ((10, FILES, 1), (0, 0, 2)):
         with counted_requests() as counts:
             found = world.run("backfill", lambda _: backfill(event, world.router()))
         assert found is not None
@@ -193,13 +208,13 @@ def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
 
 
 def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world: World) -> None:
-    # Given many objects, each with an owner, a third of them with one of their own, which two sweeps merge
+    # Given many objects, each with an owner, a third of them with one of their own, which a sweep divides
     arrive(world, "orders", KNOWN_FILES // 3 * 2)
     route(world)
     for number in range(KNOWN_FILES // 3):
         arrive(world, f"orders/alone/{number}", 1)
         route(world)
-    listing = {"ListObjectVersions": 1, "Query": 19}
+    listing = {"ListObjectVersions": 1, "Query": 21}
     world.advance(hours=3)
     for _ in range(2):
         world.sweep()

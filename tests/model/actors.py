@@ -22,7 +22,10 @@ from router.requests.promote import promote
 from router.requests.reprocess import reprocess
 from router.route.handler import route as route_messages
 from router.stream.control import kill, start, stop, watch
+from router.sweep.collections import divide_collections
 from router.sweep.handler import sweep
+from router.sweep.hours import announce_hours
+from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.inbox import find_inboxes
 from streaming_job.micro_batch import convert_pointers
@@ -228,6 +231,13 @@ def planner(world: World, actor: Actor | None) -> None:
 def promoter(world: World, actor: Actor | None, names: Sequence[str]) -> None:
     """A request to make files urgent."""
     promote({"files": [f"s3://input/orders/{name}.ndjson" for name in names]}, world.router(actor))
+
+
+def looker(world: World, actor: Actor | None) -> None:
+    """The part of a sweep that divides collections and tells readers about hours."""
+    repair = Repair(world.router(actor), world.now + LEASE)
+    divide_collections(repair)
+    announce_hours(repair)
 
 
 def sweeper(world: World, actor: Actor | None) -> None:

@@ -16,6 +16,7 @@ from tests.model.actors import (
     controller,
     fake_runtime,
     forcer,
+    looker,
     planner,
     promoter,
     receive,
@@ -100,6 +101,13 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
 
 def _prepare(world: World, scenario: Scenario) -> None:
     ids = [world.queued(*names, lane=scenario.lane) for names in scenario.manifests]
+    for name in scenario.collected:
+        world.collected(name)
+    for name in scenario.damaged:
+        world.damage_part(f"orders/{name}.ndjson")
+    if scenario.late:
+        _publish_hour(world, closed_early=scenario.closed_early)
+        world.arrive_in_hour(*scenario.late)
     arriving = world.arrive(*scenario.arriving)
     if any(name.startswith("queue") for name in scenario.actors):
         # Some events come twice.
@@ -131,12 +139,25 @@ def _prepare(world: World, scenario: Scenario) -> None:
     world.dynamodb.catch_up()
 
 
+def _publish_hour(world: World, *, closed_early: bool) -> None:
+    """A file of the hour is published, and its readers may be told so at once."""
+    world.tells_hours = True
+    world.collected("a")
+    if closed_early:
+        planner(world, None)
+    world.wait(timedelta(hours=1))
+    planner(world, None)
+    worker(world, None, "before")
+    world.wait(timedelta(hours=1))
+
+
 def _actor(world: World, scenario: Scenario, name: str) -> Actor:
     actor = Actor(name, lambda: None)
     kind = name.rstrip("0123456789")
     bodies: dict[str, Callable[[], object]] = {
         "worker": lambda: worker(world, actor, name),
         "sweep": lambda: sweeper(world, actor),
+        "look": lambda: looker(world, actor),
         "stream": lambda: stream(world, actor, name),
         "plan": lambda: planner(world, actor),
         "overnight": lambda: overnight(world, actor, name),
@@ -163,6 +184,7 @@ def _announced(world: World, scenario: Scenario) -> list[ObjectVersion]:
 def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None:
     """Without faults: events are redelivered, sweep and workers run on their schedules, until all promises hold."""
     allow(world)
+    world.restore_parts()
     for number in range(MAX_REPAIR_ROUNDS):
         world.wait(timedelta(hours=2))
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lake.layout import is_complete_marker
 from lake.time import iso_utc
 from tests.model.checksums import crc32_of
+from tests.model.collection_invariants import CollectionInvariants
 from tests.model.contents import check_contents
 from tests.model.cost_invariants import check_costs
 from tests.model.published_totals import check_totals
@@ -38,6 +39,7 @@ class InvariantChecker:
         self._completed: set[str] = set()
         self._documents: dict[str, Item] = {}
         self._manifests: dict[str, list[str]] = {}
+        self._collections = CollectionInvariants(world)
         self._requests: dict[tuple[str, str], int] = {}
         """The generation that a request has queued of a manifest."""
         self._replaced: dict[tuple[str, str], datetime] = {}
@@ -49,6 +51,9 @@ class InvariantChecker:
         for identity, row in rows.items():
             self._check_row(identity, row)
         self._check_one_live_manifest_per_file(rows)
+        self._collections.check(rows)
+        if world.tells_hours:
+            self._collections.check_told(rows)
         for identity, upload in world.s3.uploads.items():
             if upload.state == "completed" and identity not in self._completed:
                 self._completed.add(identity)
@@ -161,9 +166,11 @@ class InvariantChecker:
         for identity, row in rows.items():
             if row["state"] in LIVE:
                 files.update(self._files(identity))
+        for _, names in self._collections.holders(rows):
+            files.update(names)
         twice = [file for file, number in files.items() if number > 1]
         if twice:
-            raise Violation(f"{twice[0]} is in two live manifests")
+            raise Violation(f"{twice[0]} has two holders")
 
     def _files(self, identity: str) -> list[str]:
         if identity not in self._manifests:
@@ -195,6 +202,7 @@ class InvariantChecker:
             raise Violation(f"uploads left over: {[world.s3.uploads[item].key for item in world.s3.open_uploads()]}")
         if intents := [key for key in world.s3.buckets["control"] if key.startswith("intents/")]:
             raise Violation(f"intents left over: {intents}")
+        self._collections.check_end()
         self._check_owned(rows)
         self._check_hour_is_complete(rows)
         named = {}
@@ -217,6 +225,7 @@ class InvariantChecker:
         """A reprocess of files that are gone does not take the hour's marker away for ever."""
         if not self._world.inputs_expired or self._world.causes:
             return
+        rows = {identity: row for identity, row in rows.items() if "collection" not in row}
         if any(row["state"] != "DONE" for row in rows.values()):
             raise Violation(f"files are gone for ever, and manifests are {[row['state'] for row in rows.values()]}")
         if not any(map(is_complete_marker, self._world.s3.buckets["lake"])):

@@ -14,7 +14,7 @@ import router.ownership.take
 import transform.finalize
 from lake.commit import encode_commit
 from lake.errors import LeaseLostError
-from lake.ledger import CommitReference
+from lake.ledger import CommitReference, Part
 from lake.ledger.table import LedgerTable
 from lake.ledger.transitions import Claim, Manifests, supersede_actions
 from tests.model.fake_spark import FakeLeaseKeeper
@@ -62,13 +62,13 @@ def reuse_an_upload() -> AbstractContextManager[Any]:
 
 
 def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
-    enqueue = router.ownership.take.enqueue_manifest  # type: ignore[attr-defined]
+    create = router.ownership.take._create_owner
 
     def late(services, taken, now):
-        manifest = enqueue(services, taken, now)
-        return taken.draft.manifest("", taken.files) if manifest is None else manifest
+        owner = create(services, taken, now)
+        return Part("", "", "", 0, 0, "", ()) if owner is None else owner
 
-    return patch("router.ownership.take.enqueue_manifest", late)
+    return patch("router.ownership.take._create_owner", late)
 
 
 def no_lease_renewal() -> AbstractContextManager[Any]:

@@ -100,12 +100,27 @@ def _redeliver(world: World) -> None:
     sweeper(world, None)
 
 
-def _merge_again(world: World) -> None:
+def _plan_again(world: World) -> None:
     planner(world, None)
+
+
+def _sweep_later(world: World, actor: Actor | None) -> None:
+    world.wait(timedelta(hours=2))
+    sweeper(world, actor)
+
+
+def _collect(world: World) -> None:
+    """Three parts in one collection."""
+    for name in "abc":
+        world.collected(name)
 
 
 def _promote(world: World, actor: Actor | None) -> None:
     promoter(world, actor, ("a", "b", "c"))
+
+
+def _promote_a(world: World, actor: Actor | None) -> None:
+    promoter(world, actor, ("a",))
 
 
 def _queue_denied(world: World) -> None:
@@ -116,7 +131,9 @@ def _queue_denied(world: World) -> None:
 
 OWNERSHIP_CHANGES = {
     "route": OwnershipChange(lambda world: world.arrive("a", "b", "c"), _route, _redeliver, stream=("a", "b")),
-    "merge": OwnershipChange(lambda world: [world.queued(name) for name in "abc"], planner, _merge_again),
+    "divide": OwnershipChange(_collect, planner, _plan_again),
+    "divide when the hour is over": OwnershipChange(_collect, _sweep_later, lambda world: _sweep_later(world, None)),
+    "promote from a collection": OwnershipChange(_collect, _promote_a, lambda world: _promote_a(world, None), ("a",)),
     "promote": OwnershipChange(
         lambda world: world.queued("a", "b", "c", "d"), _promote, lambda world: _promote(world, None), ("a", "b", "c")
     ),

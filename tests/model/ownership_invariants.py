@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.model.collection_invariants import CollectionInvariants
 from tests.model.invariants import LIVE
 from tests.model.scheduler import Violation
 
@@ -25,6 +26,10 @@ def check_owners(world: World) -> dict[str, str]:
     The id of the live manifest of each file, by the file's key.
     """
     owners: dict[str, str] = {}
+    collections = CollectionInvariants(world)
+    for holder, names in collections.holders(world.rows()):
+        for name in names:
+            owners[name.partition(" ")[0]] = holder
     for identity, row in _live(world):
         body = world.document(f"manifests/{identity[:8]}/{identity}.json")
         if body is None:
@@ -47,7 +52,7 @@ def check_owners(world: World) -> dict[str, str]:
 def check_lanes(world: World, stream: Collection[str]) -> None:
     """Every arrived file is in a live manifest: the files named in ``stream`` in that lane, all others in batch."""
     rows = dict(_live(world))
-    lanes = {key: rows[identity]["lane"] for key, identity in check_owners(world).items()}
+    lanes = {key: rows.get(identity, {}).get("lane", "batch") for key, identity in check_owners(world).items()}
     expected = {
         file.key: "stream" if file.key.split("/")[1].removesuffix(".ndjson") in stream else "batch"
         for file in world.arrived
@@ -77,8 +82,9 @@ def _last_successors(world: World, key: str) -> set[str]:
     while pending:
         identity = pending.pop()
         row = rows.get(identity, {})
-        if row.get("state") == "SUPERSEDED":
-            pending += row["superseded_by"]
+        divided = CollectionInvariants(world).manifests_of(identity, row) if "collection" in row else []
+        if row.get("state") == "SUPERSEDED" or divided:
+            pending += divided or row["superseded_by"]
         else:
             found.add(identity)
     return found

@@ -34,6 +34,14 @@ class Scenario:
     actors: tuple[str, ...]
     manifests: tuple[tuple[str, ...], ...] = ()
     """Files of each manifest that is QUEUED at the start."""
+    collected: tuple[str, ...] = ()
+    """Files that each are a part of one collection at the start."""
+    late: tuple[str, ...] = ()
+    """Files of a complete hour, whose events come while a sweep may tell its readers so; no process stalls for long."""
+    closed_early: bool = False
+    """The collection of that hour was divided before the hour was over, as by a plan."""
+    damaged: tuple[str, ...] = ()
+    """Files whose part has a damaged document, which a person restores in the end."""
     arriving: tuple[str, ...] = ()
     """Files whose events the route actors receive, or the queue delivers."""
     lost: tuple[str, ...] = ()
@@ -103,6 +111,17 @@ SCENARIOS = {
             arriving=("a", "b"),
             events=("expire_lease", "advance_hours"),
         ),
+        Scenario(
+            "collections",
+            ("route1", "plan1", "route2", "sweep1", "worker1"),
+            collected=("c",),
+            arriving=("a", "b"),
+            events=("advance_hours",),
+        ),
+        Scenario("dividers", ("plan1", "worker1", "plan2", "sweep1"), collected=("a", "b"), events=("advance_hours",)),
+        Scenario("late part", ("look1", "route1"), late=("b",), events=()),
+        Scenario("late part of a divided hour", ("look1", "route1"), late=("b",), closed_early=True, events=()),
+        Scenario("damaged part", ("plan1", "sweep1", "worker1"), collected=("a", "b"), damaged=("a",)),
         Scenario("orphans", ("route1", "route2", "sweep1", "worker1"), orphaned=("a", "b"), events=("advance_hours",)),
         Scenario(
             "arrivals",

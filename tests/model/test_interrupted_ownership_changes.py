@@ -1,4 +1,4 @@
-"""Route, merge, promote, poison splitting, hand-over and denied files: each is interrupted at each of its writes."""
+"""Route, division, promote, poison splitting, hand-over and denied files: each is interrupted at each of its writes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -24,9 +24,9 @@ from tests.model.scheduler import Violation
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
 COUNT_START = "update_item"
-SUPERSEDERS = ("merge", "promote", "poison", "hand-over", "denied")
+SUPERSEDERS = ("promote", "poison", "hand-over", "denied")
 WRITTEN_BY = (
-    "router.merge.merge",
+    "router.collect.divide",
     "router.requests.promote",
     "transform.poison_manifest",
     "transform.denied_files",
@@ -53,7 +53,7 @@ def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> 
     writes = {name: writes_without_interruption(change) for name, change in OWNERSHIP_CHANGES.items()}
     one_supersede = [DOCUMENT, DOCUMENT, SUPERSEDE, POINTER]
     assert writes["promote"] == [*one_supersede, *one_supersede, START_STREAM, COUNT_START]
-    assert writes["merge"][:2] == [DOCUMENT, SUPERSEDE]
+    assert writes["divide"][:5] == ["update_item", DOCUMENT, DOCUMENT, "update_item", "update_item"]
     assert writes["hand-over"][-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
     for name in ("poison", "denied"):
         divided = writes[name]
@@ -65,7 +65,7 @@ def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> 
 @contextmanager
 def documents_after_the_rows() -> Iterator[None]:
     pending: dict[str, Callable[[], None]] = {}
-    supersede, enqueue = Manifests.supersede, Manifests.enqueue
+    supersede, enqueue_row = Manifests.supersede, Manifests.enqueue_row
 
     def later(s3: Any, bucket: str, manifest: Any) -> None:
         pending[manifest.id] = lambda: write_manifest(s3, bucket, manifest)
@@ -76,16 +76,16 @@ def documents_after_the_rows() -> Iterator[None]:
             pending.pop(manifest.id)()
         return done
 
-    def enqueue_first(self: Manifests, manifest: Any) -> State:
-        state = enqueue(self, manifest)
-        pending.pop(manifest.id)()
+    def enqueue_first(self: Manifests, row: ManifestRow) -> State:
+        state = enqueue_row(self, row)
+        pending.pop(row.id)()
         return state
 
     with ExitStack() as stack:
         for module in WRITTEN_BY:
             stack.enter_context(patch(f"{module}.write_manifest", later))
         stack.enter_context(patch.object(Manifests, "supersede", supersede_first))
-        stack.enter_context(patch.object(Manifests, "enqueue", enqueue_first))
+        stack.enter_context(patch.object(Manifests, "enqueue_row", enqueue_first))
         yield
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.model import (
     attempt_mutations,
+    collection_mutations,
     mutations,
     ownership_mutations,
     publishing_mutations,
@@ -42,7 +43,26 @@ RULES: dict[str, tuple[Mutation, str]] = {
         "workers",
     ),
     "adopt without abandoning": (mutations.adopt_without_abandoning, "ownership"),
-    "merge unconditionally": (mutations.supersede_unconditionally, "plan"),
+    "a closed collection takes parts": (collection_mutations.a_closed_collection_takes_parts, "collections"),
+    "an abandoned part is added": (collection_mutations.an_abandoned_part_is_added, "collections"),
+    "collection and part change apart": (collection_mutations.collection_and_part_change_apart, "collections"),
+    "an unanswered part counts as added": (collection_mutations.an_unanswered_part_counts_as_added, "collections"),
+    "an open collection is divided": (collection_mutations.an_open_collection_is_divided, "collections"),
+    "two divisions of a collection": (collection_mutations.two_divisions_of_a_collection, "dividers"),
+    "an own division is carried out": (collection_mutations.an_own_division_is_carried_out, "dividers"),
+    "a manifest is queued again": (collection_mutations.a_manifest_is_queued_again, "dividers"),
+    "done before its manifests": (collection_mutations.done_before_its_manifests, "dividers"),
+    "a late part touches no hour": (collection_mutations.a_late_part_touches_no_hour, "late part"),
+    "a late part touches its hours afterwards": (
+        collection_mutations.a_late_part_touches_its_hours_afterwards,
+        "late part",
+    ),
+    "a look reads no collections": (collection_mutations.a_look_reads_no_collections, "late part of a divided hour"),
+    "a look needs no final close": (collection_mutations.a_look_needs_no_final_close, "late part of a divided hour"),
+    "an empty collection replaces a row": (
+        collection_mutations.an_empty_collection_replaces_a_row,
+        "late part of a divided hour",
+    ),
     "promote unconditionally": (mutations.supersede_unconditionally, "promote"),
     "forget lost pointers": (mutations.forget_lost_pointers, "stream"),
     "DONE is fenced by its state only": (publishing_mutations.done_is_fenced_by_its_state_only, "reprocess"),
@@ -202,7 +222,7 @@ def test_each_kind_of_wrong_results_is_published_without_the_audit(wrong: str) -
 
 def test_a_random_violation_is_shrunk_to_few_faults() -> None:
     # Given the product without a rule
-    mutation, scenario = RULES["merge unconditionally"]
+    mutation, scenario = RULES["promote unconditionally"]
     with mutation():
         # When random histories are played
         explored = explore(SCENARIOS[scenario], 0, MAX_HISTORIES)

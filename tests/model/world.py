@@ -77,6 +77,8 @@ class World:
     """Keys of files that cannot be read completely."""
     wrong_results: list[str] = field(default_factory=list)
     """How the results of the next Spark jobs are wrong; see ``FakeSparkJob``."""
+    tells_hours: bool = False
+    """No process outlives a Lambda function, so what readers are told of an hour is checked."""
     wide: bool = False
     """Every file has many columns of its own."""
     denied: set[str] = field(default_factory=set)
@@ -97,6 +99,8 @@ class World:
     """Pointers that the current query has read."""
     events: list[str] = field(default_factory=list)
     """The environment's events so far."""
+    damaged_parts: dict[str, bytes] = field(default_factory=dict)
+    """The recorded bytes of documents of parts that are damaged, by key."""
     causes: set[tuple[str, int]] = field(default_factory=set)
     """Manifest and generation of each publish that an event has made impossible."""
     attempts_without_cause: int | None = None
@@ -169,13 +173,42 @@ class World:
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
         """Put files and route them, without faults, into one manifest; its id."""
+        from router.collect.divide import divide
+
+        if (manifest := self.collected(*names, lane=lane)) is not None:
+            return manifest
+        services = self.router(None)
+        (manifest,) = divide(services, services.ledger.collections.of_hour(PARTITION.stamp)[-1].id)
+        return manifest
+
+    def collected(self, *names: str, lane: Lane = Lane.BATCH) -> str | None:
+        """Put files and route them, without faults: into a manifest of the stream lane, its id, or a part."""
         from router.ownership import RoutedArrival, take_ownership
 
         files = self.arrive(*names)
         routed = [RoutedArrival(file, PARTITION, lane, "model") for file in files]
-        (manifest,) = take_ownership(self.router(None), routed, {}).manifests
+        manifests = take_ownership(self.router(None), routed, {}).manifests
         self.acknowledged.update(files)
-        return manifest.id
+        return manifests[0].id if manifests else None
+
+    def arrive_in_hour(self, *names: str) -> None:
+        """Put files whose events say that they have arrived at the start of the world."""
+        now, self.now, self.s3.now = self.now, START, START
+        self.arrive(*names)
+        self.now, self.s3.now = now, now
+
+    def damage_part(self, key: str) -> None:
+        """Overwrite the document of the part that has a file; ``restore_parts`` puts the recorded bytes back."""
+        part = next(str(item["manifest"]) for item in self.dynamodb.items.values() if item.get("key") == key)
+        document = f"parts/{part[:8]}/{part}.json"
+        self.damaged_parts[document] = self.s3.buckets["control"][document].body
+        self.after_write()
+        self.s3.put_object(Bucket="control", Key=document, Body=b"{}")
+
+    def restore_parts(self) -> None:
+        for document, body in self.damaged_parts.items():
+            self.s3.put_object(Bucket="control", Key=document, Body=body)
+        self.damaged_parts.clear()
 
     def orphan(self, *names: str) -> None:
         """Put files, and their arrival rows: their owner has died before it wrote the row of its manifest."""

@@ -23,7 +23,7 @@ from scripts.markdown_page import replace_between
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SMALL = Night("small", 60, 1000, 2, 3, 2)
+SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)
 
 
 def wire(**attributes: Any) -> dict[str, Any]:
@@ -123,10 +123,10 @@ def test_the_functions_run_on_a_night(endpoint: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "bench")
     services = connect(endpoint)
     functions = calls(SMALL, services)
-    assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.manifests
-    # When, Then: 20 manifests of an hour and a dataset, each with three files, are merged into four
+    assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.divided
+    # When, Then: the ten parts of the last hour become a manifest for each dataset, as the hour before has
     planned = functions["plan"]()
-    assert (planned["manifests"], planned["files"]) == (4, 60)
+    assert (planned["manifests"], planned["files"]) == (SMALL.manifests, 60) == (4, 60)
     for row in services.ledger.manifests.open(Lane.BATCH, State.QUEUED):
         assert len(read_manifest(services.s3, "control", row, ("input",)).files) == row.files
     assert functions["run_status"]() == {"open": 4, "terminal": 0, "held": 0, "denied": 0}
@@ -136,15 +136,16 @@ def test_the_functions_run_on_a_night(endpoint: str, monkeypatch: pytest.MonkeyP
     assert functions["sweep"]()["adopted"] == 0
 
 
-def test_sweeps_have_merged_the_manifests_of_all_hours_but_the_last_one() -> None:
-    # Given three hours of 20 files, routed by three and merged into ten
-    night = Night("small", 60, 1000, 3, 3, 2, 10)
-    # Then every file is in one manifest of its hour
-    found = [night.manifest(number) for number in range(night.manifests)]
-    assert [len(manifest.files) for manifest in found] == [10] * 4 + [3] * 6 + [2]
-    assert [manifest.partition.hour for manifest in found] == [0, 0, 1, 1] + [2] * 7
-    assert len({file.key for manifest in found for file in manifest.files}) == 60
-    assert [night.number_of(manifest.id) for manifest in found] == list(range(11))
+def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_one() -> None:
+    night = Night("small", 60, 1000, 3, 3, 2, 4)
+    manifests = [night.manifest(number) for number in range(night.divided)]
+    assert [len(manifest.files) for manifest in manifests] == [4, 4, 2] * 4
+    assert [manifest.partition.hour for manifest in manifests] == [0] * 6 + [1] * 6
+    parts = [night.part(number) for number in range(night.parts)]
+    assert [part.files for part, _ in parts] == [3] * 6 + [2]
+    listed = [file[1] for _, body in parts for files in json.loads(body)["files"].values() for file in files]
+    assert len({file.key for manifest in manifests for file in manifest.files} | {*listed}) == 60
+    assert [night.number_of(manifest.id) for manifest in manifests] == list(range(12))
 
 
 def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() -> None:
@@ -152,6 +153,6 @@ def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() 
     slow = Measured("A1", "plan", 181.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
     text = format_table([fast, slow], 1.0)
     assert [line.rsplit("| ", 1)[1] for line in text.splitlines()[4:]] == ["met |", "NOT met |"]
-    assert set(NIGHTS) == {"A1", "A10", "B1", "B10"}
+    assert set(NIGHTS) == {"A1", "A10", "B1", "B10", "B100", "B1000", "B10000"}
     page = f"before\n{BEGIN_MARKER}\nold\n{END_MARKER}\nafter"
     assert replace_between(page, text, BEGIN_MARKER, END_MARKER).count(text) == 1

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 
+from lake.collection_documents import new_part
 from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger import Claim, CommitReference, ManifestRow, PublishedTotals, State
+from lake.ledger import Claim, CollectionId, CommitReference, ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
-from tests.unit.lake.world import LEASE, World
+from tests.unit.lake.world import LEASE, PARTITION, World, file_of
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)
 TOTALS = PublishedTotals(10, {"not JSON": 2}, 1, PublishedObjects(1, 100, "0" * 64), NO_OBJECTS, 1000)
-STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
+STATES = (
+    *("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"),
+    *("SUPERSEDED", "COLLECTED", "ABANDONED"),
+)
 
 
 def row_in_state(world: World, state: str) -> ManifestRow:
@@ -17,6 +21,10 @@ def row_in_state(world: World, state: str) -> ManifestRow:
     manifests = world.ledger.manifests
     if state == "ABANDONED":
         return manifests.abandon("crashed", world.now)
+    if state == "COLLECTED":
+        part, _ = new_part("part", PARTITION.stamp, world.now.isoformat(), {"orders": [file_of("a.json")]})
+        assert world.ledger.collections.add(CollectionId.numbered(PARTITION.stamp, 1), part, world.now)
+        return world.row("part")
     row = world.queued("a.json", "b.json")
     if state == "SUPERSEDED":
         manifests.supersede([row], [world.manifest("a.json", "b.json")], "because", world.now)

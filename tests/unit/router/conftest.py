@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from lake.ledger import Ledger, ManifestRow, State
+from lake.manifest import Lane
 from lake.settings import parse_settings
+from router.collect.divide import divide
 from router.services import Services
 from router.telemetry import metrics
 from tests.unit.lake.world import World, new_world
@@ -22,6 +25,17 @@ class Deployment(World):
 
     glue: Any = None
     services: Services = None  # type: ignore[assignment]
+
+    def divide(self) -> list[str]:
+        """Divide every collection, whether its hour is over or not; the ids of the manifests."""
+        ledger = Ledger.over(self.dynamodb, self.services.resources.ledger_table)
+        services = replace(self.services, s3=self.raw_s3, ledger=ledger)
+        return [name for row in list(ledger.collections.open()) for name in divide(services, row.id)]
+
+    def waiting(self) -> list[ManifestRow]:
+        """The QUEUED manifests of the batch lane, once every collection is divided."""
+        self.divide()
+        return list(self.ledger.manifests.open(Lane.BATCH, State.QUEUED))
 
     def configure(self, **settings: Any) -> None:
         """Other settings than the defaults."""

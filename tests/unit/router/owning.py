@@ -1,5 +1,6 @@
 """What the tests of ownership share: files of both lanes, redelivery, faults, and who owns what."""
 
+import json
 from collections import Counter
 from datetime import timedelta
 
@@ -43,11 +44,18 @@ def redeliver(deployment: Deployment, unacknowledged: list[str]) -> None:
 
 
 def owners(deployment: Deployment) -> Counter[str]:
-    """Number of live manifests that list a file; read without the product's ledger code."""
+    """Number of live manifests and parts that list a file; read without the product's ledger code."""
     items = deployment.dynamodb.scan(TableName="ledger")["Items"]
     found: Counter[str] = Counter()
     for item in items:
-        if item["sk"] == "manifest" and item["state"] not in ("ABANDONED", "SUPERSEDED"):
+        if item["sk"] == "manifest" and item["state"] == "COLLECTED":
+            key = f"parts/{item['id'][:8]}/{item['id']}.json"
+            body = json.loads(deployment.raw_s3.get_object(Bucket="control", Key=key)["Body"].read())
+            listed = [(file[1], dataset) for dataset, files in body["files"].items() for file in files]
+            assert all(name.startswith(f"{dataset}/") for name, dataset in listed)
+            assert item["files"] == len(listed)
+            found.update(name for name, _ in listed)
+        elif item["sk"] == "manifest" and item["state"] not in ("ABANDONED", "SUPERSEDED"):
             manifest = read_manifest(deployment.raw_s3, "control", deployment.row(item["id"]), ("input",))
             assert (item["files"], item["bytes"]) == (len(manifest.files), manifest.bytes)
             found.update(file.key for file in manifest.files)

@@ -4,12 +4,22 @@ import json
 from collections import Counter
 from typing import Any
 
+from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from lake.partition import Partition
+from router.ownership import RoutedArrival, take_ownership
 from router.plan.handler import plan
+from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 
 HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
+
+
+def collected(deployment: Deployment, name: str, partition: Partition = PARTITION) -> str:
+    """A file that waits in the collection of its hour; the id of its part."""
+    file = file_of(f"{partition.dataset}/{name}")
+    (part,) = take_ownership(deployment.services, [RoutedArrival(file, partition, Lane.BATCH, "test")], {}).parts
+    return part.id
 
 
 def plan_overnight(deployment: Deployment, **fields: Any) -> dict[str, Any]:

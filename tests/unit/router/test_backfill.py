@@ -7,8 +7,6 @@ import pytest
 
 from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
-from lake.ledger import State
-from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from router.listing import unrecorded as find_module
 from router.requests.backfill import backfill
@@ -37,7 +35,7 @@ def versioned(deployment: Deployment) -> None:
 
 
 def found_files(deployment: Deployment) -> list[str]:
-    rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    rows = deployment.waiting()
     manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
     return sorted(file.key for manifest in manifests for file in manifest.files)
 
@@ -96,7 +94,7 @@ def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployme
     put(deployment, "orders/a.json")
     modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
     find(deployment)
-    [row] = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    [row] = deployment.waiting()
     assert row.partition.stamp == f"{modified:%Y-%m-%dT%H}"
 
 

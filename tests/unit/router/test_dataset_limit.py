@@ -8,8 +8,6 @@ from botocore.exceptions import EndpointConnectionError
 
 from lake.errors import InvalidInputError
 from lake.layout import INTENTS
-from lake.ledger import State
-from lake.manifest import Lane
 from router.ownership import ArrivalOutcome
 from router.ownership.intent import read_intent
 from router.requests.backfill import backfill
@@ -126,7 +124,7 @@ def test_whatever_happens_to_a_write_the_file_gets_one_owner_and_the_dataset_one
     deployment.wait(timedelta(minutes=12))
     assert failures(route(event, deployment.services)) == []
     # Then
-    assert sum(row.files for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == 1
+    assert sum(row.files for row in deployment.waiting()) == 1
     assert not deployment.ledger.datasets.admit("another", 3, ())
 
 
@@ -169,14 +167,14 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
         assert failures(route(event, deployment.services)) == []
     deployment.wait(timedelta(hours=7))
     assert sweep(deployment.services)["adopted"] == 0
-    assert list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == []
+    assert deployment.waiting() == []
     # When the limit is raised, one event is redelivered and the sweep runs
     limit(deployment, 3)
     assert failures(route(events[0], deployment.services)) == []
     deployment.wait(timedelta(hours=7))
     assert sweep(deployment.services)["adopted"] == 1
     # Then each has an owner
-    assert sum(row.files for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == 2
+    assert sum(row.files for row in deployment.waiting()) == 2
     assert "was IGNORED: keys have created as many datasets" in _row(deployment, "new/b.json").reason
 
 

@@ -116,6 +116,9 @@ def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deploym
         assert (run["fallback"], run["beginBy"]) == (item["fallback"], item["beginBy"])
         # An hour of work, the wait for capacity and the start
         assert run["beginBy"] < run["deadline"]
+
+
+def test_a_plan_of_one_engine_names_no_other(deployment: Deployment) -> None:
     assert [item["fallback"] for item in planned_runs(deployment, "glue-flex")] == [""] * RUNS
 
 

@@ -60,7 +60,7 @@ def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment)
     later = s3_record("orders/a.json", time="2026-11-20T11:00:00Z")
     assert failures(route(batch(message("m1", later)), deployment.services)) == []
     # Then
-    [row] = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    [row] = deployment.waiting()
     assert str(row.partition) == "orders#2026-11-20T03"
     manifest = read_manifest(deployment.s3, "control", row, ("input",))
     assert manifest.files[0].arrived_at == MORNING.isoformat()
@@ -88,7 +88,7 @@ def test_an_adoption_without_an_answer_loses_nothing(
 
 
 def test_an_invocation_that_was_presumed_dead_acknowledges_nothing(deployment: Deployment) -> None:
-    # Given: another process abandons its manifest between its document and its row
+    # Given: another process abandons its part between its document and its row
     outside_peak(deployment)
 
     def meanwhile() -> None:
@@ -129,13 +129,14 @@ def test_an_ignored_arrival_stays_ignored_while_no_rule_routes_it(deployment: De
     assert row.manifest is None
 
 
-def test_a_manifest_that_fails_does_not_affect_others(deployment: Deployment) -> None:
+def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> None:
     # Given: the arrival row of the first file has no answer
     outside_peak(deployment)
-    deployment.configure(batch={"manifest_files": 1})
     deployment.faults.drop = 2
     keys = ("orders/a.json", "orders/b.json")
-    [unacknowledged] = failures(route(event(keys), deployment.services))
+    times = ("2026-11-20T01:10:00.000Z", "2026-11-20T02:10:00.000Z")
+    records = batch(*(message(key, s3_record(key, time=time)) for key, time in zip(keys, times, strict=True)))
+    [unacknowledged] = failures(route(records, deployment.services))
     assert owners(deployment) == Counter({*keys} - {unacknowledged})
 
 

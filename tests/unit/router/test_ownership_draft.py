@@ -16,7 +16,6 @@ SETTINGS = parse_settings(
     {
         "stage": "t",
         "stream": {"manifest_bytes": 100, "manifest_files": 3},
-        "batch": {"manifest_bytes": 1000, "manifest_files": 5},
     }
 )
 arrivals = st.lists(
@@ -46,13 +45,25 @@ def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[
     assert held == Counter(arrival.file.key for arrival in given_arrivals)
     assert len({draft.id for draft in drafts}) == len(drafts)
     for draft in drafts:
-        limits = SETTINGS.stream if draft.lane == Lane.STREAM else SETTINGS.batch
         assert draft.arrivals
+        if draft.lane == Lane.BATCH:
+            assert {arrival.lane for arrival in draft.arrivals} == {Lane.BATCH}
+            assert len({arrival.partition.stamp for arrival in draft.arrivals}) == 1
+            continue
         kinds = {(arrival.partition, arrival.lane, arrival.urgent) for arrival in draft.arrivals}
         assert kinds == {(draft.partition, draft.lane, draft.urgent)}
-        assert len(draft.arrivals) <= limits.manifest_files
+        assert len(draft.arrivals) <= SETTINGS.stream.manifest_files
         size = sum(arrival.file.size for arrival in draft.arrivals)
-        assert size <= limits.manifest_bytes or len(draft.arrivals) == 1
+        assert size <= SETTINGS.stream.manifest_bytes or len(draft.arrivals) == 1
+
+
+def test_an_invocation_has_one_draft_for_each_hour_of_the_batch_lane() -> None:
+    hours = [Partition(dataset, "2026-11-20", hour) for hour in (9, 10) for dataset in ("orders", "clicks")]
+    routed = [
+        RoutedArrival(file_of(f"{number}", 500), hour, Lane.BATCH, "why") for number, hour in enumerate(hours * 9)
+    ]
+    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    assert [len(draft.arrivals) for draft in drafts] == [18, 18]
 
 
 def test_a_larger_file_gets_a_draft_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""plan: backlog to runs; merging moves files, and every file stays in exactly one manifest."""
+"""plan: collections to manifests, and the backlog to runs; every file is in exactly one manifest."""
 
 from collections import Counter
 from datetime import timedelta
@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError
+from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
-from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment, new_deployment
-from tests.unit.router.planning import HOURS, document, files, plan_overnight, planned
+from tests.unit.router.planning import HOURS, collected, document, files, plan_overnight, planned
 
 
-def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment) -> None:
-    # Given: two of one hour, one of another
-    names = ("a.json", "b.json")
-    sources = [deployment.queued(name) for name in names]
+def test_a_plan_divides_the_collections_of_its_hours(deployment: Deployment) -> None:
+    # Given: two parts of one hour, and a manifest of another
+    for name in ("a.json", "b.json"):
+        collected(deployment, name)
     other = deployment.queued("c.json", partition=HOURS[0])
     # When
     answer = plan_overnight(deployment)
@@ -29,7 +29,6 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
     assert len(manifests) == 2
     assert other.id in manifests
     assert files(deployment, manifests) == Counter(["orders/a.json", "orders/b.json", "clicks/c.json"])
-    assert [deployment.row(row.id).state for row in sources] == ["SUPERSEDED", "SUPERSEDED"]
     counts = {name: answer[name] for name in ("runs", "manifests", "files", "bytes")}
     assert counts == {"runs": 1, "manifests": 2, "files": 3, "bytes": 300}
     summary = document(deployment, answer["summary"])
@@ -42,10 +41,10 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
 def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None:
     # Given a small file of each kind, 100 bytes, and a dataset that has measured plain ones
     for name in ("a.json", "b.json.gz"):
-        deployment.queued(name)
+        collected(deployment, name)
     deployment.ledger.datasets.register("orders")
     deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(10**9, 10**8, 20_000))
-    # When they are merged and planned
+    # When they are divided and planned
     answer = plan_overnight(deployment)
     # Then
     (manifest,) = planned(deployment, answer)
@@ -122,34 +121,34 @@ def test_a_manifest_without_a_document_is_left_to_the_job(deployment: Deployment
     assert sorted(planned(deployment, plan_overnight(deployment))) == sorted(row.id for row in rows)
 
 
-def test_a_source_that_has_changed_stops_its_merge_only(deployment: Deployment) -> None:
-    # Given: a run claims one of the sources right before the transaction
-    rows = [deployment.queued("a.json"), deployment.queued("b.json")]
+def test_a_dry_run_plans_what_collections_would_become_and_divides_nothing(deployment: Deployment) -> None:
+    for name in ("a.json", "b.json"):
+        collected(deployment, name)
+    collected(deployment, "c.json", partition=HOURS[0])
     deployment.faults.writes.clear()
-    deployment.faults.pause = (2, lambda: deployment.claimed(deployment.row(rows[0].id)) and None)
-    assert planned(deployment, plan_overnight(deployment)) == [rows[1].id]
-    assert deployment.row(rows[1].id).state == State.QUEUED
+    answer = plan_overnight(deployment, dryRun=True)
+    assert {name: answer[name] for name in ("manifests", "files", "bytes")} == {
+        "manifests": 2,
+        "files": 3,
+        "bytes": 300,
+    }
+    assert deployment.faults.writes == ["put_object"]
 
 
-def test_sources_that_another_plan_has_merged_are_followed_to_their_successor(deployment: Deployment) -> None:
-    # Given: an index that is behind the ledger
-    rows = [deployment.queued("a.json"), deployment.queued("b.json")]
-    successor = deployment.manifest("a.json", "b.json")
-    write_manifest(deployment.raw_s3, "control", successor)
-    manifests = deployment.ledger.manifests
-    deployment.faults.writes.clear()
-    deployment.faults.pause = (2, lambda: manifests.supersede(rows, [successor], "merged", deployment.now) and None)
-    # When, Then
-    assert planned(deployment, plan_overnight(deployment)) == [successor.id]
+def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment) -> None:
+    damaged, whole = (collected(deployment, name) for name in ("a.json", "b.json"))
+    deployment.raw_s3.delete_object(Bucket="control", Key=part_key(damaged))
+    assert files(deployment, planned(deployment, plan_overnight(deployment))) == Counter(["orders/b.json"])
+    assert deployment.row(whole).state == deployment.row(damaged).state == State.COLLECTED
 
 
 @pytest.mark.parametrize("number", range(1, 9))
 def test_a_plan_that_crashed_and_is_repeated_plans_every_file_once(number: int) -> None:
     with new_deployment() as deployment:
-        # Given: two merges of two
+        # Given: two collections of two parts
         for hour in (8, 9):
             for name in ("a", "b"):
-                deployment.queued(f"{hour}{name}", partition=Partition("orders", "2026-11-20", hour))
+                collected(deployment, f"{hour}{name}", partition=Partition("orders", "2026-11-20", hour))
         deployment.faults.reset()
         deployment.faults.crash_before = number
         with pytest.raises(Crash):
@@ -187,7 +186,7 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict
 def test_a_plan_takes_the_oldest_manifests_and_says_what_is_left(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given one manifest more than a plan has room for, with files of different hours so that none is merged
+    # Given one manifest more than a plan has room for
     monkeypatch.setattr("router.plan.backlog.MAX_MANIFESTS", 2)
     created = []
     for hour in range(3):

@@ -59,14 +59,12 @@ def test_manifests_of_ended_runs_are_read_many_at_a_time(deployment: Deployment,
     # Then: one read of all before they are released, and one after it; one write for each
     assert counts["BatchGetItem"] == 2
     assert counts["GetItem"] == 0
-    assert counts["UpdateItem"] == manifests + 2
+    assert counts["UpdateItem"] == manifests + 1
     assert len(planned(deployment, answer)) == manifests
     assert {deployment.row(manifest).state for manifest in planned(deployment, answer)} == {State.QUEUED}
 
 
-def test_a_manifest_that_is_not_small_costs_no_request(deployment: Deployment) -> None:
-    # Given: manifests of a tenth of what one may have
-    deployment.configure(batch={"manifest_bytes": 1000})
+def test_a_queued_manifest_costs_no_request(deployment: Deployment) -> None:
     deployment.queued("first.json")
     one, _ = counted_plan(deployment)
     for number in range(8):

@@ -1,11 +1,11 @@
-"""plan: packing, groups to merge and the deadline; pure."""
+"""plan: packing and the deadline; pure."""
 
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import event, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.ledger import ManifestRow, State
@@ -13,7 +13,6 @@ from lake.manifest import Lane
 from lake.settings import BatchSettings, parse_settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.time import next_local_time
-from router.merge.merge import MAX_SOURCES, mergeable_groups
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.planning import HOURS
@@ -21,26 +20,19 @@ from tests.unit.router.planning import HOURS
 Pack = Callable[[list[ManifestRow], BatchSettings, int, Callable[[ManifestRow], float]], list[PlannedRun]]
 
 
-def rows_of(max_bytes: int, max_files: int) -> st.SearchStrategy[list[ManifestRow]]:
-    return st.lists(
-        st.builds(
-            lambda number, size, files, hour, attempt: ManifestRow(
-                f"m{number}", State.QUEUED, Lane.BATCH, hour, f"2026-11-20T{number:04d}", size, files, attempt=attempt
-            ),
-            st.integers(0, 9999),
-            st.integers(0, max_bytes),
-            st.integers(1, max_files),
-            st.sampled_from(HOURS),
-            st.sampled_from([0, 0, 0, 1]),
+rows = st.lists(
+    st.builds(
+        lambda number, size, files, hour: ManifestRow(
+            f"m{number}", State.QUEUED, Lane.BATCH, hour, f"2026-11-20T{number:04d}", size, files
         ),
-        unique_by=lambda row: row.id,
-        max_size=60,
-    )
-
-
-rows = rows_of(120, 12)
-small_rows = rows_of(6, 1)
-"""Within the share of a manifest's limits that a plan merges: groups form."""
+        st.integers(0, 9999),
+        st.integers(0, 120),
+        st.integers(1, 12),
+        st.sampled_from(HOURS),
+    ),
+    unique_by=lambda row: row.id,
+    max_size=60,
+)
 LIMITS = parse_settings(
     {
         "stage": "t",
@@ -91,29 +83,6 @@ def test_runs_of_a_late_night_begin_with_the_oldest_hours() -> None:
     ages = [row.partition.stamp for run in runs for row in run.manifests]
     assert ages == sorted(ages)
     assert 4 <= len(runs) <= 6
-
-
-@given(small_rows)
-def test_groups_have_one_hour_keep_the_limits_and_hold_no_tried_manifest(backlog: list[ManifestRow]) -> None:
-    found = mergeable_groups(backlog, LIMITS)
-    event(f"{min(len(found), 3)} groups")
-    mergeable = [row for row in backlog if not row.attempt]
-    assert bool(found) == any(count > 1 for count in Counter(row.partition for row in mergeable).values())
-    members = [row for group in found for row in group]
-    assert len({row.id for row in members}) == len(members)
-    for group in found:
-        assert 2 <= len(group) <= MAX_SOURCES
-        assert len({row.partition for row in group}) == 1
-        assert sum(row.bytes for row in group) <= 100
-        assert sum(row.files for row in group) <= 20
-        assert {row.attempt for row in group} == {0}
-
-
-def test_a_group_fits_into_a_transaction() -> None:
-    many = [
-        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 0) for number in range(200)
-    ]
-    assert [len(group) for group in mergeable_groups(many, LIMITS)] == [90, 90, 20]
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def recorded(
     """The outcomes, the files of each draft to enqueue, and the rows that name another owner."""
     ownership = Ownership()
     arrivals = tuple(RoutedArrival(file, PARTITION, Lane.BATCH, "test", adopted) for file in written)
-    draft = Draft("own", PARTITION, Lane.BATCH, arrivals, urgent=False)
+    draft = Draft("own", Lane.BATCH, arrivals, urgent=False)
     with ThreadPoolExecutor(1) as pool:
         drafts, elsewhere = record_drafts(ledger_of(written, read), pool, [draft], ownership, STAMP)
     return ownership, [item.files for item in drafts], elsewhere
@@ -141,7 +141,7 @@ def test_the_row_of_an_arrival_has_the_reason_and_the_times_of_its_invocation() 
     arrival = RoutedArrival(FILE, PARTITION, Lane.STREAM, "urgent")
     stamp = replace(STAMP, expires_at=7)
     with ThreadPoolExecutor(1) as pool:
-        record_drafts(ledger, pool, [Draft("own", PARTITION, Lane.STREAM, (arrival,), True)], Ownership(), stamp)
+        record_drafts(ledger, pool, [Draft("own", Lane.STREAM, (arrival,), True)], Ownership(), stamp)
         record_ignored(ledger, pool, {OTHER_FILE: "no rule"}, Ownership(), stamp)
     assert rows == [
         ArrivalRow(FILE, "own", PARTITION, Lane.STREAM, "urgent", STAMP.recorded_at, 7),

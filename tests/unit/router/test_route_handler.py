@@ -68,7 +68,7 @@ def test_files_outside_of_peak_wait_and_start_nothing(deployment: Deployment) ->
     deployment.wait(timedelta(hours=12))
     answer = route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
     assert failures(answer) == []
-    assert [row.lane for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)] == ["batch"]
+    assert [row.lane for row in deployment.waiting()] == ["batch"]
     assert deployment.keys("control", "inbox/") == []
     assert deployment.glue.runs == {}
 
@@ -222,7 +222,7 @@ def test_the_lambda_handler_prints_its_metrics(
     # And its log has every other count.
     [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
     assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
-    assert (counts["outcomes"], counts["manifests"]) == ({"owned": 1, "ignored": 1}, {"stream": 1})
+    assert (counts["outcomes"], counts["manifests"], counts["parts"]) == ({"owned": 1, "ignored": 1}, 1, 0)
 
 
 def test_file_of_is_the_arrival_of_the_event(deployment: Deployment) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError
-from lake.ledger import State
-from lake.manifest import Lane, ObjectVersion
+from lake.manifest import ObjectVersion
 from lake.manifest_document import read_manifest
 from router.requests.backfill import backfill
 from router.route.handler import route
@@ -37,7 +36,7 @@ def send(deployment: Deployment, facts: dict[str, Any], *missing: str) -> list[s
 
 
 def owned_files(deployment: Deployment) -> list[ObjectVersion]:
-    rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    rows = deployment.waiting()
     manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
     return [file for manifest in manifests for file in manifest.files]
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import State
-from lake.manifest import Lane
 from router.ownership import ArrivalOutcome
 from router.requests.backfill import backfill
 from router.route.handler import route, route_arrivals
@@ -94,7 +92,7 @@ def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage:
     # Then
     assert owned(stage)["web_logs/a.json"] == "other"
     assert stage.ledger.ignored.groups() == ([], True)
-    assert sum(row.files for row in stage.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == 2
+    assert sum(row.files for row in stage.waiting()) == 2
 
 
 def test_ignored_files_are_counted_once_and_only_data(stage: Deployment) -> None:

@@ -48,7 +48,7 @@ GROUPS = {
 LIMITS = {
     "input": {"event_window_seconds": 20},
     "stream": {"manifest_bytes": 50_000_000, "batch_bytes": 60_000_000},
-    "batch": {"manifest_bytes": 100_000_000, "run_bytes": 300_000_000, "engines": ["glue"]},
+    "batch": {"manifest_bytes": 10_000_000_000, "run_bytes": 100_000_000, "engines": ["glue"]},
 }
 RATIO = 8.0
 METERED: dict[Engine, dict[str, dict[str, Any]]] = {
@@ -112,8 +112,11 @@ def test_lanes_have_the_same_manifests_files_and_bytes(deployment: Deployment) -
     # When
     routed_by_the_product(deployment)
     # Then
-    rows = [row for lane in Lane for row in deployment.ledger.manifests.open(lane, State.QUEUED)]
-    found = [item.row for item in routed_by_the_simulator(deployment.services.settings)]
+    rows = [*deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED), *deployment.waiting()]
+    routed = routed_by_the_simulator(deployment.services.settings)
+    waiting = collect_backlog([item for item in routed if item.row.lane == Lane.BATCH], deployment.services.settings)
+    found = [item.row for item in routed if item.row.lane == Lane.STREAM]
+    found += [item.row for item in waiting.items.values()]
     assert lanes(found) == lanes(rows)
     assert {row.lane for row in rows} == set(Lane)
 

@@ -1,17 +1,14 @@
-"""The night in virtual time: merged and planned by the product, and every file published once."""
+"""The night in virtual time: divided and planned by the product's rules, and every file published once."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from infra.schedules import SWEEP_RATE
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import Settings
-from router.merge.merge import TIME_TO_MERGE
-from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from sizing.assumptions import FAILED_WORK, SETTLE_SECONDS, SWEEP_INTERVAL, SWEPT_WRITES_PER_HOUR
+from sizing.assumptions import FAILED_WORK, SETTLE_SECONDS
 from sizing.batch_lane import Backlog, collect_backlog, simulate_night
 from sizing.routing import SimulatedManifest
 from sizing.speed import Work
@@ -37,42 +34,20 @@ def backlog(*manifests: SimulatedManifest, of: Settings = GLUE) -> Backlog:
     return collect_backlog(manifests, of)
 
 
-def test_small_manifests_are_merged_and_no_file_is_lost() -> None:
-    found = backlog(*waiting(900, MB, files=3))
-    assert len(found.items) == 10
-    assert sum(item.row.files for item in found.items.values()) == 2700
-    assert sum(files for item in found.items.values() for _, files in item.arrived) == 2700
-    assert sum(item.core_seconds for item in found.items.values()) == pytest.approx(900 / 40)
-    assert found.merge_seconds == 910 / MAX_INDEX_WRITES_PER_SECOND
+def test_what_invocations_have_received_of_an_hour_is_divided_by_the_limits_and_no_file_is_lost() -> None:
+    limits = GLUE.batch
+    found = backlog(*waiting(2 * limits.manifest_files, MB, files=3))
+    assert len(found.items) == 7
+    assert max(item.row.files for item in found.items.values()) <= limits.manifest_files
+    assert sum(item.row.files for item in found.items.values()) == 6 * limits.manifest_files
+    assert sum(files for item in found.items.values() for _, files in item.arrived) == 6 * limits.manifest_files
+    assert sum(item.core_seconds for item in found.items.values()) == pytest.approx(2 * limits.manifest_files / 40)
 
 
-def test_merging_ends_when_its_time_is_over() -> None:
-    found = backlog(*waiting(100_000, 1))
-    assert found.merge_seconds == pytest.approx(TIME_TO_MERGE.total_seconds(), abs=1)
-    assert len(found.items) > 10_000
-    assert sum(item.row.files for item in found.items.values()) == 100_000
-
-
-def test_sweeps_merge_what_is_small_when_its_hour_is_over() -> None:
-    # Given an hour of 20,000 manifests that a plan would not merge, because eight fit into one
-    given = waiting(20_000, 7_000 * MB)
-    assert len(backlog(*given).items) == 20_000
-    # When the last sweep began four minutes after its end, or five
-    ends = datetime(2026, 11, 18, 6, tzinfo=UTC)
-    early, late = (collect_backlog(given, GLUE, ends + timedelta(minutes=minutes)) for minutes in (4, 5))
-    # Then
-    assert len(early.items) == 20_000
-    assert len(late.items) == pytest.approx(20_000 / 9, abs=1)
-    assert sum(item.row.files for item in late.items.values()) == 20_000
-    assert late.merge_seconds == 0
-
-
-@pytest.mark.repeats_lines
-def test_sweeps_merge_no_more_in_an_hour_than_their_pace_allows() -> None:
-    given = waiting(SWEPT_WRITES_PER_HOUR + 4_000, 7_000 * MB)
-    found = collect_backlog(given, GLUE, datetime(2026, 11, 18, 7, tzinfo=UTC))
-    assert SWEPT_WRITES_PER_HOUR / 9 < len(found.items) - 4_000 < SWEPT_WRITES_PER_HOUR / 4
-    assert f"rate({SWEEP_INTERVAL // timedelta(minutes=1)} minutes)" == SWEEP_RATE
+def test_a_manifest_has_at_most_the_bytes_of_the_settings() -> None:
+    limits = GLUE.batch
+    found = backlog(*waiting(9, limits.manifest_bytes // 3))
+    assert [item.row.files for item in found.items.values()] == [3, 3, 3]
 
 
 def test_a_night_ends_when_the_plan_says() -> None:

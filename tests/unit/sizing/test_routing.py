@@ -55,7 +55,7 @@ def test_files_that_no_rule_takes_are_counted() -> None:
 
 
 def test_manifests_keep_their_limits() -> None:
-    of = settings(batch={"manifest_bytes": 10 * MB}, stream={"manifest_bytes": 10 * MB})
+    of = settings(stream={"manifest_bytes": 10 * MB}, urgent={"keys": ["a/*"]})
     found = routed(of, [FileGroup("a/file.json", 4 * MB, 40)], EARLY)
     assert sum(manifest.row.bytes for manifest in found) == 160 * MB
     assert max(manifest.row.bytes for manifest in found) <= 10 * MB

@@ -17,9 +17,10 @@ def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partitio
     """One manifest whose files have arrival rows; its id."""
     files = [file_of(f"{partition.dataset}/{name}") for name in names]
     routed = [RoutedArrival(file, partition, lane, "test") for file in files]
-    (manifest,) = take_ownership(deployment.services, routed, {}).manifests
+    made = take_ownership(deployment.services, routed, {}).manifests
+    (manifest,) = [manifest.id for manifest in made] or deployment.divide()
     deployment.faults.writes.clear()
-    return manifest.id
+    return manifest
 
 
 def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:

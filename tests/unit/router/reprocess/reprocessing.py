@@ -17,9 +17,10 @@ from tests.unit.router.conftest import Deployment
 def owned(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:
     """One manifest whose files have arrival rows; its id."""
     routed = [RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, lane, "test") for name in names]
-    (manifest,) = take_ownership(deployment.services, routed, {}).manifests
+    made = take_ownership(deployment.services, routed, {}).manifests
+    (manifest,) = [manifest.id for manifest in made] or deployment.divide()
     deployment.faults.writes.clear()
-    return manifest.id
+    return manifest
 
 
 def failed(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:

@@ -28,7 +28,8 @@ def put(deployment: Deployment, name: str) -> ObjectVersion:
 def converted(deployment: Deployment, *files: ObjectVersion, unreadable: tuple[str, ...] = ()) -> str:
     """A DONE manifest of the files, some of which could not be read."""
     routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
-    (manifest,) = take_ownership(deployment.services, routed, {}).manifests
+    take_ownership(deployment.services, routed, {})
+    (manifest,) = deployment.waiting()
     claim = deployment.claimed(deployment.row(manifest.id))
     sources = tuple(
         SourceCount(
@@ -86,7 +87,8 @@ def test_a_replaced_object_is_gone(deployment: Deployment) -> None:
 
 def test_the_files_of_a_manifest_that_never_got_through_would_be_in_the_quarantine(deployment: Deployment) -> None:
     routed = [RoutedArrival(put(deployment, "a"), PARTITION, Lane.BATCH, "test")]
-    (manifest,) = take_ownership(deployment.services, routed, {}).manifests
+    take_ownership(deployment.services, routed, {})
+    (manifest,) = deployment.waiting()
     assert deployment.ledger.manifests.fail(deployment.row(manifest.id), "it crashed", deployment.now)
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/a")
     assert "gone (first: s3://input/orders/a), and would be in the quarantine" in dry_run(deployment, manifest.id)

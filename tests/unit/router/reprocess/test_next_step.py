@@ -27,6 +27,7 @@ CASES = [
     ("RUNNING", Only.ALL, Step.LEAVE, "open"),
     ("PUBLISHING", Only.ALL, Step.LEAVE, "open"),
     ("SUPERSEDED", Only.ALL, Step.FOLLOW, ""),
+    ("COLLECTED", Only.ALL, Step.FOLLOW, ""),
     # No manifest document was written for it: its files have another owner.
     ("ABANDONED", Only.ALL, Step.LEAVE, "unknown"),
 ]

@@ -14,7 +14,7 @@ NOTHING = {
     "repointed": 0,
     "resumed": 0,
     "adopted": 0,
-    "merged": 0,
+    "divided": 0,
     "aborted": 0,
     "deleted": 0,
     "stalled": 0,

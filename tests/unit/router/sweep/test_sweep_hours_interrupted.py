@@ -108,7 +108,8 @@ def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
         # The marker, the event, and then nothing more.
         deployment.faults.crash_before = len(deployment.faults.writes) + 3
 
-    deployment.faults.pause = (2, meanwhile)
+    # Before the marker: no part is added from then on without a touch, and the row is complete.
+    deployment.faults.pause = (3, meanwhile)
     with suppress(Crash):
         announce_hours(repair(deployment))
     assert marker(deployment) is not None

@@ -27,7 +27,7 @@ REPAIRS = (
     "renew_pointers",
     "resume_intents",
     "adopt_missed",
-    "merge_small",
+    "divide_collections",
     "abort_uploads",
     "report_stalled",
     "announce_hours",

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
-def queued_successors(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """The QUEUED manifests of the batch lane that hold the files of ``rows`` now, by consistent reads.
+def queued_successors(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
+    """The QUEUED manifests of the batch lane that hold the files of ``manifests`` now, by consistent reads.
 
     A superseded manifest is followed to its successors.
     """
-    pages = follow(services.ledger, [row.id for row in rows])
+    pages = follow(services.ledger, manifests)
     current = (row for page in pages for _, row in page if row is not None)
     return [row for row in current if row.state == State.QUEUED and row.lane == Lane.BATCH]
 

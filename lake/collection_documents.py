@@ -1,0 +1,223 @@
+"""The documents of collections on S3: what a part lists, and which manifests a collection became."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from lake.documents import encode_document, get_document, put_document
+from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.layout import division_key, part_key
+from lake.ledger import CollectionId, CommitReference, Part
+from lake.ledger.manifest_row import ManifestRow, State
+from lake.manifest import Lane, decode_file, encode_file, manifest_sha256
+from lake.partition import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import Ledger
+    from lake.manifest import Manifest, ObjectVersion
+
+PART_FORMAT = 1
+DIVISION_FORMAT = 1
+"""Versions of the documents' formats."""
+
+
+def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence[ObjectVersion]]) -> tuple[Part, bytes]:
+    """A part of ``files``, by dataset, and the bytes of its document; ``created_at`` is ISO 8601, UTC."""
+    listed = {dataset: [encode_file(file) for file in sorted(files[dataset])] for dataset in sorted(files)}
+    body = encode_document({"format": PART_FORMAT, "id": part, "hour": hour, "files": listed})
+    every = [file for found in files.values() for file in found]
+    sha256 = hashlib.sha256(body).hexdigest()
+    return Part(part, hour, created_at, len(every), sum(file.size for file in every), sha256, tuple(listed)), body
+
+
+def write_part(s3: S3Client, control_bucket: str, part: Part, body: bytes) -> None:
+    """Put the document of ``new_part``; ids are unique, so one invocation only writes it."""
+    put_document(s3, control_bucket, part_key(part.id), body)
+
+
+def read_part(
+    s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Collection[str]
+) -> dict[str, list[ObjectVersion]]:
+    """The files of a part, by dataset.
+
+    Raises
+    ------
+    InvalidDocumentError
+        The document is gone, was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
+    NewerDocumentError
+        A newer version has written it.
+    """
+    text = _get(s3, control_bucket, part_key(part.id), part.sha256)
+    body = _parse(text, PART_FORMAT, "part")
+    files = {dataset: [decode_file(item) for item in items] for dataset, items in body["files"].items()}
+    foreign = {file.bucket for found in files.values() for file in found} - set(allowed_buckets)
+    if foreign:
+        raise InvalidDocumentError(
+            f"part {part.id} names the bucket {min(foreign)!r}, which is not an input of this deployment: set "
+            "input.bucket to it"
+        )
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class DividedManifest:
+    """A manifest of a division, with what its first row needs."""
+
+    id: str
+    dataset: str
+    created_at: str
+    """ISO 8601, UTC: that of its oldest part."""
+    bytes: int
+    files: int
+    compressed_bytes: int
+    sha256: str
+    """SHA-256 (hexadecimal) of its document."""
+    first_part: int
+    """Number of the first part with files of it, in the order of the division's parts."""
+    last_part: int
+
+    @classmethod
+    def of(cls, manifest: Manifest, first_part: int, last_part: int) -> DividedManifest:
+        """The entry of a manifest whose files are those of some consecutive parts."""
+        return cls(
+            manifest.id,
+            manifest.partition.dataset,
+            manifest.created_at,
+            manifest.bytes,
+            len(manifest.files),
+            manifest.compressed_bytes,
+            manifest_sha256(manifest),
+            first_part,
+            last_part,
+        )
+
+    def row(self, hour: str) -> ManifestRow:
+        """Its first row."""
+        return ManifestRow(
+            id=self.id,
+            state=State.QUEUED,
+            lane=Lane.BATCH,
+            partition=Partition.parse(f"{self.dataset}#{hour}"),
+            created_at=self.created_at,
+            bytes=self.bytes,
+            files=self.files,
+            compressed_bytes=self.compressed_bytes,
+            manifest_sha256=self.sha256,
+            changed_at=self.created_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Which manifests a collection became: everything that is needed to carry it out."""
+
+    collection: CollectionId
+    parts: tuple[str, ...]
+    """Ids of the parts whose files are in the manifests, oldest first."""
+    apart: tuple[Part, ...]
+    """Parts with a damaged document: each gets a collection of its own."""
+    manifests: tuple[DividedManifest, ...]
+
+    def holders(self, part: str, dataset: str) -> list[str]:
+        """Ids of the manifests that can have files of a dataset of one part."""
+        number = self.parts.index(part)
+        return [
+            manifest.id
+            for manifest in self.manifests
+            if manifest.dataset == dataset and manifest.first_part <= number <= manifest.last_part
+        ]
+
+
+def write_division(s3: S3Client, control_bucket: str, division: Division, nonce: str) -> CommitReference:
+    """Put a division document under a key that was never used before; returns what the ledger is to commit."""
+    body = encode_document(
+        {
+            "format": DIVISION_FORMAT,
+            "collection": str(division.collection),
+            "parts": division.parts,
+            "apart": [[p.id, p.created_at, p.files, p.bytes, p.sha256, p.datasets] for p in division.apart],
+            "manifests": [
+                [
+                    m.id,
+                    m.dataset,
+                    m.created_at,
+                    m.bytes,
+                    m.files,
+                    m.compressed_bytes,
+                    m.sha256,
+                    m.first_part,
+                    m.last_part,
+                ]
+                for m in division.manifests
+            ],
+        }
+    )
+    key = division_key(str(division.collection), nonce)
+    put_document(s3, control_bucket, key, body)
+    return CommitReference(key, hashlib.sha256(body).hexdigest())
+
+
+@lru_cache(maxsize=4)
+def read_division(s3: S3Client, control_bucket: str, reference: CommitReference) -> Division:
+    """Get a division document that the ledger names.
+
+    Raises
+    ------
+    InvalidDocumentError
+        It is gone, or was changed after it was recorded.
+    NewerDocumentError
+        A newer version has written it.
+    """
+    body = _parse(_get(s3, control_bucket, reference.key, reference.sha256), DIVISION_FORMAT, "division")
+    collection = CollectionId.parse(body["collection"])
+    apart = tuple(
+        Part(part, collection.hour, at, files, size, sha256, tuple(datasets))
+        for part, at, files, size, sha256, datasets in body["apart"]
+    )
+    manifests = tuple(DividedManifest(*item) for item in body["manifests"])
+    return Division(collection, tuple(body["parts"]), apart, manifests)
+
+
+def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow) -> Division | None:
+    """The division that has the files of a part, given by its row; None while there is none.
+
+    Raises what ``read_division`` raises.
+    """
+    assert row.collection is not None
+    collection = CollectionId.parse(row.collection)
+    for candidate in (collection, CollectionId(collection.hour, row.id)):
+        found = ledger.collections.get(candidate)
+        if found is None or found.division is None:
+            return None
+        division = read_division(s3, control_bucket, found.division)
+        if row.id in division.parts:
+            return division
+    return None
+
+
+def _get(s3: S3Client, control_bucket: str, key: str, sha256: str) -> bytes:
+    body = get_document(s3, control_bucket, key)
+    if hashlib.sha256(body).hexdigest() != sha256:
+        raise InvalidDocumentError(
+            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
+            "the object (protection.versions keeps earlier versions)"
+        )
+    return body
+
+
+def _parse(text: bytes, known: int, kind: str) -> dict[str, Any]:
+    """The body of a document whose bytes the ledger has recorded."""
+    body: dict[str, Any] = json.loads(text)
+    if body["format"] != known:
+        raise NewerDocumentError(
+            f"this version cannot read format {body['format']!r} of a {kind}: deploy the version that wrote it again"
+        )
+    return body

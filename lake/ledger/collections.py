@@ -1,0 +1,282 @@
+"""Collections: what the batch lane has received of an hour, of all datasets together, until it is divided.
+
+An invocation that owns files of the batch lane adds one part to the newest collection of their hour. A closed
+collection takes no further part; its division says which manifests it became.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import OwnershipError
+from lake.ledger.manifest_row import INDEX_ATTRIBUTES, CommitReference, State, collected_attributes, manifest_row_key
+from lake.ledger.table import Condition, Key, RefusedError, put_request, update_request
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from lake.ledger.table import LedgerTable
+
+OPEN_COLLECTIONS = "collection"
+"""Partition key of the index for collections that are not divided; ``open_order`` begins with the hour."""
+MAX_FILES = 250_000
+"""A collection with this number of files is full: whoever adds next opens another one. Dividing it takes 150 MiB."""
+MAX_PARTS = 10_000
+"""Its documents are read 32 at a time: in about ten seconds."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CollectionId:
+    """One collection of an hour."""
+
+    hour: str
+    """``YYYY-MM-DDTHH``, UTC."""
+    name: str
+    """A number of five digits; the id of a part that was set apart from its collection."""
+
+    def __str__(self) -> str:
+        return f"{self.hour}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> CollectionId:
+        """Inverse of ``str``."""
+        hour, _, name = text.partition("/")
+        return cls(hour, name)
+
+    @classmethod
+    def numbered(cls, hour: str, number: int) -> CollectionId:
+        """The collection of an hour with this number, from 1."""
+        return cls(hour, f"{number:05d}")
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has one part only, whose document was damaged when its collection was divided."""
+        return not self.name.isdigit()
+
+    def next(self) -> CollectionId:
+        """The collection of the hour after this one."""
+        return self.numbered(self.hour, int(self.name) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The files of one hour that one invocation owns; its document lists them."""
+
+    id: str
+    hour: str
+    """``YYYY-MM-DDTHH``, UTC."""
+    created_at: str
+    """ISO 8601, UTC."""
+    files: int
+    bytes: int
+    """Size of its files as stored."""
+    sha256: str
+    """SHA-256 (hexadecimal) of its document."""
+    datasets: tuple[str, ...]
+    """Sorted. They stay known when the document is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRow:
+    """One collection as the ledger has it."""
+
+    id: CollectionId
+    parts: int = 0
+    files: int = 0
+    bytes: int = 0
+    """Size of its files as stored."""
+    changed_at: str = ""
+    """ISO 8601, UTC: when the last part was added."""
+    closed_at: str | None = None
+    """ISO 8601, UTC; None: it takes parts."""
+    final: bool = False
+    """Whether it was closed after its hour: what comes later touches the hours of its datasets first."""
+    division: CommitReference | None = None
+    """The division document that was committed."""
+    done: bool = False
+    """Whether every manifest of the division is QUEUED."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a further part belongs into the next collection."""
+        return self.files >= MAX_FILES or self.parts >= MAX_PARTS
+
+
+class Collections:
+    """Reads collections, and changes their state: open, closed, divided, done."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+    def get(self, collection: CollectionId) -> CollectionRow | None:
+        """The row by a strongly consistent read; None: there is none."""
+        item = self._table.get(collection_key(collection))
+        return None if item is None else _row(item)
+
+    def of_hour(self, hour: str) -> list[CollectionRow]:
+        """The numbered collections of an hour, oldest first, by a strongly consistent query.
+
+        Parts that were set apart keep the hours of their own datasets open, and no others.
+        """
+        rows = map(_row, self._table.query(_pk(hour)))
+        return [row for row in rows if not row.id.is_apart]
+
+    def open(self) -> Iterator[CollectionRow]:
+        """Collections that are not done, the oldest hours first, from the index: a hint."""
+        return (_row(item) for item in self._table.query(OPEN_COLLECTIONS, index=True))
+
+    def parts(self, collection: CollectionId) -> list[Part]:
+        """The parts of a collection, oldest first, by a strongly consistent query."""
+        return [_part(collection.hour, item) for item in self._table.query(_parts_of(collection))]
+
+    def add(self, collection: CollectionId, part: Part, now: datetime) -> bool:
+        """Add a part whose document is written, in one transaction; False: the collection is closed.
+
+        The row of the part has the key of a manifest's row: an owner that was presumed dead is refused.
+
+        Raises
+        ------
+        OwnershipError
+            Another process has presumed the caller dead: its part must not be used.
+        """
+        table, row_key = self._table.name, manifest_row_key(part.id)
+        sums = {"parts": 1, "files": part.files, "bytes": part.bytes}
+        changes = {"changed_at": iso_utc(now), **open_attributes(collection)}
+        is_open = [Condition("closed_at", "missing")]
+        actions = [
+            {"Update": update_request(table, collection_key(collection), changes, sums, (), is_open)},
+            {"Put": put_request(table, row_key, part_row(part, collection), [Condition("pk", "missing")])},
+            {"Put": put_request(table, part_key(collection, part.id), part_attributes(part), ())},
+        ]
+        try:
+            self._table.transact(actions)
+        except RefusedError:
+            # The answer of an earlier try may have been lost.
+            item = self._table.get(row_key)
+            if item is None:
+                return False
+            if item["state"] == State.ABANDONED:
+                raise OwnershipError(
+                    f"part {part.id} was presumed dead and abandoned: its events are redelivered"
+                ) from None
+        return True
+
+    def close(self, collection: CollectionId, now: datetime, *, final: bool) -> None:
+        """No further part is added; does nothing if it has none, or is closed already."""
+        changes = {"closed_at": iso_utc(now), "final": final}
+        conditions = [Condition("closed_at", "missing"), Condition("parts", ">", 0)]
+        with suppress(RefusedError):
+            self._table.update(collection_key(collection), assign=changes, conditions=conditions)
+
+    def close_hour(self, hour: str, now: datetime) -> bool:
+        """Whether all collections of an hour that is over are done, and one was closed for good; None is left open.
+
+        Where none was, an empty one is closed: a part that comes later touches the hours of its datasets first.
+        """
+        rows = self.of_hour(hour)
+        if not all(row.done for row in rows):
+            return False
+        if any(row.final for row in rows):
+            return True
+        empty = rows[-1].id.next() if rows else CollectionId.numbered(hour, 1)
+        changes = {"closed_at": iso_utc(now), "final": True, "done": True}
+        try:
+            self._table.put(collection_key(empty), changes, [Condition("pk", "missing")])
+        except RefusedError:
+            current = self.get(empty)
+            return current is not None and current.done and current.final
+        return True
+
+    def commit(self, collection: CollectionId, division: CommitReference) -> None:
+        """Commit the division of a closed collection, unless another one is committed: read the row to learn which."""
+        changes = {"division_key": division.key, "division_sha256": division.sha256}
+        conditions = [Condition("closed_at", ">", ""), Condition("division_key", "missing")]
+        with suppress(RefusedError):
+            self._table.update(collection_key(collection), assign=changes, conditions=conditions)
+
+    def set_apart(self, hour: str, part: Part, now: datetime) -> None:
+        """Give a part whose document is damaged a closed collection of its own; idempotent."""
+        collection = CollectionId(hour, part.id)
+        self._table.put(part_key(collection, part.id), part_attributes(part), ())
+        attributes = {
+            "parts": 1,
+            "files": part.files,
+            "bytes": part.bytes,
+            "changed_at": part.created_at,
+            "closed_at": iso_utc(now),
+            **open_attributes(collection),
+        }
+        with suppress(RefusedError):
+            self._table.put(collection_key(collection), attributes, [Condition("pk", "missing")])
+
+    def finish(self, collection: CollectionId) -> None:
+        """Its division is carried out: it leaves the index. The part of one that was set apart is SUPERSEDED."""
+        if collection.is_apart:
+            key, collected = manifest_row_key(collection.name), [Condition("state", "=", State.COLLECTED)]
+            with suppress(RefusedError):
+                self._table.update(key, assign={"state": State.SUPERSEDED}, conditions=collected)
+        self._table.update(collection_key(collection), assign={"done": True}, remove=INDEX_ATTRIBUTES)
+
+
+def _pk(hour: str) -> str:
+    return f"collection#{hour}"
+
+
+def collection_key(collection: CollectionId) -> Key:
+    """Primary key of a collection's row."""
+    return Key(_pk(collection.hour), collection.name)
+
+
+def _parts_of(collection: CollectionId) -> str:
+    return f"parts-of-collection#{collection}"
+
+
+def part_key(collection: CollectionId, part: str) -> Key:
+    """Primary key of a part in the list of a collection."""
+    return Key(_parts_of(collection), part)
+
+
+def open_attributes(collection: CollectionId) -> dict[str, str]:
+    """The attributes that put the row of a collection into the index."""
+    return {"open": OPEN_COLLECTIONS, "open_order": str(collection)}
+
+
+def part_row(part: Part, collection: CollectionId) -> dict[str, Any]:
+    """The attributes of a part's own row, which has the key of a manifest's row."""
+    return collected_attributes(part.id, str(collection), part.created_at, part.files, part.bytes, part.sha256)
+
+
+def part_attributes(part: Part) -> dict[str, Any]:
+    """The attributes of a part in the list of a collection."""
+    return {
+        "created_at": part.created_at,
+        "files": part.files,
+        "bytes": part.bytes,
+        "sha256": part.sha256,
+        "datasets": list(part.datasets),
+    }
+
+
+def _part(hour: str, item: dict[str, Any]) -> Part:
+    return Part(
+        item["sk"], hour, item["created_at"], item["files"], item["bytes"], item["sha256"], tuple(item["datasets"])
+    )
+
+
+def _row(item: dict[str, Any]) -> CollectionRow:
+    division = CommitReference(item["division_key"], item["division_sha256"]) if "division_key" in item else None
+    return CollectionRow(
+        CollectionId(item["pk"].removeprefix(_pk("")), item["sk"]),
+        item.get("parts", 0),
+        item.get("files", 0),
+        item.get("bytes", 0),
+        item.get("changed_at", ""),
+        item.get("closed_at"),
+        item.get("final", False),
+        division,
+        item.get("done", False),
+    )

@@ -1,0 +1,198 @@
+"""A collection becomes manifests: closed, cut, committed by one document, then carried out by any process.
+
+Each step goes by what the collection's row says, so all of it can be repeated after any crash, and by several processes
+at the same time: one division is committed, and all carry out that one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.collection_documents import Division, read_division, read_part, write_division
+from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
+from lake.hours import ONE_HOUR
+from lake.ledger.table import batches_of
+from lake.manifest import new_manifest_id
+from lake.manifest_document import write_manifest
+from lake.partition import Partition
+from router.collect.cut import cut_collection
+from router.collect.write_pace import WritePace
+from router.executions.queued import queued_successors
+from router.services import PARALLEL_REQUESTS
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lake.collection_documents import DividedManifest
+    from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
+    from lake.manifest import Manifest, ObjectVersion
+    from router.requests.selection import Selection
+    from router.services import Services
+
+HOUR_ENDS_AFTER = timedelta(minutes=5)
+"""After the end of an hour, for the events of its last files: later ones open another collection of it."""
+
+ReadPart = tuple["Part", "Mapping[str, Sequence[ObjectVersion]]"]
+
+
+def is_over(hour: str, now: datetime) -> bool:
+    """Whether ``HOUR_ENDS_AFTER`` has passed since the end of an hour, at ``now`` (aware)."""
+    return now >= datetime.fromisoformat(f"{hour}:00:00+00:00") + ONE_HOUR + HOUR_ENDS_AFTER
+
+
+def divide(services: Services, collection: CollectionId, pace: WritePace | None = None) -> list[str]:
+    """Close a collection, and make it manifests, which are QUEUED then; returns their ids.
+
+    ``pace`` limits the writes to the index's partition key, which all manifests have in common.
+
+    Raises
+    ------
+    InvalidDocumentError
+        The division document was changed, or the document of a part that was set apart is damaged still.
+    NewerDocumentError
+        A newer version has written a document: it divides the collection.
+    """
+    ledger, bucket = services.ledger, services.resources.control_bucket
+    row = ledger.collections.get(collection)
+    if row is not None and row.closed_at is None:
+        earlier = any(other.final for other in ledger.collections.of_hour(collection.hour))
+        now = services.clock()
+        ledger.collections.close(collection, now, final=earlier or is_over(collection.hour, now))
+        row = ledger.collections.get(collection)
+    if row is None or row.closed_at is None:
+        return []
+    if row.division is None:
+        if row.parts == 0:
+            return []
+        _commit_division(services, row)
+        row = ledger.collections.get(collection)
+        assert row is not None
+        assert row.division is not None
+    division = read_division(services.s3, bucket, row.division)
+    if not row.done:
+        _carry_out(services, division, pace or WritePace())
+    return [manifest.id for manifest in division.manifests]
+
+
+def divide_selected(services: Services, selection: Selection) -> list[ManifestRow]:
+    """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
+
+    What cannot be divided is logged and left to the sweep, which reports it; it ends the work on no other one.
+    """
+    manifests: list[str] = []
+    for row in list(services.ledger.collections.open()):
+        if not selection.selects_hour(row.id.hour):
+            continue
+        try:
+            manifests += divide(services, row.id)
+        except (HybridRouterError, BotoCoreError, ClientError) as error:
+            logger.warning("collection not divided", collection=str(row.id), error=str(error))
+    rows = queued_successors(services, manifests)
+    return [row for row in rows if selection.selects(row.partition)]
+
+
+def draft_selected(services: Services, selection: Selection) -> Iterator[Manifest]:
+    """The manifests that ``divide_selected`` would make; nothing is written. Memory holds one collection."""
+    now = services.clock()
+    for row in services.ledger.collections.open():
+        current = services.ledger.collections.get(row.id)
+        if current is None or current.done or not selection.selects_hour(row.id.hour):
+            continue
+        try:
+            parts, _ = _read_parts(services, services.ledger.collections.parts(row.id))
+        except NewerDocumentError as error:
+            logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
+            continue
+        made = cut_collection(parts, services.settings.batch, lambda: new_manifest_id(now))
+        yield from (manifest for manifest, _ in made if selection.selects(manifest.partition))
+
+
+def _commit_division(services: Services, row: CollectionRow) -> None:
+    """Cut the collection and commit the division, unless another process has committed one."""
+    bucket, now = services.resources.control_bucket, services.clock()
+    listed = services.ledger.collections.parts(row.id)
+    if len(listed) != row.parts:
+        raise TerminalError(
+            f"the ledger lists {len(listed)} of {row.parts} parts of collection {row.id}, so it stays undivided: "
+            "restore the ledger to a point in time at which its items were complete"
+        )
+    parts, damaged = _read_parts(services, listed)
+    if row.id.is_apart and damaged:
+        raise damaged[0][1]
+    for part, error in damaged:
+        logger.error("part is set apart: its document is damaged", part=part.id, error=str(error))
+
+    def write(made: tuple[Manifest, DividedManifest]) -> DividedManifest:
+        write_manifest(services.s3, bucket, made[0])
+        return made[1]
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        made = cut_collection(parts, services.settings.batch, lambda: new_manifest_id(now))
+        manifests = tuple(pool.map(write, made))
+    ids = tuple(part.id for part, _ in parts)
+    division = Division(row.id, ids, tuple(part for part, _ in damaged), manifests)
+    services.ledger.collections.commit(row.id, write_division(services.s3, bucket, division, secrets.token_hex(8)))
+
+
+def _read_parts(
+    services: Services, parts: Sequence[Part]
+) -> tuple[list[ReadPart], list[tuple[Part, InvalidDocumentError]]]:
+    """The files of parts, and those whose documents are damaged."""
+    resources = services.resources
+
+    def read(part: Part) -> Mapping[str, Sequence[ObjectVersion]] | InvalidDocumentError:
+        try:
+            return read_part(services.s3, resources.control_bucket, part, resources.file_buckets)
+        except InvalidDocumentError as error:
+            return error
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        found = list(zip(parts, pool.map(read, parts), strict=True))
+    whole = [(part, files) for part, files in found if not isinstance(files, InvalidDocumentError)]
+    return whole, [(part, error) for part, error in found if isinstance(error, InvalidDocumentError)]
+
+
+def _carry_out(services: Services, division: Division, pace: WritePace) -> None:
+    """Queue every manifest of a committed division; each hour lists its manifests before their rows exist."""
+    hour, ledger, now = division.collection.hour, services.ledger, services.clock()
+    datasets: dict[str, list[DividedManifest]] = {}
+    for manifest in division.manifests:
+        datasets.setdefault(manifest.dataset, []).append(manifest)
+
+    def queue(dataset: str) -> None:
+        manifests = datasets[dataset]
+        names = [manifest.id for manifest in manifests]
+        rows = [row for batch in batches_of(names) for row in ledger.manifests.get_many(batch)]
+        missing = [manifest for manifest, row in zip(manifests, rows, strict=True) if row is None]
+        if not missing:
+            return
+        partition = Partition.parse(f"{dataset}#{hour}")
+        pace.take(len(missing) + 1)
+        ledger.partitions.list_manifests(partition, [manifest.id for manifest in missing], now)
+        for manifest in missing:
+            ledger.manifests.enqueue_row(manifest.row(hour))
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(queue, datasets))
+        list(pool.map(lambda part: _set_apart(services, hour, part, now), division.apart))
+    ledger.collections.finish(division.collection)
+    logger.info(
+        "collection divided",
+        collection=str(division.collection),
+        parts=len(division.parts),
+        manifests=len(division.manifests),
+        apart=len(division.apart),
+    )
+
+
+def _set_apart(services: Services, hour: str, part: Part, now: datetime) -> None:
+    """The hours of its datasets list the part itself, and stay open; it is divided once its document is restored."""
+    for dataset in part.datasets:
+        services.ledger.partitions.list_manifest(Partition.parse(f"{dataset}#{hour}"), part.id, now)
+    services.ledger.collections.set_apart(hour, part, now)

@@ -1,0 +1,166 @@
+"""Files of the batch lane wait in the collection of their hour, which is divided into manifests once."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from lake.documents import get_document
+from lake.errors import InvalidDocumentError, TerminalError
+from lake.hour_contents import read_hour
+from lake.layout import part_key
+from lake.ledger import CollectionId, State
+from lake.manifest import Lane, ObjectVersion
+from lake.manifest_document import read_manifest
+from lake.partition import Partition
+from lake.successors import files_by_successor
+from router.collect.divide import divide
+from router.ownership import RoutedArrival, take_ownership
+from router.sweep.collections import divide_collections
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.hour_world import repair
+
+CLICKS = Partition("clicks", "2026-11-20", PARTITION.hour)
+FIRST = CollectionId.numbered(PARTITION.stamp, 1)
+HOURS = timedelta(hours=2)
+
+
+def collect(deployment: Deployment, *files: tuple[Partition, str]) -> str:
+    """One invocation with these files; the id of its part."""
+    routed = [
+        RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, Lane.BATCH, "test")
+        for partition, name in files
+    ]
+    (part,) = take_ownership(deployment.services, routed, {}).parts
+    return part.id
+
+
+def listed(deployment: Deployment, manifest: str) -> list[str]:
+    row = deployment.row(manifest)
+    return [file.key for file in read_manifest(deployment.raw_s3, "control", row, ("input",)).files]
+
+
+def damage(deployment: Deployment, part: str) -> bytes:
+    """Overwrite the document of a part; returns what it was."""
+    body = get_document(deployment.raw_s3, "control", part_key(part))
+    deployment.raw_s3.put_object(Bucket="control", Key=part_key(part), Body=b"{}")
+    return body
+
+
+def test_an_hour_becomes_one_manifest_for_each_dataset_as_old_as_its_oldest_part(deployment: Deployment) -> None:
+    # Given three invocations of one hour
+    created = deployment.now
+    collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
+    deployment.wait(timedelta(minutes=1))
+    collect(deployment, (PARTITION, "c"))
+    collect(deployment, (PARTITION, "d"))
+    assert list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == []
+    # When the hour is not over, then nothing happens; when it is, then the collection is divided
+    divide_collections(repair(deployment))
+    (row,) = deployment.ledger.collections.of_hour(PARTITION.stamp)
+    assert (row.parts, row.files, row.bytes, row.closed_at) == (3, 4, 400, None)
+    deployment.wait(HOURS)
+    divide_collections(repair(deployment))
+    rows = sorted(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED), key=lambda row: row.partition)
+    assert [row.partition for row in rows] == [CLICKS, PARTITION]
+    assert [listed(deployment, row.id) for row in rows] == [["clicks/b"], ["orders/a", "orders/c", "orders/d"]]
+    assert {row.created_at for row in rows} == {created.isoformat(timespec="milliseconds")}
+    (row,) = deployment.ledger.collections.of_hour(PARTITION.stamp)
+    assert row.final
+    assert row.done
+    assert list(deployment.ledger.collections.open()) == []
+
+
+def test_manifests_keep_the_limits_of_the_settings(deployment: Deployment) -> None:
+    deployment.configure(batch={"manifest_files": 2})
+    for name in "abcde":
+        collect(deployment, (PARTITION, name))
+    manifests = divide(deployment.services, FIRST)
+    assert [len(listed(deployment, manifest)) for manifest in manifests] == [2, 2, 1]
+    assert Counter(key for manifest in manifests for key in listed(deployment, manifest)) == Counter(
+        f"orders/{name}" for name in "abcde"
+    )
+
+
+def test_a_full_collection_is_closed_by_the_next_invocation(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lake.ledger.collections.MAX_FILES", 2)
+    for name in "abcd":
+        collect(deployment, (PARTITION, name))
+    rows = deployment.ledger.collections.of_hour(PARTITION.stamp)
+    assert [(row.files, row.closed_at is not None, row.final) for row in rows] == [(2, True, False), (2, False, False)]
+
+
+def test_a_second_division_is_the_first_one(deployment: Deployment) -> None:
+    collect(deployment, (PARTITION, "a"))
+    first = divide(deployment.services, FIRST)
+    assert divide(deployment.services, FIRST) == first
+
+
+def test_a_part_that_comes_after_its_hour_touches_the_hours_of_its_datasets_and_no_others(
+    deployment: Deployment,
+) -> None:
+    collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
+    deployment.wait(HOURS)
+    divide_collections(repair(deployment))
+    before = [deployment.ledger.partitions.get(hour).touched for hour in (PARTITION, CLICKS)]
+    collect(deployment, (PARTITION, "late"))
+    after = [deployment.ledger.partitions.get(hour).touched for hour in (PARTITION, CLICKS)]
+    assert [now - then for now, then in zip(after, before, strict=True)] == [1, 0]
+    assert read_hour(deployment.ledger, PARTITION, has_table=False).open > 0
+
+
+def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_restored(
+    deployment: Deployment,
+) -> None:
+    # Given two parts of different datasets, one with a damaged document
+    damaged = collect(deployment, (PARTITION, "a"))
+    collect(deployment, (CLICKS, "b"))
+    body = damage(deployment, damaged)
+    deployment.wait(HOURS)
+    # When sweeps divide the hour
+    for _ in range(2):
+        sweep = repair(deployment)
+        divide_collections(sweep)
+    # Then the other dataset has its manifest, the damaged part waits, and the sweep names its object
+    assert [row.partition for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)] == [CLICKS]
+    assert all(row.done for row in deployment.ledger.collections.of_hour(PARTITION.stamp))
+    assert read_hour(deployment.ledger, PARTITION, has_table=False).waits_for == damaged
+    assert read_hour(deployment.ledger, CLICKS, has_table=False).waits_for != damaged
+    (failed,) = sweep.failed
+    assert isinstance(failed.error, InvalidDocumentError)
+    assert part_key(damaged) in str(failed.error)
+    # When it is restored, then it is divided like any other
+    deployment.raw_s3.put_object(Bucket="control", Key=part_key(damaged), Body=body)
+    divide_collections(repair(deployment))
+    (row,) = (row for row in deployment.waiting() if row.partition == PARTITION)
+    assert listed(deployment, row.id) == ["orders/a"]
+    assert read_hour(deployment.ledger, PARTITION, has_table=False).waits_for == row.id
+    assert list(deployment.ledger.collections.open()) == []
+
+
+def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
+    part = collect(deployment, (PARTITION, "a"))
+    key = {"pk": f"parts-of-collection#{FIRST}", "sk": part}
+    deployment.dynamodb.delete_item(TableName="ledger", Key=key)
+    with pytest.raises(TerminalError, match="lists 0 of 1 parts"):
+        divide(deployment.services, FIRST)
+
+
+def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment) -> None:
+    # Given a part with files of two datasets, among others
+    collect(deployment, (PARTITION, "other"))
+    part = collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
+    files: list[ObjectVersion] = [file_of("orders/a"), file_of("clicks/b")]
+    services, row = deployment.services, deployment.row(part)
+    # When it is not divided, then no manifest has them
+    assert files_by_successor(services.s3, services.ledger, services.resources, row, files) == {}
+    # When it is, then each is in the manifest of its dataset
+    divide(services, FIRST)
+    held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
+    assert {deployment.row(manifest).partition: found for manifest, found in held.items()} == {
+        PARTITION: {files[0]},
+        CLICKS: {files[1]},
+    }
