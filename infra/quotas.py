@@ -35,7 +35,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     batch_runs = settings.max_batch_runs
     streams, workers = _streams(settings)
-    later = "" if settings.stream.on_emr else ", and the streaming job starts later"
+    later = ", and the streaming job starts later" if settings.stream_glue_runs else ""
     dpus = settings.stream_dpus + batch_runs * settings.run_dpus
     return (
         NeededQuota(
@@ -68,7 +68,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
 
 def _streams(settings: Settings) -> tuple[str, str]:
     """What the streaming jobs add to the runs, and to their workers; for people."""
-    if settings.stream.on_emr:
+    if not settings.stream_glue_runs:
         return "", ""
     jobs = "the streaming job" if settings.stream_runs == 1 else f"the {settings.stream_runs} streaming jobs"
     return f", and {jobs}", " and stream.max_workers"
@@ -78,7 +78,7 @@ def _emr(settings: Settings) -> Iterator[NeededQuota]:
     parts = []
     if settings.batch.uses_emr:
         parts.append("emr.max_vcpus, where batch.engines has emr-serverless")
-    if settings.stream.on_emr:
+    if settings.stream_vcpus:
         parts.append("the driver and the executors of stream.max_workers for each streaming job")
     if parts:
         yield NeededQuota(

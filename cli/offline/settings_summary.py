@@ -136,12 +136,10 @@ def _stream(settings: Settings) -> str:
 
 
 def _stream_workers(settings: Settings, jobs: str) -> str:
-    stream = settings.stream
-    if not stream.on_emr:
-        return f"{format_count(stream.max_workers, 'worker')} {stream.worker_type} at most{jobs}"
-    workers = f"{stream.emr_min_executors} to {stream.max_workers - 1} executors {stream.worker_type}"
-    quiet = format_dollars(stream_cluster(settings).quiet_dollars)
-    return f"on EMR Serverless a small driver and {workers}{jobs}, {quiet} an hour while one is quiet"
+    stream, cluster = settings.stream, stream_cluster(settings)
+    workers = f"{cluster.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}"
+    quiet = format_dollars(cluster.quiet_dollars)
+    return f"on {stream.engine} a driver and {workers}{jobs}, {quiet} an hour while one is quiet"
 
 
 def _batch(settings: Settings) -> str:

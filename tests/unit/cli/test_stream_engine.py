@@ -79,5 +79,5 @@ def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
     settings = Settings(stage="dev", stream=stream, emr=EmrSettings(architecture="arm64"))
     told = dict(summary(settings))["stream lane"]
     assert "unless more wait than 16 cores convert in 300 s" in told
-    words = "on EMR Serverless a small driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
+    words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
     assert told.endswith(words)
