@@ -1,4 +1,4 @@
-"""What a person does after an error of AWS: credentials, network, permission and the rest are told apart."""
+"""What a person does after an error of AWS: credentials, network, permission and the rest are distinguished."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ IDLE_MINUTES = 5
 QUEUE_MINUTES = 720
 """How long a job run waits for room, at most; the longest that EMR Serverless allows."""
 LIBRARIES = "libraries"
-"""The folder into which Spark unpacks the archive, beside the driver and beside each executor."""
+"""The folder into which Spark unpacks the archive, next to the driver and to each executor."""
 PASSED = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
 """The condition under which the role of job runs is passed."""
 ANY_RUN = "A job run gets its id when it starts."

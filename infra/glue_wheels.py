@@ -50,7 +50,7 @@ class JobRuntime:
 
     @classmethod
     def load(cls, file: str = "glue_runtime.toml", machine: str = "x86_64") -> JobRuntime:
-        """The versions of a file beside this one, which also names their sources."""
+        """The versions of a file next to this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
         runtime = body["runtime"]
         major, minor = runtime["glibc"].split(".")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
-"""The EventBridge rule that tells Step Functions of a nested execution's end; AWS fixes its name
+"""The EventBridge rule by which Step Functions learns of a nested execution's end; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
 """
 INDEX_WAIT_SECONDS = 5

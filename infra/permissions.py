@@ -29,7 +29,7 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 
 
 def grant_jobs(grants: Grants) -> None:
-    """Give the roles of the job runs what a conversion needs, and that of the stream lane what it needs besides."""
+    """Give the roles of the job runs what a conversion needs, and that of the stream lane what else it needs."""
     for engine in grants.engines:
         grant_conversion(grants, engine.role)
     # The common role of Glue's jobs has the stream lane as well.

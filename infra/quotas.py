@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""
 OTHER_FUNCTIONS = 10
-"""The stage's functions besides ``route``, each with at least one invocation at the same time."""
+"""The stage's functions apart from ``route``, each with at least one invocation at the same time."""
 
 
 @dataclass(frozen=True, slots=True)

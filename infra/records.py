@@ -101,7 +101,7 @@ class Records(Construct):
         self, record: RecordsRule, folder: str, role: iam.Role, log: logs.LogGroup
     ) -> firehose.CfnDeliveryStream.ExtendedS3DestinationConfigurationProperty:
         of_stream = firehose.CfnDeliveryStream
-        # A newline behind each record; without it, Firehose joins records to one line.
+        # Firehose appends a newline to each record; without it, it joins records to one line.
         delimiter = of_stream.ProcessorProperty(type="AppendDelimiterToRecord")
         return of_stream.ExtendedS3DestinationConfigurationProperty(
             bucket_arn=self._bucket.bucket_arn,

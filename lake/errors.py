@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 REFUSED = "refused"
 """Member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""
 REFUSED_BY = "error"
-"""The only member beside it: the class of the error, an ``InvalidInputError``."""
+"""The only other member: the class of the error, an ``InvalidInputError``."""
 
 
 class HybridRouterError(Exception):

@@ -37,7 +37,7 @@ TABLES = "_tables/"
 SPARK_LOGS = "spark-logs/"
 """Spark's event logs; on EMR Serverless the logs of drivers and executors as well."""
 PLAN_AHEAD_EXECUTION = "plan-ahead"
-"""Name of the hourly dry run of ``plan`` for the next night, in the place of an execution's: its summary replaces the
+"""Name of the hourly dry run of ``plan`` for the next night, instead of an execution's: its summary replaces the
 last one."""
 COMPLETE_MARKER = "_complete.json"
 """Name of the marker of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with
@@ -241,7 +241,7 @@ def verdict_key(execution: str) -> str:
 
 REPORT_PAGE = "report.html"
 REPORT_INDEX = f"{PLANS}index.html"
-"""The page about the last days, beside the folders of the executions: its links lead to their reports."""
+"""The page about the last days, next to the folders of the executions: its links lead to their reports."""
 
 
 def report_key(execution: str) -> str:

@@ -77,7 +77,7 @@ def isolated_environment(endpoint: str, key: AccessKey, base: Mapping[str, str] 
 
 
 def environment_without_region(endpoint: str, key: AccessKey, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process that is not told its region: Glue documents no variable for it."""
+    """The environment of a process without its region: Glue documents no variable for it."""
     source = os.environ if base is None else base
     return {name: source[name] for name in _KEPT_VARIABLES if name in source} | {
         **key.environment,

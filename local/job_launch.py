@@ -76,7 +76,7 @@ class JobLaunch:
     arguments: tuple[str, ...]
     """Arguments of the script."""
     environment: Mapping[str, str]
-    """What the service sets besides."""
+    """What the service sets in addition."""
     event_logs: str = ""
     """S3 URI below which the service stores Spark's event logs; empty: it stores none."""
 

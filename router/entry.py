@@ -53,7 +53,7 @@ def with_refusals(
     """Decorate the handler of a function that people invoke: a wrong request gets an answer,
     ``{"refused": message, "error": class}``.
 
-    Lambda counts each exception as an error of the function, and an alarm tells people of it.
+    Lambda counts each exception as an error of the function, and an alarm notifies people.
 
     Raises
     ------

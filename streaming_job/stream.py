@@ -167,7 +167,7 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, batch: DataFrame, number: int) -> None:
-        """Return when the micro-batch has ended, or the next one may begin beside it; raises what has ended the run."""
+        """Return when the micro-batch has ended or the next one may begin in parallel; raises what ended the run."""
         with self._working:
             # The query has ended: the next one reads these pointers.
             if self._ending or self._full:

@@ -1,4 +1,4 @@
-"""Urgent manifests, converted beside the micro-batches: they wait neither for a trigger nor behind other pointers."""
+"""Urgent manifests, converted in parallel with the micro-batches: they wait for no trigger and no other pointers."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class ParquetFiles:
     def write(self, batch: Batch, read_share: float = 1.0) -> None:
         """Append the rows; the file ends when it is large enough.
 
-        ``read_share`` is the share of the input that has been read so far: it tells how much output will follow.
+        ``read_share`` is the share of the input that has been read so far: it shows how much output will follow.
         """
         if self._file is not None and self._file.chunks_with(batch) > MAX_CHUNKS:
             self.close()

@@ -1,4 +1,4 @@
-"""Ranges of object versions. Errors tell a file that can never be read from a request that can be tried again."""
+"""Ranges of object versions. Errors distinguish unreadable files from requests that can be tried again."""
 
 from __future__ import annotations
 

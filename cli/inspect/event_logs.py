@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 OF_EMR = re.compile(r"applications/[^/]+/jobs/[^/]+/(attempts/[^/]+/)?sparklogs/")
-"""EMR Serverless stores what drivers and executors print beside the event logs of a job run."""
+"""EMR Serverless stores what drivers and executors print next to the event logs of a job run."""
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 CONNECTIONS = 10
 """As many as boto3's client keeps."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SERVER = "org.apache.spark.deploy.history.HistoryServer"
 HOST = "127.0.0.1"
-"""The pages have no password, and tell names of files and columns."""
+"""The pages have no password, and show names of files and columns."""
 MAX_START_SECONDS = 120
 """Until the server has read all event logs."""
 POLL_SECONDS = 0.2

@@ -1,7 +1,7 @@
 """Which local clouds run on this machine, and what others have left: a lock, a state file and a folder for each.
 
 The lock of a stage is held by the process of ``local up`` as long as it lives, so what it says cannot be stale. The
-state file tells commands how to reach the cloud; the folder has its buckets, ledger and logs.
+state file says how commands reach the cloud; the folder has its buckets, ledger and logs.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LocalStage:
         return removed
 
     def forget(self) -> None:
-        """Remove what tells how to reach the cloud."""
+        """Remove what says how to reach the cloud."""
         self.state_file.unlink(missing_ok=True)
         self.aws_config.unlink(missing_ok=True)
 

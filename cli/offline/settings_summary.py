@@ -99,7 +99,7 @@ def _rule(rule: DatasetRule) -> str:
 
 
 def _urgent(rule: DatasetUrgentSettings) -> str:
-    """What makes files of a dataset urgent besides their keys, and what finding out costs; empty: nothing does."""
+    """What makes files of a dataset urgent, apart from their keys, and what finding out costs; empty: nothing does."""
     limits = (("from", rule.min_bytes), ("up to", rule.max_bytes))
     size = " and ".join(f"{word} {format_size(limit)}" for word, limit in limits if limit)
     reads = {"GetObjectTagging": rule.tags, "HeadObject": rule.metadata}

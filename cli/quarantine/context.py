@@ -94,7 +94,7 @@ def _contexts(lines: Iterable[Line], offsets: Sequence[int], count: int) -> Iter
         for context in incomplete:
             context.after.append(line)
         incomplete = [context for context in incomplete if len(context.after) < count]
-        # A line after a byte order mark begins behind it.
+        # A line after a byte order mark begins after it.
         while waiting and waiting[0] <= line.offset + line.length:
             context = LineContext(line.number, list(before))
             incomplete.extend([context] if count else [])

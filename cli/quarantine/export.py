@@ -54,7 +54,7 @@ class Origin:
 
 
 def origins_file(exported: Path) -> Path:
-    """The file beside an export that says where its lines come from, one line for each."""
+    """The file next to an export that says where its lines come from, one line for each."""
     return exported.with_name(f"{exported.name}{ORIGINS_SUFFIX}")
 
 

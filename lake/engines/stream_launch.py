@@ -38,7 +38,7 @@ class StreamLaunch:
     """After this time EMR Serverless cancels a run."""
     log_group: str
     log_uri: str = ""
-    """Where event logs are stored besides; empty: nowhere."""
+    """Where event logs are stored in addition; empty: nowhere."""
     keeps_event_logs: bool = True
     """Whether EMR Serverless keeps event logs for its own Spark UI."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from local.emulator_patches import EmulatorValue
 
 NAMESPACE = "MetricMath"
-"""No metric is written to it: an alarm is stored with its expression in the place of the metric's name."""
+"""No metric is written to it: an alarm is stored with its expression instead of the metric's name."""
 COUNTED = frozenset({"AWS/States"})
 """Namespaces whose metrics the emulator has (``failed_executions``)."""
 _TERM = r"FILL\(\w+, 0\)"

@@ -16,7 +16,7 @@ EVENT = "before-parse.*.ListObjectsV2"
 """Only S3 has this operation. By its wildcard the event comes before those of S3: one of botocore's own handlers parses
 the answer in search of an error."""
 CONVERSIONS: dict[str, Callable[[str], object]] = {"Key": str, "ETag": str, "Size": int}
-"""Members of an object that are read, besides ``LastModified``; the others are left out."""
+"""Members of an object that are read, apart from ``LastModified``; the others are left out."""
 OBJECT = re.compile(
     r"<Contents>"
     + r"(?:<\w+>[^<]*</\w+>)*?".join(

@@ -1,4 +1,4 @@
-"""The lane of every arrival of an invocation: what decisions depend on besides the event is read side by side."""
+"""The lane of every arrival of an invocation: what decisions depend on, apart from the event, is read in parallel."""
 
 from __future__ import annotations
 

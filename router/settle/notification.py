@@ -1,4 +1,4 @@
-"""The text that tells a person of a verdict. Pure."""
+"""The text that notifies a person of a verdict. Pure."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class NightOutcome:
-    """An execution beside its plan."""
+    """An execution compared with its plan."""
 
     planned_end: str | None
     """ISO 8601, UTC; None: no plan was recorded, and so there is no deadline."""

@@ -42,7 +42,7 @@ def patch() -> None:
 
 
 def needed(action: str, resource: str) -> list[tuple[str, str, dict[str, str]]]:
-    """What ``action`` needs besides itself: an action of KMS, the key, and the condition keys of the request."""
+    """What ``action`` needs in addition to itself: an action of KMS, the key, and the condition keys of the request."""
     key = _key_of(resource) if action in ACTIONS else None
     return [(item, key, via(action.partition(":")[0])) for item in ACTIONS[action]] if key else []
 
