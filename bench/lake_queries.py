@@ -59,7 +59,7 @@ QUERY_KEYS = {
         "sourceIPAddress",
         "eventID",
     ),
-    "clickstream": QueryKeys(("page", "device"), "duration", "at", ("referrer", "search"), "visitor", "event_id"),
+    "clickstream": QueryKeys(("page", "device"), "duration", "seen_at", ("referrer", "search"), "visitor", "event_id"),
 }
 
 

@@ -358,7 +358,7 @@ def cloudtrail(random: Random, count: int, position: float) -> list[str]:
 
 CLICKSTREAM = (
     ("event_id", '"%s"'),
-    ("at", '"2026-03-17T%s"'),
+    ("seen_at", '"2026-03-17T%s"'),
     ("visitor", '"%s"'),
     ("session", '"%s"'),
     ("page", '"/%s/%s"'),
@@ -415,7 +415,7 @@ SHAPES = {
         Shape(
             "cloudtrail", "15 fields of an audit trail, skewed", cloudtrail, tuple(key for key, _ in CLOUDTRAIL), 633
         ),
-        Shape("clickstream", "12 fields of page views, skewed", clickstream, tuple(key for key, _ in CLICKSTREAM), 293),
+        Shape("clickstream", "12 fields of page views, skewed", clickstream, tuple(key for key, _ in CLICKSTREAM), 298),
         Shape("wide", "1,000 columns", wide, WIDE, 25_400),
         Shape("tiny", "5,000 flat files of 3.5 kB", flat, _FLAT_KEYS, 475),
         Shape("gzip", "flat, eight gzip files", flat, _FLAT_KEYS, 475),
