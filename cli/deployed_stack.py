@@ -11,6 +11,7 @@ from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
+from lake.commands import with_options
 from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
 from lake.layout import PLAN_AHEAD_EXECUTION
@@ -79,6 +80,10 @@ class DeployedStack:
         """The options by which a command finds this stack, with a space before them."""
         place = " --local" if self.local else self.account_options
         return f" --stage {self.name.removeprefix(STACK_PREFIX)}{place}"
+
+    def runnable(self, text: str) -> str:
+        """The text with the options of this stack in the commands that it advises."""
+        return with_options(text, self.options)
 
     @classmethod
     def connect(
@@ -243,12 +248,14 @@ class DeployedStack:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
-            message = body.get("errorMessage", body)
+            message = self.runnable(str(body.get("errorMessage", body)))
             refused = body.get("errorType") == InvalidInputError.__name__
             if refused:
-                raise InvalidInputError(str(message))
+                raise InvalidInputError(message)
             raise FunctionFailedError(f"{name} failed: {message}; see its log")
         if REFUSED in body:
             unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
-            raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])
+            raise (UnknownDatasetError if unknown else InvalidInputError)(self.runnable(body[REFUSED]))
+        if "messages" in body:
+            body["messages"] = [self.runnable(message) for message in body["messages"]]
         return body

@@ -83,7 +83,7 @@ class Alarms(Construct):
             *_of_tables(own, functions),
             *(records.of_stage(own) if records else ()),
         ]
-        created = [alarm.create(self, topic) for alarm in alarms]
+        created = [alarm.create(self, topic, settings.stage) for alarm in alarms]
         add_dashboard(self, title, own, created, arrivals, functions, machines)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 
+from lake.commands import with_options
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,8 +35,9 @@ class PlainAlarm:
     on_silence: bool = False
     """It is raised by values below the threshold and by missing data, instead of by values from the threshold on."""
 
-    def create(self, scope: Construct, topic: sns.ITopic) -> cloudwatch.Alarm:
-        """Create it in ``scope``."""
+    def create(self, scope: Construct, topic: sns.ITopic, stage: str) -> cloudwatch.Alarm:
+        """Create it in ``scope``; the commands of its description are for ``stage``."""
+        description = with_options(self.description, f" --stage {stage}")
         bad, periods = self.datapoints
         operators, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
@@ -48,7 +51,7 @@ class PlainAlarm:
                 operators.LESS_THAN_THRESHOLD if self.on_silence else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
             ),
             treat_missing_data=missing.BREACHING if self.on_silence else missing.NOT_BREACHING,
-            alarm_description=f"{self.description} See {RUNBOOK}#{self.name.partition('-')[0].lower()}",
+            alarm_description=f"{description} See {RUNBOOK}#{self.name.partition('-')[0].lower()}",
         )
         alarm.add_alarm_action(cloudwatch_actions.SnsAction(topic))
         return alarm

@@ -1,8 +1,27 @@
-"""Commands that errors and reasons advise. The stage is left out: what fails does not know it, a person does."""
+"""Commands that errors and reasons advise. What fails does not know the stage; ``with_options`` adds it."""
 
 from __future__ import annotations
 
+import re
 import shlex
+
+QUOTED_COMMAND = re.compile(r"'hybrid-router ([a-z-]+)([^']*)'")
+WITHOUT_STAGE = frozenset({"calibrate", "convert", "demo", "local", "quotas", "settings", "try"})
+STAGE_OPTIONS = re.compile(r" --stage \S+| --local\b")
+
+
+def with_options(text: str, options: str) -> str:
+    """The text with these options, such as `` --stage prod``, in each quoted command that is for a stage."""
+
+    def complete(match: re.Match[str]) -> str:
+        command, rest = match.groups()
+        if command in WITHOUT_STAGE:
+            return match[0]
+        # The examination of machine and account has no --local.
+        place = options.replace(" --local", "") if command == "doctor" else options
+        return f"'hybrid-router {command}{STAGE_OPTIONS.sub('', rest)}{place}'"
+
+    return QUOTED_COMMAND.sub(complete, text)
 
 
 def advise_reprocess(manifest: str) -> str:

@@ -58,7 +58,7 @@ def follow_execution(
         "execution": arn,
         "status": execution["status"],
         "verdict": verdict.get("verdict"),
-        "message": verdict.get("message") or execution.get("cause"),
+        "message": stack.runnable(verdict.get("message") or execution.get("cause") or "") or None,
         "output": output,
     }
     is_fine = execution["status"] == "SUCCEEDED" and verdict.get("verdict", "SUCCEEDED") in FINE_VERDICTS

@@ -10,6 +10,7 @@ import typer
 from cli.documents import (
     ExplainedManifest,
     ExplainedVersion,
+    FailureKind,
     FileExplanation,
     FileHour,
     FileResult,
@@ -28,6 +29,7 @@ from cli.inspect.trace import trace_arrival
 from cli.inspect.unreadable import find_put_again
 from cli.progress import shown_when_slow
 from lake.json_document import format_json
+from lake.ledger import State
 from lake.manifest import Lane
 from lake.printable import printable
 from lake.s3_uri import parse_s3_uri
@@ -122,6 +124,9 @@ def _hour(stack: DeployedStack, partition: Partition | None) -> FileHour | None:
 def _outcome(trace: Trace) -> str:
     """The state of the current manifest, or what became of the file where that is DONE."""
     source = trace.source
+    current = trace.manifests[-1] if trace.manifests else None
+    if current is not None and current.state == State.QUEUED and current.reason is not None:
+        return FailureKind.BLOCKED.value
     if source is None or trace.state != "DONE":
         return trace.state
     if source["failed"]:
@@ -157,7 +162,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         generation=row.generation,
         attempt=row.attempt,
         changed_at=row.changed_at,
-        reason=row.reason,
+        reason=row.reason and stack.runnable(row.reason),
         job_runs=tuple(JobRunLog(run, log_of_run(stack, run, row.lane)) for run in runs),
     )
 

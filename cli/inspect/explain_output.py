@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.documents import FailureKind
 from lake.counted import format_count
 from lake.format_values import format_clock, format_size, read_instant
 from lake.printable import printable
@@ -46,7 +47,9 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
         _line("outcome", f"{version.outcome}: {_outcome(version, document.night, clock)}")
         if version.lane and version.lane_since:
-            _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(version.reason)}")
+            moved = f"moved from the {version.decided_lane} lane, as the manifest that was superseded says"
+            why = version.reason if version.decided_lane == version.lane else moved
+            _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(why)}")
         else:
             _line("lane", f"none: {printable(version.reason)}")
         if version.hour:
@@ -89,6 +92,8 @@ def _hour(hour: FileHour, options: str) -> str:
 
 def _outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
     expected = version.expected
+    if version.outcome == FailureKind.BLOCKED:
+        return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
     if expected is None:
         return OUTCOMES.get(version.outcome, "it has ended")
     if expected.waits_for == "night":

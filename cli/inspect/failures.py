@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,8 @@ MAX_SCANNED_ROWS = 20_000
 """Maximum number of rows of each list that are read: a backlog is looked through for blocked manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
-    "if they are data: deploy settings with that rule; the sweep takes recent files then, and 'hybrid-router backfill' "
-    "all; nothing counts them 30 days after the last one"
+    "if they are data: deploy settings with that rule; the sweep takes recent files then, and a backfill all; nothing "
+    " counts them 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
@@ -95,7 +96,8 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     found += not_delivered[:limit]
     order = list(FailureKind)
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
-    return FailuresDocument(stack.name, complete, tuple(found))
+    runnable = (replace(trouble, reason=stack.runnable(trouble.reason)) for trouble in found)
+    return FailuresDocument(stack.name, complete, tuple(runnable))
 
 
 def _is_candidate(row: ManifestRow) -> bool:

@@ -94,7 +94,7 @@ def night_document(stack: DeployedStack, execution: Execution, limit: int) -> Ni
     lists = (datasets, unreadable, not_done, damaged, runs)
     return NightDocument(
         **_fields(execution),
-        message=verdict.get("message"),
+        message=_runnable(stack, verdict.get("message")),
         error=_error(stack, execution),
         plan=planned_night(summary),
         max_concurrency=summary["maxConcurrency"] if summary else None,
@@ -103,12 +103,18 @@ def night_document(stack: DeployedStack, execution: Execution, limit: int) -> Ni
         rejects_by_reason=verdict.get("rejectsByReason", {}),
         datasets=tuple(NightDataset(**item) for item in datasets[:limit]),
         unreadable_files=tuple(UnreadableFile(**item) for item in unreadable[:limit]),
-        not_done=tuple(ManifestNotDone(**item) for item in not_done[:limit]),
+        not_done=tuple(
+            ManifestNotDone(**{**item, "reason": _runnable(stack, item.get("reason"))}) for item in not_done[:limit]
+        ),
         damaged=tuple(DamagedObject(**item) for item in damaged[:limit]),
         job_runs=tuple(runs[:limit]),
         omitted=OmittedOfNight(*(max(len(entries) - limit, 0) for entries in lists)),
         verdict_document=f"s3://{bucket}/{verdict_key(execution.name)}" if verdict else None,
     )
+
+
+def _runnable(stack: DeployedStack, text: str | None) -> str | None:
+    return text and stack.runnable(text)
 
 
 def _fields(execution: Execution) -> dict[str, Any]:

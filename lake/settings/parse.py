@@ -29,7 +29,8 @@ def load_settings(path: Path) -> Settings:
         text = Path(path).read_text(encoding="utf-8")
         body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError as error:
-        raise InvalidSettingsError("file", str(path), "the file does not exist: copy settings/dev.toml") from error
+        advice = "pass --settings with the file of your stage; the checkout has settings/dev.toml to copy"
+        raise InvalidSettingsError("file", str(path), f"the file does not exist: {advice}") from error
     except (OSError, ValueError) as error:
         raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
     return parse_settings(body)

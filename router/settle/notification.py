@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.commands import with_options
 from lake.counted import format_count
 from lake.printable import printable
 from router.settle.verdict import ExecutionOutcome
@@ -40,7 +41,7 @@ def format_notification(
     lines = [
         f"Execution {execution} of overnight, stage {stage}: {verdict.outcome}",
         # A manifest's reason can name a file.
-        f"{printable(verdict.message)}.",
+        f"{printable(with_options(verdict.message, f' --stage {stage}'))}.",
         "",
         f"Manifests: {verdict.done} done, {verdict.failed} failed, {verdict.open} open.",
         f"Published: {format_count(verdict.rows, 'row')}; in the quarantine: {format_count(verdict.rejects, 'line')}, "

@@ -27,6 +27,9 @@ NIGHT = {"verdict": "SUCCEEDED", "message": "all 3 manifests are done: 101 rows"
 class FakeStack:
     """A stack whose executions end at the second look, and whose functions answer what a test gives."""
 
+    def runnable(self, text: str) -> str:
+        return text
+
     def __init__(self, status: str = "SUCCEEDED", output: Any = None, **answers: Any) -> None:
         self.asked: list[Any] = []
         self.options = " --stage test"

@@ -67,7 +67,9 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     assert world.ledger.manifests.supersede([world.row(source.id)], successors, "made urgent", world.now)
     # When
     lines = explained(world, capsys)
-    # Then
+    # Then the reason of the first decision is not that of the lane it is in now
+    (lane,) = [line for line in lines if line.startswith("  lane ")]
+    assert lane.endswith(": moved from the batch lane, as the manifest that was superseded says")
     first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest "))
     assert lines[first].startswith(f"  manifest   {source.id}  SUPERSEDED  batch lane  ")
     assert lines[first + 1] == "             made urgent"

@@ -79,6 +79,20 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     assert "  lane       batch since today 10:30: by default\n" in text
 
 
+def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a manifest whose attempt ended without a result
+    manifest = arrived(world, "a")
+    world.claimed(world.row(manifest.id))
+    advice = "remove the cause, then run 'hybrid-router overnight'"
+    assert world.ledger.manifests.release(world.row(manifest.id), f"access denied; {advice}", world.now)
+    # When
+    version, text = explained(world, capsys)
+    # Then the reason is below the manifest, with a command that can be run
+    assert version["outcome"] == "BLOCKED"
+    assert "  outcome    BLOCKED: an attempt ended without a result; remove the cause" in text
+    assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
+
+
 def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given a file whose hour readers were not told about
     manifest, partitions = arrived(world, "a"), world.ledger.partitions

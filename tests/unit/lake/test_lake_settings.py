@@ -166,7 +166,7 @@ def test_the_other_workers_have_memory_for_their_tasks(worker_type: str) -> None
 
 
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettingsError, match=r"does not exist: copy settings/dev\.toml"):
+    with pytest.raises(InvalidSettingsError, match=r"does not exist: pass --settings"):
         load_settings(tmp_path / "prod.toml")
 
 
