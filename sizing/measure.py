@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ndjson_arrow import detect_codec
+from ndjson_arrow import can_split
 from pyspark.sql import SparkSession
 
 from lake.compression import has_compressed_name
@@ -172,8 +172,10 @@ def _convert(
 def plan_tasks(files: Sequence[Path], settings: ConvertSettings, cores: int) -> list[Task]:
     """The tasks of one manifest of these files; at least one for each core, as far as they can be divided."""
     versions = [local_version(path) for path in files]
-    compressed = {version for version, path in zip(versions, files, strict=True) if _is_compressed(path)}
-    splits = split_files(versions, compressed, settings.split_bytes)
+    whole = {
+        version for version, path in zip(versions, files, strict=True) if settings.concatenated or not _can_split(path)
+    }
+    splits = split_files(versions, whole, settings.split_bytes)
     size = sum(split.size for split in splits)
     ratio = cores * max(1, round(size / (cores * settings.split_bytes))) * settings.target_file_bytes / max(size, 1)
     partition = Partition("calibrate", "2026-01-01", 0)
@@ -183,9 +185,9 @@ def plan_tasks(files: Sequence[Path], settings: ConvertSettings, cores: int) -> 
     ]
 
 
-def _is_compressed(path: Path) -> bool:
+def _can_split(path: Path) -> bool:
     with path.open("rb") as file:
-        return detect_codec(file.read(HEAD_BYTES)) is not None
+        return can_split(file.read(HEAD_BYTES))
 
 
 def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[tuple[TaskResult, int]]:

@@ -55,6 +55,7 @@ def _write_sample(file: OpenFile, source: InputRanges, splits: Sequence[Split], 
     reader = Reader(
         column_limit=settings.column_limit,
         max_line_bytes=settings.max_line_bytes,
+        concatenated=settings.concatenated,
         flush_bytes=BATCH_BYTES,
         reject_sample_count=0,
     )

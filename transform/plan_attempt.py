@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from ndjson_arrow import detect_codec
+from ndjson_arrow import can_split
 
 from lake.exclusions import read_exclusions
 from lake.ledger.datasets import is_full
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from transform.storage import InputRanges
     from transform.task_model import Split
 
-HEAD_BYTES = 4
-"""Length of the longest magic number of the reader's codecs (native/src/inflate.rs)."""
+HEAD_BYTES = 4096
+"""Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""
 PARALLEL_READS = 32
 
 
@@ -130,25 +130,25 @@ def divide_input(
     TransientError, BotoCoreError, ClientError
         The input could not be read now.
     """
-    splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
+    splits = split_files(files, _whole_files(source, files, settings), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
     sampled_ratio = output_ratio(source, splits, settings) if large else None
     return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio, min_tasks)
 
 
-def _large_compressed(source: InputRanges, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
-    """Files larger than a split that begin like compressed ones; the others are read whole whatever they are."""
-    large = [file for file in files if file.size > max(split_bytes, HEAD_BYTES)]
-    if not large:
-        return set()
+def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: ConvertSettings) -> set[ObjectVersion]:
+    """Files larger than a split that can only be read whole; the others are read whole whatever they are."""
+    large = [file for file in files if file.size > settings.split_bytes]
+    if not large or settings.concatenated:
+        return set(large)
 
-    def is_compressed(file: ObjectVersion) -> bool:
+    def is_whole(file: ObjectVersion) -> bool:
         try:
-            return detect_codec(bytes(source.fetch(file, 0, HEAD_BYTES))) is not None
+            return not can_split(bytes(source.fetch(file, 0, min(HEAD_BYTES, file.size))))
         except UnreadableFileError:
             return False  # The task that reads the file reports the reason.
         except DeniedFileError:
             return True  # The same; should the task be allowed to read the file, it is right whatever its form is.
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        return {file for file, compressed in zip(large, pool.map(is_compressed, large), strict=True) if compressed}
+        return {file for file, whole in zip(large, pool.map(is_whole, large), strict=True) if whole}

@@ -7,7 +7,7 @@ from collections import Counter
 from time import thread_time
 from typing import TYPE_CHECKING
 
-from ndjson_arrow import Reader
+from ndjson_arrow import BYTE_ORDER_MARK, Reader, recognise
 
 from lake.counted import format_count
 from lake.errors import AuditError
@@ -16,7 +16,6 @@ from transform.chunk_sample import Sampling
 from transform.columns import new_columns
 from transform.environment_fault import fault_of
 from transform.file_deadline import MIN_STREAM_SECONDS, SlowFileError, SplitDeadline
-from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineBudget, QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
@@ -91,6 +90,7 @@ class TaskRun:
             known_columns=task.known_columns,
             column_limit=max(settings.column_limit, len(task.known_columns)),
             max_line_bytes=settings.max_line_bytes,
+            concatenated=settings.concatenated,
             flush_bytes=min(BATCH_BYTES, settings.row_group_bytes),
             provenance=settings.provenance,
         )
@@ -147,7 +147,7 @@ class TaskRun:
         rejects = reader.take_rejects()
         # A reader whose input ended early has an error as well, but not the reason.
         unreadable = unreadable or counts.error
-        if unreadable is None and split.start == 0 and rejects:
+        if unreadable is None and split.start == 0 and rejects and not counts.elements:
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
             unreadable = recognise([reject.line for reject in rejects], counts.rows, opens_file=opens_file)
         if unreadable is not None:

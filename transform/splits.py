@@ -18,16 +18,16 @@ MIN_OUTPUT_RATIO = 0.01
 """A lower ratio would put too much input into one task."""
 
 
-def split_file(file: ObjectVersion, split_bytes: int, *, compressed: bool) -> list[Split]:
-    """Ranges of about equal size, none above ``split_bytes``, that tile the file; a compressed file is one range."""
-    count = 1 if compressed else max(1, -(-file.size // split_bytes))
+def split_file(file: ObjectVersion, split_bytes: int, *, whole: bool) -> list[Split]:
+    """Ranges of about equal size, none above ``split_bytes``, that tile the file; ``whole``: it is one range."""
+    count = 1 if whole else max(1, -(-file.size // split_bytes))
     borders = [file.size * number // count for number in range(count + 1)]
     return [Split(file, start, end) for start, end in pairwise(borders)]
 
 
-def split_files(files: Sequence[ObjectVersion], compressed: Collection[ObjectVersion], split_bytes: int) -> list[Split]:
-    """The splits of a manifest's files, in order."""
-    return [split for file in files for split in split_file(file, split_bytes, compressed=file in compressed)]
+def split_files(files: Sequence[ObjectVersion], whole: Collection[ObjectVersion], split_bytes: int) -> list[Split]:
+    """The splits of a manifest's files, in order; those in ``whole`` are one split each."""
+    return [split for file in files for split in split_file(file, split_bytes, whole=file in whole)]
 
 
 def pack_tasks(

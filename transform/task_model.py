@@ -37,7 +37,7 @@ class Split:
 
     @property
     def whole(self) -> bool:
-        """Covers its file; only such a split may be compressed."""
+        """Covers its file; only such a split may be compressed or an array."""
         return self.start == 0 and self.end == self.file.size
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from lake.commit import PendingObject, SourceCount
     from lake.manifest import ObjectVersion
-    from verify.objects import Line
+    from lake.settings import ConvertSettings
+    from verify.elements import Line
     from verify.quarantine_records import QuarantinedFile
 
 MAX_TASKS = 64
@@ -71,8 +72,7 @@ class InputTask:
     """Input files of one manifest."""
 
     files: tuple[ExpectedFile, ...]
-    max_line_bytes: int
-    """The setting ``convert.max_line_bytes``."""
+    convert: ConvertSettings
     provenance: bool
     """Whether the rows of the lake have provenance."""
 
@@ -117,7 +117,7 @@ def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
     Raises botocore's errors.
     """
     digest = SideDigest()
-    reader = InputReader(s3, task.max_line_bytes)
+    reader = InputReader(s3, task.convert)
     for expected in task.files:
         _read_file(reader, expected, digest, provenance=task.provenance)
     return digest

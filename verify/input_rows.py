@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from verify.elements import lines_of
 from verify.line_rules import RejectedError
-from verify.objects import lines_of, open_text
+from verify.objects import open_text
 from verify.rows import parse_row
 
 if TYPE_CHECKING:
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.manifest import ObjectVersion
-    from verify.objects import Line
+    from lake.settings import ConvertSettings
+    from verify.elements import Line
     from verify.rows import Pairs
 
 TOO_LONG = "line too long"
+NOT_JSON = "not JSON"
 
 
 @dataclass(slots=True)
 class InputCount:
-    """The lines of one file."""
+    """The lines of one file; elements of arrays count as lines."""
 
     lines: int = 0
     rows: int = 0
@@ -38,8 +41,8 @@ class InputReader:
     """Reads files as they were converted."""
 
     s3: S3Client
-    max_line_bytes: int
-    """The setting ``convert.max_line_bytes``."""
+    convert: ConvertSettings
+    """With their limit of a line."""
 
     def read(
         self,
@@ -69,12 +72,14 @@ class InputReader:
         """
         counted = InputCount() if count is None else count
         with open_text(self.s3, file) as stream:
-            for line in lines_of(stream, self.max_line_bytes):
+            for line in lines_of(stream, self.convert.max_line_bytes, concatenated=self.convert.concatenated):
                 counted.lines += 1
                 try:
                     if line.body is None:
                         raise RejectedError(TOO_LONG)
                     pairs = parse_row(line.body, first=line.offset == 0)
+                    if pairs is None and line.is_element:
+                        raise RejectedError(NOT_JSON)
                 except RejectedError as rejected:
                     counted.rejects[str(rejected)] += 1
                     if on_reject is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lake.manifest import ObjectVersion
-    from verify.objects import Line
+    from verify.elements import Line
     from verify.rows import Pairs
 
 MAX_ROWS = 20_000

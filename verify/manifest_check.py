@@ -136,9 +136,8 @@ class _Comparison:
         return [LakeTask(objects[part]) for part in group_by_size([item.size for item in objects])]
 
     def _input_tasks(self, expected: list[ExpectedFile], *, provenance: bool) -> list[InputTask]:
-        limit = self.stack.max_line_bytes
         parts = group_by_size([item.file.size for item in expected])
-        return [InputTask(tuple(expected[part]), limit, provenance) for part in parts]
+        return [InputTask(tuple(expected[part]), self.stack.convert, provenance) for part in parts]
 
     def _read_quarantine(self) -> Quarantine:
         files: Quarantine = {}
@@ -154,7 +153,7 @@ class _Comparison:
         return files
 
     def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> None:
-        reader = InputReader(self.stack.s3, self.stack.max_line_bytes)
+        reader = InputReader(self.stack.s3, self.stack.convert)
         rows = (
             (file, line, pairs) for file in files for line, pairs in reader.read(file, provenance=in_lake.provenance)
         )

@@ -1,4 +1,4 @@
-"""Objects as streams of bounded memory: ranges of one version, decompressed, line by line."""
+"""Objects as streams of bounded memory: ranges of one version, decompressed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import bz2
 import io
 import re
 import zlib
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from botocore.exceptions import ClientError
 from lake.faults import Fault, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
@@ -150,35 +149,6 @@ def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
     else:
         return stream
     return io.BufferedReader(inflated, BUFFER_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a file."""
-
-    number: int
-    """From 1."""
-    offset: int
-    """Offset of its first byte, after decompression."""
-    length: int
-    """Bytes without the newline."""
-    body: bytes | None
-    """Without the newline; None: it is longer than a row may be."""
-
-
-def lines_of(stream: IO[bytes], max_line_bytes: int) -> Iterator[Line]:
-    """All lines; memory holds one line of at most ``max_line_bytes``."""
-    offset = number = 0
-    while piece := stream.readline(max_line_bytes + 1):
-        number += 1
-        length, tail = len(piece), piece
-        while not tail.endswith(b"\n") and (tail := stream.readline(max_line_bytes + 1)):
-            length += len(tail)
-        newline = int((tail or piece).endswith(b"\n"))
-        whole = length - newline <= max_line_bytes
-        body = piece.removesuffix(b"\n") if whole and length - newline <= len(piece) else None
-        yield Line(number, offset, length - newline, body)
-        offset += length
 
 
 def download(s3: S3Client, bucket: str, key: str, path: Path) -> None:

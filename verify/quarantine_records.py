@@ -14,7 +14,7 @@ from lake.counted import format_count
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verify.objects import Line
+    from verify.elements import Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lake.ledger import Ledger
     from lake.partition import Partition
     from lake.resource_names import ResourceNames
-    from lake.settings import Settings
+    from lake.settings import ConvertSettings, Settings
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
@@ -28,8 +28,7 @@ class Stack:
     s3: S3Client
     ledger: Ledger
     resources: ResourceNames
-    max_line_bytes: int
-    """The setting ``convert.max_line_bytes``."""
+    convert: ConvertSettings
     prefixes: tuple[str, ...]
     """Prefixes in the input bucket under which all keys of the dataset are."""
     belongs: Callable[[str], bool]
@@ -57,7 +56,7 @@ class Stack:
 
         folder = ledger.datasets.folder(dataset) or dataset
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
-        return cls(s3, ledger, resources, settings.convert.max_line_bytes, prefixes, belongs, clock)
+        return cls(s3, ledger, resources, settings.convert, prefixes, belongs, clock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from cli.quarantine.records import ONE_LINE
 from lake.faults import Fault, judge
 from lake.manifest import ObjectVersion
 from lake.s3_uri import parse_s3_uri
-from verify.objects import GoneError, lines_of, open_text, pinned_version
+from verify.elements import lines_of
+from verify.objects import GoneError, open_text, pinned_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from cli.quarantine.records import QuarantineRecord
-    from verify.objects import Line
+    from verify.elements import Line
 
 MAX_READ_BYTES = 64 << 20
 """Maximum bytes read of a file, after decompression: a line's number is known only to a reader of all lines before

@@ -66,7 +66,7 @@ def line_digest(line: bytes) -> str:
 def export_lines(
     stack: DeployedStack, selection: QuarantineSelection, target: Path, limit: int, *, as_json: bool
 ) -> int:
-    """Write the rejected lines of the selection to ``target``, as they stood in their files, and their origins.
+    """Write the rejected lines of the selection to ``target`` and their origins; an element of an array on one line.
 
     Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
     if there is no line to write.
@@ -136,8 +136,10 @@ def _write(
             elif resubmitted.include(record):
                 found["resubmitted"] += 1
             else:
-                lines.write(record.line + b"\n")
-                origins.write(json.dumps(_encode(record, record.line)) + "\n")
+                # An element of an array can have newlines between its values, never in a string.
+                line = record.line.replace(b"\n", b" ")
+                lines.write(line + b"\n")
+                origins.write(json.dumps(_encode(record, line)) + "\n")
                 found["lines"] += 1
 
 

@@ -20,7 +20,7 @@ from lake.printable import printable
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from cli.quarantine.records import QuarantineRecord, QuarantineSelection
-    from verify.objects import Line
+    from verify.elements import Line
 
 SHOWN_CHARACTERS = 300
 """Maximum length of a line on the terminal; ``--json`` and ``export`` have all of it."""

@@ -51,6 +51,11 @@ class ConvertSettings:
         "Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued.",
     ] = MAX_COLUMN_LIMIT
     max_line_bytes: Annotated[int, Range(1, 64 * MIB), Unit("bytes"), "A longer line is quarantined."] = 16 * MIB
+    concatenated: Annotated[
+        bool,
+        "Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over "
+        "many. One task reads each file.",
+    ] = False
     min_bytes_per_second: Annotated[
         int,
         Range(0, GIB),

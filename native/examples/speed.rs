@@ -121,6 +121,7 @@ fn megabytes_per_second(file: &[u8]) -> f64 {
         known_columns: Vec::new(),
         column_limit: 1000,
         max_line_bytes: 16 << 20,
+        concatenated: false,
         flush_bytes: 64 << 20,
         reject_sample_count: 1000,
         reject_sample_bytes: 4 << 20,

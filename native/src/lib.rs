@@ -10,10 +10,12 @@ mod columns;
 mod decompressor;
 mod dictionary;
 mod digest;
+mod elements;
 mod footer;
 pub mod inflate;
 mod input;
 mod names;
+mod next_line;
 mod page_format;
 mod panic_guard;
 mod parquet_file;
@@ -39,7 +41,7 @@ mod _native {
     use crate::py_reader::PyReader;
     #[pymodule_export]
     use crate::py_results::{PyBatch, PyReject, PySplitCounts, PyStringColumn};
-    use crate::{decompressor::Codec, names, panic_guard::guarded, reason::Reason};
+    use crate::{decompressor::Codec, names, panic_guard::guarded, reason::Reason, split};
     use pyo3::{prelude::*, types::PyTuple};
 
     /// The column name of a JSON key.
@@ -58,6 +60,12 @@ mod _native {
     #[pyfunction]
     fn detect_codec(head: &[u8]) -> Option<&'static str> {
         Codec::detect(head).map(Codec::name)
+    }
+
+    /// Whether a file that begins with these bytes can be read in parts.
+    #[pyfunction]
+    fn can_split(head: &[u8]) -> bool {
+        Codec::detect(head).is_none() && split::begins_with_lines(head)
     }
 
     #[pymodule_init]

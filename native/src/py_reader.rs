@@ -29,13 +29,14 @@ impl PyReader {
     #[new]
     // 16 MiB, 64 MiB, 4 MiB and 256 GiB as plain numbers: help() shows an expression as "...".
     #[pyo3(signature = (*, known_columns = Vec::new(), column_limit = 1000, max_line_bytes = 16777216,
-        flush_bytes = 67108864, reject_sample_count = 1000, reject_sample_bytes = 4194304, provenance = false,
+        concatenated = false, flush_bytes = 67108864, reject_sample_count = 1000, reject_sample_bytes = 4194304, provenance = false,
         max_expansion = 200, max_inflated_bytes = 274877906944))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of the Python class.
     fn new(
         known_columns: Vec<String>,
         column_limit: usize,
         max_line_bytes: usize,
+        concatenated: bool,
         flush_bytes: usize,
         reject_sample_count: usize,
         reject_sample_bytes: usize,
@@ -62,6 +63,7 @@ impl PyReader {
             known_columns,
             column_limit,
             max_line_bytes,
+            concatenated,
             flush_bytes,
             reject_sample_count,
             reject_sample_bytes,

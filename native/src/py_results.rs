@@ -58,6 +58,7 @@ pub struct PySplitCounts {
     codec: Option<&'static str>,
     error: Option<String>,
     first_reject: Option<PyReject>,
+    elements: bool,
 }
 
 #[pymethods]
@@ -76,6 +77,7 @@ impl PySplitCounts {
         if !split.done {
             split.error = Some(format!("not read to its end: closed at byte {}", split.line_offset()));
         }
+        let elements = split.has_elements();
         let Counts { lines, rows, blank_lines, rejects, bytes } = split.counts;
         Self {
             lines,
@@ -87,6 +89,7 @@ impl PySplitCounts {
             error: split.error,
             first_reject: split.first_reject.map(|reject| PyReject::new(&split.source, reject)),
             source: split.source,
+            elements,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::inflate::InflateLimits;
 use crate::input::{Chunk, NextBlock};
+use crate::next_line::NextLine;
 use crate::reason::Reason;
 use crate::reject::{Reject, RejectSample};
 use crate::row::RowParser;
-use crate::split::{NextLine, Split};
+use crate::split::Split;
 use crate::table::{Batch, Table};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ pub struct ReaderOptions {
     pub known_columns: Vec<String>,
     pub column_limit: usize,
     pub max_line_bytes: usize,
+    pub concatenated: bool,
     pub flush_bytes: usize,
     pub reject_sample_count: usize,
     pub reject_sample_bytes: usize,
@@ -49,8 +51,10 @@ impl Reader {
         let options = &self.options;
         let sample = RejectSample::new(options.reject_sample_count, options.reject_sample_bytes);
         self.source = source.into();
-        let (max_line_bytes, limits) = (options.max_line_bytes, options.inflate_limits);
-        self.split = Some(Split::new(source.to_owned(), arrived_at, range, max_line_bytes, sample, limits));
+        let (max_line_bytes, concatenated) = (options.max_line_bytes, options.concatenated);
+        let limits = options.inflate_limits;
+        self.split =
+            Some(Split::new(source.to_owned(), arrived_at, range, max_line_bytes, concatenated, sample, limits));
     }
 
     /// The next bytes of the file; ignored if the split is done.
@@ -96,8 +100,13 @@ impl Reader {
                 }
                 Ok(NextBlock::NeedsInput) => return false,
                 Ok(NextBlock::End) => {
-                    let line = split.last_line();
-                    self.process_next(split, line, false);
+                    loop {
+                        let line = split.last_line();
+                        if matches!(line, NextLine::Nothing) {
+                            break;
+                        }
+                        self.process_next(split, line, false);
+                    }
                     split.done = true;
                 }
                 Err(error) => {
@@ -124,7 +133,7 @@ impl Reader {
             let line = split.next_line(bytes, position);
             self.process_next(split, line, true);
         }
-        split.done = split.is_past_end();
+        split.done |= split.is_past_end();
     }
 
     fn process_next(&mut self, split: &mut Split, line: NextLine<'_>, newline: bool) {
@@ -179,6 +188,7 @@ mod tests {
             known_columns: Vec::new(),
             column_limit: 1000,
             max_line_bytes: 20,
+            concatenated: false,
             flush_bytes: 1 << 20,
             reject_sample_count: 100,
             reject_sample_bytes: 1000,

@@ -1,21 +1,23 @@
-//! A split: the lines of one file that start in a range of bytes. It cuts blocks into lines and counts.
+//! A split: the lines of one file that start in a range of bytes, or the elements of its array. It cuts blocks and counts.
 
+use crate::elements::Elements;
 use crate::inflate::InflateLimits;
 use crate::input::{Block, Input};
+use crate::next_line::NextLine;
 use crate::reason::Reason;
 use crate::reject::{Reject, RejectSample};
 use std::collections::BTreeMap;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// lines = rows + blank lines + rejects.
+/// lines = rows + blank lines + rejects. The elements of an array, and concatenated values, are counted as lines.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub lines: u64,
     pub rows: u64,
     pub blank_lines: u64,
     pub rejects: BTreeMap<Reason, u64>,
-    /// Bytes of all lines, newlines included.
+    /// Bytes of all lines, newlines included, and of what is between elements.
     pub bytes: u64,
 }
 
@@ -32,6 +34,7 @@ pub struct Split {
     pub done: bool,
     end: Option<u64>,
     max_line_bytes: usize,
+    form: Form,
     /// The byte offset of the current line.
     line_start: u64,
     /// The current line starts before the range: it belongs to the previous split.
@@ -42,29 +45,64 @@ pub struct Split {
     discarded: u64,
 }
 
-/// What was cut off a block.
-pub enum NextLine<'a> {
-    /// A whole line without its "\n".
-    Line(&'a [u8]),
-    /// A whole line without its "\n", which is in the carry buffer.
-    Carried,
-    /// A line that is longer than the limit, and its bytes.
-    TooLong(u64),
-    /// No line of this split: the start of a line, or the end of a line that belongs to the previous split.
-    Nothing,
+/// What a file consists of.
+enum Form {
+    /// Its first byte that is not white space decides.
+    Unknown(Start),
+    Lines,
+    Elements(Elements),
+}
+
+/// The first lines of a file, as long as they are blank.
+struct Start {
+    concatenated: bool,
+    /// Bytes of a byte order mark that were found at the start of the file.
+    mark_bytes: usize,
+}
+
+impl Start {
+    /// The position of the first byte that is neither white space nor part of a whole byte order mark, in the current line;
+    /// None if the line has no such byte, or none in these bytes. `offset` is the byte offset of the first one.
+    fn find_content(&mut self, bytes: &[u8], offset: u64) -> Option<usize> {
+        for (position, byte) in bytes.iter().enumerate() {
+            let in_file = usize::try_from(offset).map_or(usize::MAX, |offset| offset.saturating_add(position));
+            if in_file == self.mark_bytes && BYTE_ORDER_MARK.get(in_file) == Some(byte) {
+                self.mark_bytes += 1;
+            } else if self.has_part_of_mark() || !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+                return Some(position);
+            } else if *byte == b'\n' {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn has_part_of_mark(&self) -> bool {
+        (1..BYTE_ORDER_MARK.len()).contains(&self.mark_bytes)
+    }
+}
+
+/// Whether a file with this start is no array; false if the start is blank.
+pub fn begins_with_lines(head: &[u8]) -> bool {
+    let content = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    content.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).is_some_and(|byte| *byte != b'[')
 }
 
 impl Split {
     /// `range` is the offset of its first byte, and the offset after its last byte; None for the end of the file.
+    /// `concatenated`: the file is a sequence of JSON values, with or without newlines between them.
     pub fn new(
         source: String,
         arrived_at: Option<String>,
         range: (u64, Option<u64>),
         max_line_bytes: usize,
+        concatenated: bool,
         sample: RejectSample,
         limits: InflateLimits,
     ) -> Self {
         let (start, end) = range;
+        let is_part = start > 0 || end.is_some();
+        let error = (concatenated && is_part).then(|| read_in_part("concatenated JSON"));
         Self {
             source,
             arrived_at,
@@ -72,15 +110,21 @@ impl Split {
             counts: Counts::default(),
             sample,
             first_reject: None,
-            error: None,
-            done: end.is_some_and(|end| end <= start),
+            done: error.is_some() || end.is_some_and(|end| end <= start),
+            error,
             end,
             max_line_bytes,
+            form: if start == 0 { Form::Unknown(Start { concatenated, mark_bytes: 0 }) } else { Form::Lines },
             line_start: start.saturating_sub(1),
             skipping: start > 0,
             carry: Vec::new(),
             discarded: 0,
         }
+    }
+
+    /// Whether it consists of elements rather than lines, as far as it was read.
+    pub fn has_elements(&self) -> bool {
+        matches!(self.form, Form::Elements(_))
     }
 
     /// The byte offset of the current line.
@@ -97,8 +141,59 @@ impl Split {
         self.end.is_some_and(|end| next_line >= end)
     }
 
-    /// Cuts the next line, or the start of it, off the bytes from `position` on.
+    /// Cuts the next line or element, or the start of it, off the bytes from `position` on.
     pub fn next_line<'a>(&mut self, bytes: &'a [u8], position: &mut usize) -> NextLine<'a> {
+        if matches!(self.form, Form::Unknown(_)) {
+            self.find_form(bytes, position);
+        }
+        if self.has_elements() { self.next_element(bytes, position) } else { self.cut_line(bytes, position) }
+    }
+
+    /// Decides what the file consists of, as soon as its first line that is not blank begins.
+    fn find_form(&mut self, bytes: &[u8], position: &mut usize) {
+        let Form::Unknown(start) = &mut self.form else { return };
+        let read = self.line_start + self.carry.len() as u64 + self.discarded;
+        let Some(length) = start.find_content(&bytes[*position..], read) else { return };
+        let (concatenated, has_part_of_mark) = (start.concatenated, start.has_part_of_mark());
+        let is_array = !has_part_of_mark && bytes[*position + length] == b'[';
+        self.form = Form::Lines;
+        if !is_array && !concatenated {
+            return;
+        }
+        if self.end.is_some() {
+            self.error = Some(read_in_part("a JSON array"));
+            self.done = true;
+            *position = bytes.len();
+        } else if has_part_of_mark {
+            // The part is the start of the first value.
+            let mut elements = Elements::new(0, true);
+            let part = std::mem::take(&mut self.carry);
+            elements.next(&part, &mut 0, &mut self.carry, self.max_line_bytes);
+            self.counts.bytes = elements.offset();
+            self.form = Form::Elements(elements);
+        } else {
+            *position += length;
+            self.counts.bytes += read + length as u64 - self.line_start;
+            self.carry.clear();
+            self.discarded = 0;
+            self.form = Form::Elements(Elements::new(read + length as u64, concatenated));
+        }
+    }
+
+    fn next_element<'a>(&mut self, bytes: &'a [u8], position: &mut usize) -> NextLine<'a> {
+        let Form::Elements(elements) = &mut self.form else { return NextLine::Nothing };
+        let before = elements.offset();
+        let element = elements.next(bytes, position, &mut self.carry, self.max_line_bytes);
+        self.counts.bytes += elements.offset() - before;
+        self.line_start = elements.start();
+        if elements.lines_follow() {
+            self.line_start = elements.offset();
+            self.form = Form::Lines;
+        }
+        element
+    }
+
+    fn cut_line<'a>(&mut self, bytes: &'a [u8], position: &mut usize) -> NextLine<'a> {
         let rest = &bytes[*position..];
         let Some(length) = memchr::memchr(b'\n', rest) else {
             *position = bytes.len();
@@ -120,9 +215,14 @@ impl Split {
         self.carried_line()
     }
 
-    /// The line at the end of the file, which may lack its "\n".
+    /// The line at the end of the file, which may lack its "\n", or the element that the end cuts off. Call it until it
+    /// returns `Nothing`.
     pub fn last_line(&mut self) -> NextLine<'static> {
-        if self.skipping || (self.carry.is_empty() && self.discarded == 0) {
+        if let Form::Elements(elements) = &mut self.form {
+            let element = elements.last(&mut self.carry, self.max_line_bytes);
+            self.line_start = elements.start();
+            element
+        } else if self.skipping || (self.carry.is_empty() && self.discarded == 0) {
             NextLine::Nothing
         } else {
             self.carried_line()
@@ -154,15 +254,21 @@ impl Split {
 
     /// Counts the current line, which is processed; the next line is the current one.
     pub fn advance(&mut self, length: u64, newline: bool) {
-        let bytes = length + u64::from(newline);
         self.counts.lines += 1;
+        if self.has_elements() {
+            return;
+        }
+        let bytes = length + u64::from(newline);
         self.counts.bytes += bytes;
         self.line_start += bytes;
         self.discarded = 0;
     }
 
-    /// The line without a byte order mark at the start of the file; None if it is blank.
+    /// The line without a byte order mark at the start of the file; None if it is blank. An element is never blank.
     pub fn content<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        if self.has_elements() {
+            return Some(line);
+        }
         let line = if self.line_start == 0 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
         line.iter().any(|byte| !matches!(byte, b' ' | b'\t' | b'\r')).then_some(line)
     }
@@ -183,4 +289,8 @@ impl Split {
             self.input.put_back(block);
         }
     }
+}
+
+fn read_in_part(form: &str) -> String {
+    format!("{form} opened in part: it can only be read whole")
 }

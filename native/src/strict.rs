@@ -75,14 +75,14 @@ struct Scanner<'a, const CONTROL: bool> {
 
 /// The open brackets, the innermost last, one bit each: set for an object.
 #[derive(Default)]
-struct OpenBrackets {
+pub struct OpenBrackets {
     objects: [u64; MAX_DEPTH / 64],
-    depth: usize,
+    pub depth: usize,
 }
 
 impl OpenBrackets {
     #[inline]
-    fn push(&mut self, is_object: bool) {
+    pub fn push(&mut self, is_object: bool) {
         let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
         *word = if is_object { *word | bit } else { *word & !bit };
         self.depth += 1;
@@ -90,7 +90,7 @@ impl OpenBrackets {
 
     /// Whether the innermost bracket belongs to an object; None if none is open.
     #[inline]
-    fn innermost(&self) -> Option<bool> {
+    pub fn innermost(&self) -> Option<bool> {
         let last = self.depth.checked_sub(1)?;
         Some(self.objects[last / 64] >> (last % 64) & 1 == 1)
     }

@@ -3,6 +3,7 @@
 python -m tests.fuzz.fuzz_reader --seconds 60 --seed 7
 """
 
+import json
 import random
 import sys
 from typing import TypedDict
@@ -38,10 +39,31 @@ class Rules(TypedDict):
     column_limit: int
     max_line_bytes: int
     known_columns: tuple[str, ...]
+    concatenated: bool
+
+
+SPACES = [b"", b"", b"", b" ", b"\n", b"\r\n  ", b"\t", b" " * 50, b"\n" * 30]
+
+
+def make_array(rng: random.Random) -> bytes:
+    """An array of rows and other values, with white space anywhere."""
+
+    def space() -> bytes:
+        return rng.choice(SPACES)
+
+    def value() -> bytes:
+        element = rng.choice(SEEDS).strip() or b'["]", {"a":"\\"}]'
+        if rng.random() < 0.2:
+            element = b"[" + element + b"," + b'"' + b"x" * rng.randrange(200) + b'"]'
+        return space() + element + space()
+
+    body = b",".join(value() for _ in range(rng.randrange(6)))
+    data = space() + b"[" + body + space() + b"]" + space()
+    return rng.choice([b"", b"", b"\xef\xbb\xbf"]) + data + rng.choice([b"", b"", b"", data, b"x\n{}\n[1]"])
 
 
 def make_input(rng: random.Random) -> bytes:
-    data = bytearray(b"".join(rng.choices(SEEDS, k=rng.randint(1, 8))))
+    data = bytearray(make_array(rng) if rng.random() < 0.5 else b"".join(rng.choices(SEEDS, k=rng.randint(1, 8))))
     for _ in range(rng.choice([0, 1, 1, 2, 5, 20])):
         position = rng.randrange(len(data) + 1)
         if rng.random() < 0.5:
@@ -65,6 +87,7 @@ def compare(data: bytes, rng: random.Random) -> None:
     rules: Rules = {
         "column_limit": rng.choice([0, 2, 1000]),
         "max_line_bytes": rng.choice([20, 120, 1 << 20]),
+        "concatenated": rng.random() < 0.3,
         "known_columns": rng.choice([(), ("id",), ("zz", "__i__d", "date__")]),
     }
     read = read_file(
@@ -75,7 +98,24 @@ def compare(data: bytes, rng: random.Random) -> None:
         provenance=True,
         **rules,
     )
-    assert_same(read, oracle.read(data, **rules), provenance=True)
+    expected = oracle.read(data, **rules)
+    assert_same(read, expected, provenance=True)
+    check_array(data, expected)
+
+
+def check_array(data: bytes, found: oracle.OracleResult) -> None:
+    """Raises AssertionError if Python's parser finds another array: its elements are lines."""
+    try:
+        array = json.loads(data.decode("utf-8-sig"), parse_constant=int)
+    except (ValueError, RecursionError):
+        array = None
+    first = data.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")[:1]
+    reasons = {reason for _, _, reason, _ in found.rejects}
+    if isinstance(array, list) and first == b"[":
+        offsets = [*(row[0] for row in found.rows), *(reject[0] for reject in found.rejects)]
+        assert sum(offset > data.index(b"[") for offset in offsets) == len(array)
+        assert not reasons & {"not JSON", "invalid UTF-8", "trailing characters"}
+        assert len(found.rows) <= sum(isinstance(element, dict) for element in array)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
         file.write(stream, count)
     size = path.stat().st_size
     version = ObjectVersion("input", file.key, "e", size, "2026-11-01T00:00:00Z", "v")
-    splits = tuple(split_file(version, -(-size // file.splits), compressed=file.compressed))
+    splits = tuple(split_file(version, -(-size // file.splits), whole=file.compressed))
     source: Any = CountingSource(path)
     reset_peak_bytes()
     started = time.process_time()

@@ -54,7 +54,7 @@ def _read(file: HostileFile, count: int) -> dict[str, Any]:
             return {"Body": io.BytesIO(stream.read(end + 1 - start))}
 
         s3: Any = SimpleNamespace(get_object=get_object)
-        reader, counted = InputReader(s3, ConvertSettings().max_line_bytes), InputCount()
+        reader, counted = InputReader(s3, ConvertSettings()), InputCount()
         version = ObjectVersion("input", file.key, "e", size, "2026-11-01T00:00:00Z", "v")
         reset_peak_bytes()
         for _ in reader.read(version, provenance=False, count=counted):

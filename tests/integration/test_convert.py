@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ def in_any_order(rows: list[dict[str, str | None]] | list[dict[str, str]]) -> li
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is missing")
 def test_real_data_row_by_row(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given real tweets, compressed tweets and a file whose lines are arrays, read by many small splits
+    # Given real tweets, compressed tweets and a file whose lines are arrays of texts, read by many small splits
     world.configure("convert", split_bytes=40_000, target_file_bytes=30_000, row_group_bytes=100_000)
     tweets, arrays = (DATA / "tweets.ndjson").read_bytes(), (DATA / "amazon_cellphones.ndjson").read_bytes()
     manifest = world.enqueue(
@@ -75,12 +76,33 @@ def test_real_data_row_by_row(world: ConversionWorld, spark: SparkSession) -> No
     # When
     (outcome,) = world.convert([manifest], spark)
 
-    # Then every value of every row is in the lake, and every array line is in the quarantine, unchanged
-    assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 200, 793)
+    # Then every value of every row is in the lake, and every element of the arrays is rejected
+    elements = sum(len(json.loads(line)) for line in arrays.splitlines())
+    assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 200, elements)
     assert in_any_order(world.lake()) == in_any_order(expected(tweets, tweets))
-    lines = [record["line"].encode() for record in world.quarantine()]
-    assert sorted(lines) == sorted(arrays.splitlines())
+    assert {record["reason"] for record in world.quarantine()} == {"not an object"}
+    assert sum(record.get("count", 1) for record in world.quarantine()) == elements
     assert len(world.keys(world.services.resources.lake_bucket)) > 3
+
+
+@pytest.mark.parametrize(
+    ("body", "concatenated"),
+    [(b'\n[{"a":1},\n {"a":2}, 3, {"a":4}]\n', False), (b'{"a":1}{"a":2}\n3\n{\n"a":4}', True)],
+)
+def test_rows_without_lines_of_their_own(
+    world: ConversionWorld, spark: SparkSession, body: bytes, *, concatenated: bool
+) -> None:
+    # Given splits that are smaller than the file
+    world.configure("convert", split_bytes=8, concatenated=concatenated)
+    manifest = world.enqueue([world.put("orders/a.json", body)])
+
+    # When
+    (outcome,) = world.convert([manifest], spark)
+
+    # Then one task has read it whole
+    assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 3, 1)
+    assert world.lake() == [{"a": "1"}, {"a": "2"}, {"a": "4"}]
+    assert [(record["offset"], record["line"]) for record in world.quarantine()] == [(body.index(b"3"), "3")]
 
 
 @pytest.mark.parametrize("split_bytes", [1, 7, 64, 1 << 20])

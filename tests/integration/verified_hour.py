@@ -93,9 +93,9 @@ class VerifiedHour:
 def verify_noon(world: ConversionWorld, share: float = 1.0) -> HourReport:
     """The report of the hour of all files that a test puts."""
     services = world.services
-    limits = services.settings.convert.max_line_bytes
+    convert = services.settings.convert
     s3: Any = NoonS3(services.s3)
-    stack = Stack(s3, services.ledger, services.resources, limits, ("orders/",), lambda _: True, world.clock)
+    stack = Stack(s3, services.ledger, services.resources, convert, ("orders/",), lambda _: True, world.clock)
     (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
     return report
 

@@ -1,10 +1,12 @@
 """What NDJSON bytes must become: a second implementation of the reader that is simple instead of fast.
 
-It shares no code with native/: the rules of a line and of column names are those of verify/line_rules.py.
+It shares no code with native/: the rules of arrays, of a line and of column names are those of verify/.
 """
 
+import io
 from dataclasses import dataclass, field
 
+from verify.elements import lines_of
 from verify.line_rules import BYTE_ORDER_MARK, HASHED_NAME, RESERVED, Member, RejectedError, column_name, parse_line
 
 __all__ = [
@@ -43,38 +45,31 @@ def read(
     known_columns: tuple[str, ...] = (),
     column_limit: int = 1000,
     max_line_bytes: int = 16 << 20,
+    concatenated: bool = False,
 ) -> OracleResult:
-    """The result for the lines whose first byte is in [start, end)."""
+    """The result for the lines whose first byte is in [start, end); arrays and concatenated values are read whole."""
     result = OracleResult(columns=dict.fromkeys(known_columns))
     limit = max(column_limit, len(known_columns))
-    for offset, line in lines_of(data):
-        if offset < start or (end is not None and offset >= end):
+    for line in lines_of(io.BytesIO(data), max_line_bytes, concatenated=concatenated):
+        if line.offset < start or (end is not None and line.offset >= end):
             continue
-        raw = line.removesuffix(b"\n")
+        raw = data[line.offset : line.offset + line.length]
         result.lines += 1
-        result.size += len(line)
+        result.size += line.length + (data[line.offset + line.length : line.offset + line.length + 1] == b"\n")
         try:
-            members = parse_line(raw, first=offset == 0, max_line_bytes=max_line_bytes)
+            members = parse_line(raw, first=line.offset == 0, max_line_bytes=max_line_bytes)
+            if members is None and line.is_element:
+                raise RejectedError("not JSON")
         except RejectedError as rejected:
-            result.rejects.append((offset, len(raw), str(rejected), raw))
+            result.rejects.append((line.offset, line.length, str(rejected), raw))
             continue
         if members is None:
             result.blank_lines += 1
         else:
-            result.rows.append((offset, to_row(members, result.columns, limit)))
+            result.rows.append((line.offset, to_row(members, result.columns, limit)))
+    if start == 0 and end is None:
+        result.size = len(data)
     return result
-
-
-def lines_of(data: bytes) -> list[tuple[int, bytes]]:
-    """Offset and line with its newline, for every line."""
-    lines = []
-    start = 0
-    while start < len(data):
-        newline = data.find(b"\n", start)
-        stop = len(data) if newline < 0 else newline + 1
-        lines.append((start, data[start:stop]))
-        start = stop
-    return lines
 
 
 def to_row(members: list[Member], columns: dict[str, str | None], limit: int) -> dict[str, str]:

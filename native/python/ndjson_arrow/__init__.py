@@ -1,10 +1,26 @@
-"""Exact NDJSON to string columns: every line becomes a row or a reject with a reason, every value keeps its text.
+"""Exact JSON rows to string columns: every line becomes a row or a reject with a reason, every value keeps its text.
 
 Lines
     A row is a line of exactly one RFC 8259 object in valid UTF-8. White space around it is allowed. A line ends with LF
     or CRLF, which the last line of a file can lack. A file that ends with a newline has no empty last line. Blank lines
     (spaces, tabs, CR) are counted. A UTF-8 byte order mark at the start of a file is skipped.
     Always: lines = rows + rejects + blank lines.
+
+Arrays
+    A file whose first byte is "[", white space and blank lines aside, is an array of rows. Its elements are what lines
+    are in other files, each without the white space around it; "lines" counts them, and offsets are theirs. Arrays can
+    follow one another. If anything else follows an array, it is read as lines.
+
+    Strings and brackets decide where an element ends, so an element that is not JSON is rejected alone:
+
+    - A string that is not closed ends with its line, and the element with it.
+    - A closing bracket closes the innermost open one of its kind, with all that were opened after it. If its element
+      has none, "]" closes the array, and any other is a part of the element.
+    - An element is empty where a comma has none before or after it, and at the end of a file that does not close its
+      array. It is not JSON.
+
+    With `concatenated`, objects need no array around them: an object ends with its bracket. What is between two objects
+    is one reject for each line of it.
 
 Rejects
     The reason of a rejected line is the first that applies in the order of `REASONS`:
@@ -28,6 +44,7 @@ Columns
     the text of a JSON object with these members, verbatim and in the order of the line, or NULL.
 """
 
+from ndjson_arrow._formats import BYTE_ORDER_MARK, recognise
 from ndjson_arrow._native import (
     REASONS,
     Batch,
@@ -36,6 +53,7 @@ from ndjson_arrow._native import (
     Reject,
     SplitCounts,
     StringColumn,
+    can_split,
     column_name,
     detect_codec,
     original_key,
@@ -43,6 +61,7 @@ from ndjson_arrow._native import (
 from ndjson_arrow._read import RejectedLineError, UnreadableFileError, read
 
 __all__ = [
+    "BYTE_ORDER_MARK",
     "REASONS",
     "Batch",
     "ParquetFile",
@@ -52,8 +71,10 @@ __all__ = [
     "SplitCounts",
     "StringColumn",
     "UnreadableFileError",
+    "can_split",
     "column_name",
     "detect_codec",
     "original_key",
     "read",
+    "recognise",
 ]

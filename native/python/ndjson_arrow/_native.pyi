@@ -12,6 +12,7 @@ __all__ = [
     "Reject",
     "SplitCounts",
     "StringColumn",
+    "can_split",
     "column_name",
     "detect_codec",
     "original_key",
@@ -38,9 +39,15 @@ def detect_codec(head: bytes) -> str | None:
     A compressed file can only be read whole: it cannot be split.
     """
 
+def can_split(head: bytes) -> bool:
+    """Whether a file can be read in parts: it is not compressed and not a JSON array.
+
+    `head` is the start of the file, at least 4 bytes of it. A file whose start is blank is reported as not divisible.
+    """
+
 @final
 class Reject:
-    """A rejected line. Offset and length are bytes of the file, after decompression if it is compressed."""
+    """A rejected line, or element of an array. Offset and length are bytes of the file, after decompression."""
 
     @property
     def source(self) -> str:
@@ -66,7 +73,7 @@ class Reject:
 class SplitCounts:
     """The outcome of one split. If `error` is None, it was read completely.
 
-    Always: lines = rows + sum of rejects + blank_lines.
+    Always: lines = rows + sum of rejects + blank_lines. Elements of arrays and concatenated values count as lines.
     """
 
     @property
@@ -84,7 +91,7 @@ class SplitCounts:
         """The number of rejects for each reason. All are counted, whether or not they are in the sample."""
     @property
     def bytes(self) -> int:
-        """Bytes of all lines, after decompression, newlines included."""
+        """Bytes of all lines, after decompression, newlines included, and of what is between elements."""
     @property
     def codec(self) -> str | None:
         """The codec of the file: "gzip", "bzip2" or "zstd"; None if it is not compressed."""
@@ -97,6 +104,9 @@ class SplitCounts:
     @property
     def first_reject(self) -> Reject | None:
         """The first reject; None if there is none, or if `reject_sample_count` is 0."""
+    @property
+    def elements(self) -> bool:
+        """Whether the file is an array to its end, or concatenated: it has elements instead of lines."""
 
 @final
 class Batch:
@@ -175,6 +185,8 @@ class Reader:
         exist, even if they are more. Members beyond the limit go to `_rescued`.
     max_line_bytes
         A line with more bytes, without its newline, is rejected. It is not kept in memory while it is read.
+    concatenated
+        Rows need no newline between them: a file is a sequence of JSON values. It can only be read whole.
     flush_bytes
         `read` returns a Batch as soon as the columns can take this many bytes: each value with its length (4 bytes),
         8 bytes for each row, and one bit in each row for every column that the limit allows, because any row can be
@@ -207,6 +219,7 @@ class Reader:
         known_columns: Sequence[str] = ...,
         column_limit: int = 1000,
         max_line_bytes: int = 16777216,
+        concatenated: bool = False,
         flush_bytes: int = 67108864,
         reject_sample_count: int = 1000,
         reject_sample_bytes: int = 4194304,
@@ -217,8 +230,9 @@ class Reader:
     def open(self, source: str, *, start: int = 0, end: int | None = None, arrived_at: str | None = None) -> None:
         """Opens a split of a file: the lines whose first byte is in [start, end), in bytes.
 
-        `end` is the end of the file by default. If start > 0, the first byte to feed is the byte at start - 1. A
-        compressed file must be opened without `start` and `end`. `arrived_at` is the text of the column `_arrived_at`.
+        `end` is the end of the file by default. If start > 0, the first byte to feed is the byte at start - 1. A file
+        that is compressed or begins with a JSON array must be opened without `start` and `end`.
+        `arrived_at` is the text of the column `_arrived_at`.
         """
     def feed(self, chunk: Buffer) -> None:
         """Passes the next bytes of the file. Call it only if `needs_input`. It is ignored if the split is done.

@@ -9,6 +9,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
+from ndjson_arrow._formats import BYTE_ORDER_MARK, recognise
 from ndjson_arrow._native import Batch, Reader, Reject
 
 if TYPE_CHECKING:
@@ -22,13 +23,11 @@ ALL = (1 << 63) - 1
 
 
 class RejectedLineError(ValueError):
-    """A line is not a row, and the caller takes no rejects."""
+    """A line is not a row, and the caller takes no rejects; ``looks_like`` says what the file seems to be instead."""
 
-    def __init__(self, reject: Reject) -> None:
-        super().__init__(
-            f"{reject.source}: the line at byte {reject.offset:,} is not a row: {reject.reason}; "
-            "pass rejects=… to read the other lines, for example the append of a list"
-        )
+    def __init__(self, reject: Reject, looks_like: str | None = None) -> None:
+        advice = looks_like or "pass rejects=… to read the other lines, for example the append of a list"
+        super().__init__(f"{reject.source}: the line at byte {reject.offset:,} is not a row: {reject.reason}; {advice}")
         self.reject = reject
 
 
@@ -43,9 +42,12 @@ def read(
     rejects: Callable[[Reject], object] | None = None,
     column_limit: int = 1000,
     max_line_bytes: int = 16 << 20,
+    concatenated: bool = False,
     batch_bytes: int = 64 << 20,
 ) -> pa.RecordBatchReader:
-    """Read an NDJSON file, compressed or not, as record batches of strings; Polars and DuckDB take them without a copy.
+    """Read rows of JSON, compressed or not, as record batches of strings; Polars and DuckDB take them without a copy.
+
+    The file has one object on each line, or is one array of objects.
 
     The file is read twice, because the schema of a stream cannot change: first for its columns, then for its rows. It
     must not change meanwhile. A file object that cannot seek is copied to a temporary file.
@@ -63,6 +65,8 @@ def read(
         Maximum number of columns that are taken from the file, in the order in which they occur.
     max_line_bytes
         A line with more bytes, without its newline, is rejected.
+    concatenated
+        Rows need no newline between them: the file is a sequence of JSON objects, on one line or printed over many.
     batch_bytes
         A record batch is passed on as soon as it takes about this many bytes; memory holds one or two.
 
@@ -91,12 +95,13 @@ def read(
         name, file = _name_of(source), stack.enter_context(_opened(source, twice=columns is None))
         start = file.tell() if columns is None else 0
         if columns is None:
-            columns = _find_columns(name, file, column_limit, max_line_bytes)
+            columns = _find_columns(name, file, column_limit, max_line_bytes, concatenated=concatenated)
             file.seek(start)
         reader = Reader(
             known_columns=columns,
             column_limit=len(columns),
             max_line_bytes=max_line_bytes,
+            concatenated=concatenated,
             flush_bytes=batch_bytes,
             reject_sample_count=ALL,
             reject_sample_bytes=ALL,
@@ -116,12 +121,20 @@ def _record_batches(
 ) -> Iterator[pa.RecordBatch]:
     with opened:
         for batch in _batches(reader, name, file):
-            for reject in reader.take_rejects():
+            found = reader.take_rejects()
+            for reject in found:
                 if rejects is None:
-                    raise RejectedLineError(reject)
+                    raise RejectedLineError(reject, _other_format(reader, found))
                 rejects(reject)
             if batch is not None:
                 yield _record_batch(batch, schema)
+
+
+def _other_format(reader: Reader, rejects: Sequence[Reject]) -> str | None:
+    """What the file looks like by what was read of it, which ends the reading."""
+    counts = reader.close()
+    opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
+    return None if counts.elements else recognise([item.line for item in rejects], counts.rows, opens_file=opens_file)
 
 
 def _record_batch(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:
@@ -135,8 +148,12 @@ def _record_batch(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _find_columns(name: str, file: BinaryIO, column_limit: int, max_line_bytes: int) -> list[str]:
-    reader = Reader(column_limit=column_limit, max_line_bytes=max_line_bytes, reject_sample_count=0)
+def _find_columns(
+    name: str, file: BinaryIO, column_limit: int, max_line_bytes: int, *, concatenated: bool
+) -> list[str]:
+    reader = Reader(
+        column_limit=column_limit, max_line_bytes=max_line_bytes, concatenated=concatenated, reject_sample_count=0
+    )
     names: list[str] = []
     for batch in _batches(reader, name, file):
         names = names if batch is None else batch.names

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from ndjson_arrow import Batch, Reader, Reject, SplitCounts
+from ndjson_arrow import Batch, Reader, Reject, SplitCounts, can_split
 
 from tests.oracle.ndjson_oracle import OracleResult
 
@@ -88,10 +88,14 @@ def batch_of(reader: Reader, data: bytes) -> Batch:
 
 
 def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = (), **options: object) -> ReadResult:
-    """Reads the whole file with one Reader: fed in chunks that end at ``cuts``, in splits that end at ``splits``."""
+    """Reads the whole file with one Reader: fed in chunks that end at ``cuts``, in splits that end at ``splits``.
+
+    A file that can only be read whole is one split.
+    """
     result = ReadResult()
     reader = Reader(**options)  # type: ignore[arg-type]
-    borders = [0, *sorted({split for split in splits if split > 0})]
+    can_be_split = can_split(data) and not options.get("concatenated")
+    borders = [0, *sorted({split for split in splits if split > 0 and can_be_split})]
     for start, end in zip(borders, [*borders[1:], None], strict=True):
         first = max(start - 1, 0)
         read_split(reader, result, chunks_of(data[first:], [cut - first for cut in cuts]), "file", start, end)

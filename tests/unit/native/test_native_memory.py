@@ -34,7 +34,7 @@ print({{reason: count for reason, count in counts.rejects.items() if count}})
         ('{"a":"\\ud800",', '"":0,', '"b":0}', "lone surrogate"),
         ("{", '"":0,', "}", "not JSON"),
         ("{", '"":0,', '"":0} x', "trailing characters"),
-        ("[", "0,", "0]", "not an object"),
+        ("[[", "0,", "0]]", "not an object"),
     ],
 )
 def test_a_rejected_line_of_many_members_takes_little_more_than_itself(

@@ -55,6 +55,26 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
     assert raised.value.reject.line == b"not a row"
 
 
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("a,b\n1,2\n".encode("utf-16"), "it looks like UTF-16 text; expected one JSON object on each line"),
+        (b"a,b\n1,2\n", "it looks like CSV"),
+        (b'{\n "a": 1\n}\n', "JSON that is printed over many lines; expected one JSON object on each line, or concat"),
+        (b'{"a":1}{"a":2}', "without newlines between them"),
+        (b'["a,b", "c,d"]', "pass rejects="),
+    ],
+)
+def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, hint: str) -> None:
+    with pytest.raises(RejectedLineError, match=hint):
+        ndjson_arrow.read(io.BytesIO(body)).read_all()
+
+
+def test_concatenated_objects_are_read_by_an_option() -> None:
+    rows = ndjson_arrow.read(io.BytesIO(b'{"a":1}{"a":2}\n{\n"a":3}'), concatenated=True).read_all().to_pylist()
+    assert [row["a"] for row in rows] == ["1", "2", "3"]
+
+
 def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
     with duckdb.connect() as connection:
         connection.register("stream", ndjson_arrow.read(file, rejects=ignore))

@@ -20,7 +20,7 @@ PARTITION = Partition("orders", "2026-03-04", 12)
 PLAIN = ObjectVersion("input", "a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
 PACKED = ObjectVersion("input", "b.gz", "e2", 10, "2026-03-04T12:00:00Z", "v2")
 MANIFEST = Manifest("m", Lane.BATCH, PARTITION, "2026-03-04T12:00:00Z", (PLAIN, PACKED))
-LEFT, RIGHT = split_file(PLAIN, 50, compressed=False)
+LEFT, RIGHT = split_file(PLAIN, 50, whole=False)
 WHOLE = Split(PACKED, 0, 10)
 
 NOT_TILED = "do not cover it exactly once"

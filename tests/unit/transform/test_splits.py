@@ -18,7 +18,7 @@ def file(size: int, key: str = "a.json") -> ObjectVersion:
 
 @given(st.integers(0, 10_000), st.integers(1, 11_000))
 def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
-    splits = split_file(file(size), split_bytes, compressed=False)
+    splits = split_file(file(size), split_bytes, whole=False)
     assert splits[0].start == 0
     assert splits[-1].end == size
     assert all(left.end == right.start for left, right in pairwise(splits))
@@ -33,7 +33,7 @@ def test_a_compressed_file_stays_whole() -> None:
 
 
 def test_an_empty_file_has_one_split_so_that_the_audit_sees_it() -> None:
-    (split,) = split_file(file(0), 10, compressed=False)
+    (split,) = split_file(file(0), 10, whole=False)
     assert split.whole
     assert split.size == 0
 

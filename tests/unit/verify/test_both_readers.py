@@ -16,6 +16,7 @@ import pytest
 from ndjson_arrow import Reader
 
 from lake.manifest import ObjectVersion
+from lake.settings import ConvertSettings
 from verify.input_rows import InputCount, InputReader
 
 ROWS = b'{"a":1}\n\n[1]\n{"a":"x"}\r\n'
@@ -110,6 +111,21 @@ FILES = COMPRESSED | {
     "zlib": zlib.compress(ROWS),
     "lz4": b"\x04\x22\x4d\x18" + NOISE,
     "NUL": b"\0" * 10 + b"\n" + MORE,
+    "array": b'\n [{"a":1}, {"a":"]"},\n1, "x" ]\n',
+    "array without an end": b'[{"a":1}, {"a":2}',
+    "array with commas too many": b'[,{"a":1},,{"a":2},]',
+    "arrays and lines": b'[{"a":1}]\n["x"]\n{"a":2}\n[3]\n',
+    "array with a string that is not closed": b'[{"a":"x},\n{"a":2}]',
+    "array with brackets of other kinds": b'[{"a":[1},{"a":2]\n{}',
+    "array with an element that is too long": b'[{"a":"' + b"x" * 9993 + b'"}\n, {"a":1}]',
+    "array after a byte order mark": b"\xef\xbb\xbf[{}]",
+    "array after a blank line that is too long": b" " * 20_000 + b"[{}]",
+    "line after a blank start that is too long": b" " * 20_000 + b"{}\n{}",
+    "array in gzip": gzip.compress(b'[{"a":1},' * 3),
+    "array in zstd": zstd(b"[{}," * 50_000 + b"{}]"),
+    "objects without newlines": b'{"a":1}{"a":"}{"} {"a":3}',
+    "objects over many lines": b'{\n "a":1\n}\n{\n "a":\n2}\n',
+    "part of a byte order mark": b"\xef\xbb{}\n{}",
     "line as long as allowed": b'{"a":"' + b"x" * 9991 + b'"}\n' + MORE,
     "line that is too long": b'{"a":"' + b"x" * 9993 + b'"}\n' + MORE,
     "too long without a newline": ROWS + b"x" * 30_000,
@@ -118,8 +134,8 @@ LINE_BYTES = 10_000
 Outcome = tuple[int, int, int, dict[str, int]] | str
 
 
-def converted(body: bytes, piece: int) -> Outcome:
-    reader = Reader(max_line_bytes=LINE_BYTES)
+def converted(body: bytes, piece: int, *, concatenated: bool = False) -> Outcome:
+    reader = Reader(max_line_bytes=LINE_BYTES, concatenated=concatenated)
     reader.open("file")
     for start in range(0, len(body), piece):
         if not reader.done:
@@ -135,14 +151,14 @@ def converted(body: bytes, piece: int) -> Outcome:
     return counts.lines, counts.rows, counts.blank_lines, dict(counts.rejects)
 
 
-def verified(body: bytes) -> Outcome:
+def verified(body: bytes, *, concatenated: bool = False) -> Outcome:
     def get_object(*, Range: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         start, end = map(int, Range.removeprefix("bytes=").split("-"))
         return {"Body": io.BytesIO(body[start : end + 1])}
 
     s3: Any = SimpleNamespace(get_object=get_object)
     count = InputCount()
-    reader = InputReader(s3, LINE_BYTES)
+    reader = InputReader(s3, ConvertSettings(max_line_bytes=LINE_BYTES, concatenated=concatenated))
     try:
         for _ in reader.read(ObjectVersion("b", "k", "e", len(body), "", "v"), provenance=False, count=count):
             pass
@@ -157,6 +173,9 @@ def test_both_readers_agree_on_a_file(name: str) -> None:
     outcome = verified(body)
     assert outcome == converted(body, 1 << 20)
     assert outcome == converted(body, 7)
+    outcome = verified(body, concatenated=True)
+    assert outcome == converted(body, 1 << 20, concatenated=True)
+    assert outcome == converted(body, 1, concatenated=True)
 
 
 def test_both_readers_agree_on_damaged_files() -> None:

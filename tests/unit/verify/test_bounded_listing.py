@@ -11,6 +11,7 @@ import pytest
 from lake.ledger import ArrivalRow
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.partition import Partition
+from lake.settings import ConvertSettings
 from verify.file_index import FileIndex
 from verify.find_files import find_files
 from verify.report import MAX_DIFFERENCES
@@ -40,7 +41,7 @@ def stack(pages: Any, rows: Any) -> Stack:
     s3: Any = SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: pages))
     ledger: Any = SimpleNamespace(arrivals=SimpleNamespace(get=rows))
     resources: Any = SimpleNamespace(input_bucket="input")
-    return Stack(s3, ledger, resources, 1 << 20, ("orders/",), lambda key: "foreign" not in key, lambda: NOON)
+    return Stack(s3, ledger, resources, ConvertSettings(), ("orders/",), lambda key: "foreign" not in key, lambda: NOON)
 
 
 def page(files: list[ObjectVersion], instant: datetime = NOON) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lake.layout import manifest_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion, encode_manifest
 from lake.partition import Partition
+from lake.settings import ConvertSettings
 from verify.file_index import FileIndex
 from verify.find_files import current_rows
 from verify.report import HourOutcome, HourReport
@@ -52,7 +53,7 @@ def stack(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]]) ->
     known = {item.id: replace(item, manifest_sha256=digests.get(item.id, "")) for item in rows}
     ledger: Any = SimpleNamespace(manifests=SimpleNamespace(get=known.get))
     resources: Any = SimpleNamespace(control_bucket="control", file_buckets=("input", "control"))
-    return Stack(s3, ledger, resources, 1 << 20, (), lambda _: True, lambda: NOON)
+    return Stack(s3, ledger, resources, ConvertSettings(), (), lambda _: True, lambda: NOON)
 
 
 def test_files_of_merged_and_then_split_manifests_are_found_with_their_last_owners(index: FileIndex) -> None:

@@ -13,7 +13,8 @@ from botocore.exceptions import ClientError
 
 from lake.manifest import ObjectVersion
 from verify import objects
-from verify.objects import GoneError, lines_of, open_text
+from verify.elements import lines_of
+from verify.objects import GoneError, open_text
 
 BODY = b'{"a":1}\n\n' + b"x" * 100 + b"\n" + b"y" * 50
 

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import pytest
-
-from transform.format_detection import recognise
+from ndjson_arrow import recognise
 
 
 @pytest.mark.parametrize(
     ("lines", "rows", "name"),
     [
-        ([b"[", b'{"a":1},', b"]"], 1, "a JSON array over many lines"),
-        ([b"\xef\xbb\xbf[ ", b'{"a":1},'], 0, "a JSON array over many lines"),
-        ([b"{", b'  "a": 1', b"}"], 0, "printed over many lines"),
+        (
+            [b"{", b'  "a": 1', b"}"],
+            0,
+            "printed over many lines; expected one JSON object on each line, or concatenated",
+        ),
+        ([b'{"a":1}{"a":2}'], 0, "objects without newlines between them; expected one JSON object on each line, or"),
+        ([b"\xef\xbb\xbf{} {}", b'{"a":1} {"a":2}'], 0, "objects without newlines"),
         ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
         ([b"a\tb", b"1\t2"], 0, "tab-separated"),
         ([b"PAR1\x15\x04"], 0, "a Parquet file"),
@@ -23,7 +26,7 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
     text = recognise(lines, rows)
     assert text is not None
     assert name in text
-    assert text.endswith("one JSON object on each line")
+    assert "; expected one JSON object on each line" in text
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,7 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b"broken"], 0),
         ([b"a,b", b"1,2"], 1),
         ([b'{"a":1,', b'{"a":2,'], 0),
+        ([b'{"a":1}{"a":2}'], 1),
         ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
         ([b"a,b", b"1,2,3"], 0),
     ],

@@ -1,13 +1,15 @@
-"""Recognises files of other formats than NDJSON by their first rejected lines. Pure."""
+"""Recognises files of other formats by their first rejected lines. Pure."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXPECTED = "expected one JSON object on each line"
+EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"
 MAGIC_NUMBERS = (
     (b"PAR1", "a Parquet file"),
     (b"Obj\x01", "an Avro file"),
@@ -21,6 +23,7 @@ MAGIC_NUMBERS = (
     (b"%PDF", "a PDF file"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+CONCATENATED = re.compile(rb'[ \t]*\{.*\}[ \t]*\{[ \t]*["}]')
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
@@ -41,16 +44,14 @@ def recognise(first_rejected: Sequence[bytes | None], rows: int, *, opens_file: 
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
     if not lines:
         return None
-    # The last element of an array can be a row; a file with more rows than rejected lines only has broken lines.
-    opening = _opening(lines[0]) if opens_file and rows < len(first_rejected) else None
-    format_name = opening or (_magic(lines[0]) or _table(lines) if rows == 0 else None)
+    # A file with more rows than rejected lines only has broken lines.
+    text = lines[0].removeprefix(BYTE_ORDER_MARK)
+    if opens_file and rows < len(first_rejected) and text.strip() == b"{":
+        return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"
+    if rows == 0 and CONCATENATED.match(text):
+        return f"it looks like JSON objects without newlines between them; {EXPECTED_VALUES}"
+    format_name = _magic(lines[0]) or _table(lines) if rows == 0 else None
     return None if format_name is None else f"it looks like {format_name}; {EXPECTED}"
-
-
-def _opening(line: bytes) -> str | None:
-    # Otherwise an element of the array that has a line of its own would become a row.
-    text = line.removeprefix(BYTE_ORDER_MARK).strip()
-    return {b"[": "a JSON array over many lines", b"{": "JSON that is printed over many lines"}.get(text)
 
 
 def _magic(line: bytes) -> str | None:
