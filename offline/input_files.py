@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
     OnRefusal = Callable[[Path, str], None]
-    OnOther = Callable[[str], None]
+    OnLeftOut = Callable[[str], None]
 
 NO_DATASET = "-"
 NO_NAME = "gives no name of a dataset: pass --dataset"
@@ -67,30 +67,30 @@ class Search:
     region: str
     """Region of the buckets."""
 
-    def find(self, output: Path, on_refusal: OnRefusal, on_other: OnOther) -> Iterator[InputFile]:
+    def find(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         """Every file, once however often it is named; raises what ``find_files`` and ``list_named`` raise."""
         found: set[bytes] = set()
-        for item in self._named(output, on_refusal, on_other):
+        for item in self._named(output, on_refusal, on_left_out):
             key = identity(item.file.uri, item.file.version)
             if key not in found:
                 found.add(key)
                 yield item
 
-    def _named(self, output: Path, on_refusal: OnRefusal, on_other: OnOther) -> Iterator[InputFile]:
+    def _named(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
-        yield from find_files(local, self.settings, self.destination, output, on_refusal, on_other)
+        yield from find_files(local, self.settings, self.destination, output, on_refusal, on_left_out)
         for uri in self.names:
             if uri.startswith(SCHEME):
-                yield from self._of_s3(uri, on_other)
+                yield from self._of_s3(uri, on_left_out)
 
-    def _of_s3(self, uri: str, on_other: OnOther) -> Iterator[InputFile]:
+    def _of_s3(self, uri: str, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         name = uri.removeprefix(SCHEME).partition("/")[2]
         for file in list_named(s3_client(self.region), uri):
             if file.key == name or self.settings.input.suffix_of(file.key) is not None:
                 folder = PurePosixPath("/", file.bucket, file.key).parent.name
                 yield _input_file(file, file.key, folder, self.settings, self.destination)
             elif not file.key.endswith("/"):
-                on_other(file.uri)
+                on_left_out(file.uri)
 
 
 def find_files(
@@ -99,7 +99,7 @@ def find_files(
     destination: Destination,
     output: Path,
     on_refusal: OnRefusal,
-    on_other: OnOther,
+    on_left_out: OnLeftOut,
 ) -> Iterator[InputFile]:
     """Every file that was named, and every file in a named folder that has one of ``input.suffixes``; by name.
 
@@ -113,7 +113,7 @@ def find_files(
     ----------
     on_refusal
         Called with the path of an entry that looks like input and cannot be converted, and with the reason.
-    on_other
+    on_left_out
         Called with the path of an entry in a folder that has none of ``input.suffixes``.
 
     Raises
@@ -127,7 +127,7 @@ def find_files(
             for found in _walk(path, output.resolve(), on_refusal):
                 key = found.relative_to(path).as_posix()
                 if settings.input.suffix_of(key) is None:
-                    on_other(str(found))
+                    on_left_out(str(found))
                 elif (file := _find(found, base, on_refusal)) is not None:
                     yield _input_file(file, key, base.name, settings, destination)
         elif not path.exists():

@@ -173,16 +173,6 @@ def live_entries(manifest: Mapping[str, Any], files: Files) -> list[dict[str, An
     return found
 
 
-def live_paths(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[str]:
-    """URIs of the data files that a snapshot shows; None: the current one."""
-    return [
-        entry["data_file"]["file_path"]
-        for manifest in manifests_of(metadata, files, snapshot)
-        if manifest["content"] == DATA
-        for entry in live_entries(manifest, files)
-    ]
-
-
 def _hour(entry: Mapping[str, Any]) -> tuple[int, int]:
     partition = entry["data_file"]["partition"]
     return partition["date"], partition["hour"]

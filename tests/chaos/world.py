@@ -235,7 +235,7 @@ class World:
 
     def router(self) -> RouterServices:
         """The services of a Lambda."""
-        used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock, None, self.clients.events)
+        used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock, {}, self.clients.events)
         return RouterServices(self.settings, self.resources, *used)
 
     def _context(self, run: str) -> ConversionContext:

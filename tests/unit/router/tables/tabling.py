@@ -6,7 +6,7 @@ from lake.commit import CommitDocument, write_commit
 from lake.layout import commit_key, lake_key
 from lake.ledger import ManifestRow
 from lake.publish import roll_forward
-from router.iceberg.commit import live_paths
+from router.iceberg.commit import DATA, live_entries, manifests_of
 from router.iceberg.metadata import Metadata
 from router.tables.catalog_entry import TableCatalog
 from router.tables.committer import commit_round
@@ -61,7 +61,9 @@ def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders")
 
 def shown(deployment: Deployment, snapshot: Any = None, dataset: str = "orders") -> list[str]:
     """Manifest and generation of each file that a snapshot shows, sorted; None: the current one."""
-    paths = live_paths(table(deployment, dataset), TableCatalog(deployment.services, dataset), snapshot)
+    metadata, files = table(deployment, dataset), TableCatalog(deployment.services, dataset)
+    data = [item for item in manifests_of(metadata, files, snapshot) if item["content"] == DATA]
+    paths = [entry["data_file"]["file_path"] for item in data for entry in live_entries(item, files)]
     return sorted(path.rsplit("/", 1)[-1].rsplit("-", 1)[0] for path in paths)
 
 
