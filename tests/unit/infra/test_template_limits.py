@@ -97,7 +97,7 @@ ACCEPTED_BY_LINT = {
 
 
 def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
-    rules = [{"name": f"d{n}", "prefix": f"{'p' * 100}{n:04}/", "urgent": {"tags": ["a=b"]}} for n in range(150)]
+    rules = [{"name": f"d{n}", "prefix": f"{'p' * 100}{n:04}/", "urgent": {"tags": ["a=b"]}} for n in range(200)]
     with pytest.raises(InvalidSettingsError, match="datasets"):
         parse_settings({"stage": "dev", "datasets": rules})
 
