@@ -43,8 +43,8 @@ def grant_conversion(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.read_input(role)
     grants.publish(role)
-    documents = (layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.RESUBMISSIONS)
-    grants.read_control(role, *documents, layout.DENIALS)
+    documents = (layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.DIVISIONS)
+    grants.read_control(role, *documents, layout.RESUBMISSIONS, layout.DENIALS)
     grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS, layout.DENIALS)
     grants.watch_runs(role)
 

@@ -59,6 +59,12 @@ class StandIn:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
+        try:
+            await self._answer(reader, writer)
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
             method, target, _ = line.decode().split(" ", 2)
             headers = {}
@@ -79,7 +85,6 @@ class StandIn:
             start = f"HTTP/1.1 {status} -\r\ncontent-length: {len(answer)}\r\ncontent-type: application/json\r\n\r\n"
             writer.write(start.encode() + answer)
             await writer.drain()
-        writer.close()
 
     async def _wait(self, operation: str) -> None:
         self._counts[operation] += 1

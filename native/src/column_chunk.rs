@@ -116,7 +116,7 @@ impl ColumnChunk {
                 if let Some(rest) = self.push_numbers(unscanned, validity.count_ones(), &mut format.dictionary_budget) {
                     (uncopied, unscanned) = (rest, rest);
                     self.page.push_validity(validity, count);
-                    if self.page.rows >= PAGE_ROWS {
+                    if self.page.is_full_of_rows() {
                         self.end_page(format)?;
                     }
                     continue;
@@ -133,7 +133,7 @@ impl ColumnChunk {
                 unscanned = next;
             }
             let scanned_bytes = uncopied.len() - unscanned.len();
-            if self.page.plain.len() + scanned_bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.rows >= PAGE_ROWS {
+            if self.page.plain.len() + scanned_bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.is_full_of_rows() {
                 self.page.push_values(&uncopied[..scanned_bytes]);
                 uncopied = unscanned;
                 widen(&mut self.page.bounds, Extremes::bounds(extremes.take()));
@@ -227,7 +227,7 @@ impl ColumnChunk {
     }
 
     fn end_page(&mut self, format: &mut PageFormat) -> Result<()> {
-        let rows = u32::try_from(self.page.rows).expect("a page has at most PAGE_ROWS rows and one word");
+        let rows = u32::try_from(self.page.rows).expect("a file has fewer rows");
         let encoding = match self.mode {
             Mode::Dictionary => ValueEncoding::Dictionary,
             Mode::Undecided | Mode::Values => ValueEncoding::Plain,
@@ -291,6 +291,11 @@ impl OpenPage {
         }
         self.rows += rows;
         self.nulls += rows - word.count_ones() as usize;
+    }
+
+    /// Rows without a value cost no byte: a reader that skips them gains nothing from more pages.
+    fn is_full_of_rows(&self) -> bool {
+        self.rows >= PAGE_ROWS && self.nulls < self.rows
     }
 
     fn push_values(&mut self, values: &[u8]) {

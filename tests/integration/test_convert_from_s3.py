@@ -41,10 +41,12 @@ def test_a_folder_of_a_bucket_is_converted_once(cloud: LocalCloud, tmp_path: Pat
     _, again = converted(tmp_path / "out", f"s3://{bucket}/orders/", f"s3://{bucket}/orders2/c.ndjson")
     assert (again["files"], again["skipped"], again["rows"]) == (1, 2, 2)
     assert len(list((tmp_path / "out" / "lake" / "orders").rglob("*.parquet"))) == 1
-    # And an object that is put again is another version
+    # And an object that is put again is another version, which replaces the earlier one only where that is asked
     s3.put_object(Bucket=bucket, Key="orders2/c.ndjson", Body=b'{"a": 3}\n')
-    _, changed = converted(tmp_path / "out", f"s3://{bucket}/orders2")
-    assert (changed["files"], changed["rows"]) == (1, 1)
+    code, changed = converted(tmp_path / "out", f"s3://{bucket}/orders2")
+    assert (code, changed["files"]) == (ExitCode.NOT_SO, 0)
+    _, replaced = converted(tmp_path / "out", f"s3://{bucket}/orders2", "--replace")
+    assert (replaced["files"], replaced["rows"]) == (1, 1)
     # And `try` reads the object as well
     tried = CliRunner().invoke(
         app, ["try", f"s3://{bucket}/orders2/c.ndjson", "--settings", "settings/dev.toml", "--json"]

@@ -166,7 +166,7 @@ def test_a_file_that_is_readable_at_last_is_converted_although_a_published_one_i
 
 def test_a_file_that_was_never_published_may_stay_unreadable(world: ConversionWorld, spark: SparkSession) -> None:
     # Given: a manifest that was published without an unreadable file
-    bad = world.put("orders/bad.json", b'[\n{"a":1}\n]\n')
+    bad = world.put("orders/bad.json", '{"a":1}\n'.encode("utf-16"))
     manifest = world.enqueue([world.put("orders/good.json", BODY), bad])
     world.convert([manifest], spark)
     # When

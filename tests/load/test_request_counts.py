@@ -170,7 +170,7 @@ def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(wo
     names = [f"s3://{bucket}/orders/later/{number}.ndjson" for number in range(2)]
     with counted_requests() as counts:
         world.run("promote", lambda _: promote({"files": names}, world.router()))
-    check_limits(counts, {"write units": 9, "PutObject": 3, "GetObject": 1, "GetItem": 2, "Query": 2})
+    check_limits(counts, {"write units": 9, "PutObject": 3, "GetObject": 2, "GetItem": 5, "Query": 2})
 
 
 def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:

@@ -115,6 +115,11 @@ def endpoint() -> Iterator[str]:
     yield f"http://127.0.0.1:{ports[0]}"
     loop.call_soon_threadsafe(task.cancel)
     thread.join()
+    # The clients keep their connections open.
+    connections = asyncio.all_tasks(loop)
+    for connection in connections:
+        connection.cancel()
+    loop.run_until_complete(asyncio.gather(*connections, return_exceptions=True))
     loop.close()
 
 
