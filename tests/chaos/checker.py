@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.chaos.inputs import Input
 
-TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "ABANDONED"})
+TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "COLLECTED", "ABANDONED"})
 
 
 @dataclass

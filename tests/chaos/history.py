@@ -224,6 +224,7 @@ class _History:
             world.stream(1000)
             world.execution()
             unfinished = [name for name, state in self._states().items() if state not in TERMINAL]
+            unfinished += [str(row.id) for row in world.ledger().collections.open() if row.parts]
             if not world.queue and not unfinished and len(world.fired) == fired:
                 world.advance(hours=3)
                 world.sweep()
