@@ -43,8 +43,8 @@ def grant_conversion(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.read_input(role)
     grants.publish(role)
-    documents = (layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.DIVISIONS)
-    grants.read_control(role, *documents, layout.RESUBMISSIONS, layout.DENIALS)
+    documents = (layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.RESUBMISSIONS)
+    grants.read_control(role, *documents, layout.DENIALS)
     grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS, layout.DENIALS)
     grants.watch_runs(role)
 
@@ -55,8 +55,11 @@ def grant_event_logs(grants: Grants, role: iam.Role) -> None:
 
 
 def grant_verification(grants: Grants) -> None:
-    """Let the jobs' role verify: list the datasets and the versions of the input, and write what was found."""
+    """Let the jobs' role verify: list the datasets and the versions of the input, follow files from their part to their
+    manifest, and write what was found."""
     grants.list_rows(grants.jobs.role)
+    grants.read_many_rows(grants.jobs.role)
+    grants.read_control(grants.jobs.role, layout.DIVISIONS)
     grants.write_control(grants.jobs.role, layout.VERIFICATIONS)
 
 
