@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from lake.documents import encode_document, get_document, put_document
+from lake.documents import encode_document, get_bound_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import division_key, part_key
 from lake.ledger import CollectionId, CommitReference, Part
 from lake.ledger.manifest_row import ManifestRow, State
-from lake.manifest import Lane, decode_file, encode_file, manifest_sha256
+from lake.manifest import Lane, decode_file, encode_file
 from lake.partition import Partition
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read_part(
     NewerDocumentError
         A newer version has written it.
     """
-    text = _get(s3, control_bucket, part_key(part.id), part.sha256)
+    text = get_bound_document(s3, control_bucket, part_key(part.id), part.sha256)
     body = _parse(text, PART_FORMAT, "part")
     files = {dataset: [decode_file(item) for item in items] for dataset, items in body["files"].items()}
     foreign = {file.bucket for found in files.values() for file in found} - set(allowed_buckets)
@@ -85,8 +85,8 @@ class DividedManifest:
     last_part: int
 
     @classmethod
-    def of(cls, manifest: Manifest, first_part: int, last_part: int) -> DividedManifest:
-        """The entry of a manifest whose files are those of some consecutive parts."""
+    def of(cls, manifest: Manifest, sha256: str, first_part: int, last_part: int) -> DividedManifest:
+        """The entry of a manifest whose files are those of some consecutive parts; ``sha256`` is its document's."""
         return cls(
             manifest.id,
             manifest.partition.dataset,
@@ -94,7 +94,7 @@ class DividedManifest:
             manifest.bytes,
             len(manifest.files),
             manifest.compressed_bytes,
-            manifest_sha256(manifest),
+            sha256,
             first_part,
             last_part,
         )
@@ -176,7 +176,7 @@ def read_division(s3: S3Client, control_bucket: str, reference: CommitReference)
     NewerDocumentError
         A newer version has written it.
     """
-    body = _parse(_get(s3, control_bucket, reference.key, reference.sha256), DIVISION_FORMAT, "division")
+    body = _parse(get_bound_document(s3, control_bucket, reference.key, reference.sha256), DIVISION_FORMAT, "division")
     collection = CollectionId.parse(body["collection"])
     apart = tuple(
         Part(part, collection.hour, at, files, size, sha256, tuple(datasets))
@@ -201,16 +201,6 @@ def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: Manife
         if row.id in division.parts:
             return division
     return None
-
-
-def _get(s3: S3Client, control_bucket: str, key: str, sha256: str) -> bytes:
-    body = get_document(s3, control_bucket, key)
-    if hashlib.sha256(body).hexdigest() != sha256:
-        raise InvalidDocumentError(
-            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
-            "the object (protection.versions keeps earlier versions)"
-        )
-    return body
 
 
 def _parse(text: bytes, known: int, kind: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,20 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} is gone: restore the object (protection.versions keeps earlier versions)"
         ) from error
+
+
+def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
+    """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
+
+    Raises ``InvalidDocumentError`` when it is gone or was changed after that.
+    """
+    body = get_document(s3, bucket, key)
+    if hashlib.sha256(body).hexdigest() != sha256:
+        raise InvalidDocumentError(
+            f"s3://{bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
+            "the object (protection.versions keeps earlier versions)"
+        )
+    return body
 
 
 def find_document(s3: S3Client, bucket: str, key: str) -> Any:  # noqa: ANN401

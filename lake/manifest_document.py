@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from lake.documents import get_document, put_document
-from lake.errors import InvalidDocumentError
+from lake.documents import get_bound_document, put_document
 from lake.layout import manifest_key
 from lake.manifest import decode_manifest, encode_manifest
 
@@ -19,9 +18,11 @@ if TYPE_CHECKING:
     from lake.manifest import Manifest
 
 
-def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
-    """Put the document; ids are unique, so one invocation only writes it."""
-    put_document(s3, control_bucket, manifest_key(manifest.id), encode_manifest(manifest))
+def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str:
+    """Put the document; ids are unique, so one invocation only writes it. Returns its SHA-256 (hexadecimal)."""
+    body = encode_manifest(manifest)
+    put_document(s3, control_bucket, manifest_key(manifest.id), body)
+    return hashlib.sha256(body).hexdigest()
 
 
 def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
@@ -34,11 +35,5 @@ def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_b
     NewerDocumentError
         A newer version has written it.
     """
-    key = manifest_key(row.id)
-    body = get_document(s3, control_bucket, key)
-    if row.manifest_sha256 != hashlib.sha256(body).hexdigest():
-        raise InvalidDocumentError(
-            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
-            "the object (protection.versions keeps earlier versions)"
-        )
+    body = get_bound_document(s3, control_bucket, manifest_key(row.id), row.manifest_sha256)
     return decode_manifest(body, allowed_buckets)

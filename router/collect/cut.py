@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from lake.collection_documents import DividedManifest
 from lake.manifest import Lane, Manifest
 from lake.partition import Partition
 
@@ -43,11 +42,19 @@ class CollectedFile(NamedTuple):
     file: ObjectVersion
 
 
+class CutManifest(NamedTuple):
+    """A manifest, and the numbers of the first and the last part with files of it."""
+
+    manifest: Manifest
+    first_part: int
+    last_part: int
+
+
 def cut_collection(
     parts: Sequence[tuple[Part, Mapping[str, Sequence[ObjectVersion]]]],
     limits: BatchSettings,
     new_id: Callable[[], str],
-) -> Iterator[tuple[Manifest, DividedManifest]]:
+) -> Iterator[CutManifest]:
     """The manifests of some parts of one hour, the oldest first, given with their files by dataset.
 
     A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting.
@@ -68,4 +75,4 @@ def cut_collection(
                 oldest.created_at,
                 tuple(sorted(item.file for item in piece)),
             )
-            yield manifest, DividedManifest.of(manifest, first, last)
+            yield CutManifest(manifest, first, last)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.collection_documents import Division, read_division, read_part, write_division
+from lake.collection_documents import DividedManifest, Division, read_division, read_part, write_division
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import ONE_HOUR
 from lake.ledger.table import batches_of
@@ -29,9 +29,9 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from lake.collection_documents import DividedManifest
     from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
     from lake.manifest import Manifest, ObjectVersion
+    from router.collect.cut import CutManifest
     from router.requests.selection import Selection
     from router.services import Services
 
@@ -110,7 +110,7 @@ def draft_selected(services: Services, selection: Selection) -> Iterator[Manifes
             logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
             continue
         made = cut_collection(parts, services.settings.batch, lambda: new_manifest_id(now))
-        yield from (manifest for manifest, _ in made if selection.selects(manifest.partition))
+        yield from (cut.manifest for cut in made if selection.selects(cut.manifest.partition))
 
 
 def _commit_division(services: Services, row: CollectionRow) -> None:
@@ -128,9 +128,9 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
     for part, error in damaged:
         logger.error("part is set apart: its document is damaged", part=part.id, error=str(error))
 
-    def write(made: tuple[Manifest, DividedManifest]) -> DividedManifest:
-        write_manifest(services.s3, bucket, made[0])
-        return made[1]
+    def write(made: CutManifest) -> DividedManifest:
+        sha256 = write_manifest(services.s3, bucket, made.manifest)
+        return DividedManifest.of(made.manifest, sha256, made.first_part, made.last_part)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         made = cut_collection(parts, services.settings.batch, lambda: new_manifest_id(now))

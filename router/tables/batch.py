@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
-from lake.documents import encode_document, get_document, put_document
+from lake.documents import encode_document, get_bound_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.layout import batch_key
 from lake.ledger import BatchReference, State, Tabled
@@ -181,10 +181,8 @@ def read_batch_document(services: Services, reference: BatchReference) -> Planne
     InvalidDocumentError
         It does not exist, its hash differs from the ledger's, or another version wrote it.
     """
-    body = get_document(services.s3, services.resources.control_bucket, reference.key)
-    if hashlib.sha256(body).hexdigest() != reference.sha256:
-        raise InvalidDocumentError(f"the batch document {reference.key} was changed after it was decided")
-    data: dict[str, Any] = json.loads(body)
+    bucket = services.resources.control_bucket
+    data: dict[str, Any] = json.loads(get_bound_document(services.s3, bucket, reference.key, reference.sha256))
     if data["format"] != FORMAT:
         raise InvalidDocumentError(
             f"the batch document {reference.key} has format {data['format']}: deploy its version"

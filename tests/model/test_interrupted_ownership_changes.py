@@ -10,7 +10,7 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import RefusedError
 from lake.ledger.transitions import Manifests, supersede_actions
-from lake.manifest import Lane
+from lake.manifest import Lane, manifest_sha256
 from lake.manifest_document import write_manifest
 from lake.time import iso_utc
 from tests.model.mutations import (
@@ -64,11 +64,12 @@ def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> 
 
 @contextmanager
 def documents_after_the_rows() -> Iterator[None]:
-    pending: dict[str, Callable[[], None]] = {}
+    pending: dict[str, Callable[[], str]] = {}
     supersede, enqueue_row = Manifests.supersede, Manifests.enqueue_row
 
-    def later(s3: Any, bucket: str, manifest: Any) -> None:
+    def later(s3: Any, bucket: str, manifest: Any) -> str:
         pending[manifest.id] = lambda: write_manifest(s3, bucket, manifest)
+        return manifest_sha256(manifest)
 
     def supersede_first(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
         done = supersede(self, sources, successors, reason, now)
