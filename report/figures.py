@@ -128,8 +128,8 @@ class ManifestFigures:
 def arrival_of(row: ManifestRow) -> float:
     """When the files of a manifest arrived, in seconds since the epoch, as far as its row says it.
 
-    That is when the manifest was made, of a merged one the oldest source, if it was in the hour of its files; else,
-    after a backfill, the start of that hour: up to an hour too early.
+    That is when the manifest was made, or the oldest of the parts that it comes from, if it was in the hour of its
+    files; else, after a backfill, the start of that hour: up to an hour too early.
     """
     if row.created_at[:13] == row.partition.stamp:
         return datetime.fromisoformat(row.created_at).timestamp()

@@ -32,7 +32,7 @@ def read_recorded(
 ) -> Iterator[ListedFile]:
     """The files that arrived in the 24 hours before ``night`` (aware), each version once. Only reads.
 
-    A file that was IGNORED is in no manifest. Manifests that are merged, divided or handed over list their files again.
+    A file that was IGNORED is in no manifest. Manifests that are divided or handed over list their files again.
     """
     first, last = night - timedelta(seconds=DAY_SECONDS), night + LATE
     # Hashes of identities: with millions of files they take a tenth of the memory.

@@ -79,8 +79,8 @@ def notes(found: Simulation, time_zone: str) -> Iterator[str]:
     )
     if any(option.dollars.high > option.dollars.low for option in best):
         yield (
-            f"low to high: S3 read {FAST:g} to {SLOW:g} times as fast as assumed. No one has measured it: the canary, "
-            "then the first night replace it (simulate --from-ledger)"
+            f"low to high: S3 read {FAST:g} to {SLOW:g} times as fast as assumed. No one has measured it: the first "
+            "night replaces it (simulate --from-ledger)"
         )
     if found.as_gzip:
         plain = min(option.dollars.month for option in best if option.routing == found.as_gzip.routing)

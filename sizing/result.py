@@ -52,7 +52,7 @@ class NightResult:
     """Workers of each run, the driver's included."""
     worker_type: str
     manifests: int
-    """After merging."""
+    """Those that the night converts."""
     repeated_runs: int
     forecast_minutes: float
     """What the plan says before the night."""

@@ -23,7 +23,7 @@ UNKNOWN = "UNKNOWN"
 ALARM = "ALARM"
 """First word of a message of a job's log that a person has to read; ``infra/log_alarms.py`` filters the log by it."""
 GIVEN_UP = "given up after"
-"""Beginning of the reason of a poison manifest; a manifest that was merged or promoted has another reason."""
+"""Beginning of the reason of a poison manifest; a manifest that was promoted has another reason."""
 TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
 
 

@@ -1,4 +1,4 @@
-"""The current rows of the manifests of a plan, after merges, splits and promotions."""
+"""The current rows of the manifests of a plan, after splits and promotions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyiceberg, DuckDB and Polars read what the metadata of an Iceberg table says; conformance asks Spark as well."""
+"""pyiceberg, DuckDB and Polars read what the metadata of an Iceberg table says. Spark was asked by hand only."""
 
 from __future__ import annotations
 

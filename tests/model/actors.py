@@ -224,7 +224,7 @@ def _line(s3: Any, key: str) -> str | None:
 
 
 def planner(world: World, actor: Actor | None) -> None:
-    """The plan of a new execution: merges small manifests, releases those of dead runs."""
+    """The plan of a new execution: divides collections, releases manifests of dead runs."""
     plan({"execution": f"execution-{world.token(4)}"}, world.router(actor))
 
 

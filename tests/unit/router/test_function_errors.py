@@ -33,7 +33,7 @@ RANGE = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
 
 
 def backlog(deployment: Deployment) -> dict[str, Any]:
-    """Two manifests of an hour, which plan merges, and one that a run holds."""
+    """Two manifests of an hour, and one that a run holds."""
     deployment.claimed(deployment.queued("c.json"), deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
     deployment.queued("a.json")
     deployment.queued("b.json")
