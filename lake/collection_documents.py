@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -11,18 +12,13 @@ from typing import TYPE_CHECKING, Any
 from lake.documents import encode_document, get_bound_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import division_key, part_key
-from lake.ledger import CollectionId, CommitReference, Part
+from lake.ledger import CollectionId, CommitReference, Ledger, Part
 from lake.ledger.manifest_row import ManifestRow, State
-from lake.manifest import Lane, decode_file, encode_file
+from lake.manifest import Lane, Manifest, ObjectVersion, decode_file, encode_file
 from lake.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import Ledger
-    from lake.manifest import Manifest, ObjectVersion
 
 PART_FORMAT = 1
 DIVISION_FORMAT = 1

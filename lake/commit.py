@@ -5,21 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.documents import encode_document, get_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import lake_prefix
-from lake.ledger.manifest_row import CommitReference, PublishedTotals, digest_objects
+from lake.ledger.manifest_row import CommitReference, PublishedObjects, PublishedTotals, digest_objects
 from lake.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from mypy_boto3_s3 import S3Client
-
-    from lake.ledger.manifest_row import PublishedObjects
 
 COMMIT_FORMAT = 1
 """Version of the document's format."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lake.layout import CANARY
@@ -9,8 +10,6 @@ from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import FOLDER, name_of_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lake.settings import DatasetRule
 
 

@@ -5,6 +5,7 @@ A hint beside the ledger. Without it they are tried again, and are refused again
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lake.documents import encode_document, find_document, put_document
@@ -12,8 +13,6 @@ from lake.layout import denial_key
 from lake.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mypy_boto3_s3 import S3Client
 
 

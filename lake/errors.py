@@ -5,10 +5,7 @@ The state machines' Retry and Catch lists name these classes: a class name is pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 REFUSED = "refused"
 """Member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""

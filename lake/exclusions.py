@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lake.documents import encode_document, get_document, put_document
@@ -11,8 +12,6 @@ from lake.errors import InvalidDocumentError
 from lake.layout import exclusions_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ManifestRow

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Collection
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from botocore.exceptions import (
     ClientError,
@@ -20,9 +21,6 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 class Fault(Enum):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from lake.ledger import ConvertedCounts, HourCounts, HourState, ManifestCounts, State
+from lake.ledger import ConvertedCounts, HourCounts, HourRow, HourState, ManifestCounts, ManifestRow, State
 from lake.manifest import Lane
-
-if TYPE_CHECKING:
-    from lake.ledger import HourRow, ManifestRow
 
 GRACE = timedelta(minutes=15)
 """After the end of an hour, for the events of its last files: one that waits longer raises the alarm LateArrivals. And

@@ -6,19 +6,17 @@ import hashlib
 import json
 import re
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lake.compression import has_compressed_name
 from lake.documents import encode_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.partition import Partition
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 MANIFEST_FORMAT = 1
 """Version of the document's format."""

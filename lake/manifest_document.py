@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lake.documents import get_bound_document, put_document
 from lake.layout import manifest_key
-from lake.manifest import decode_manifest, encode_manifest
+from lake.manifest import Manifest, decode_manifest, encode_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ManifestRow
-    from lake.manifest import Manifest
 
 
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str:

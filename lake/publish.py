@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from lake.checksum import WHOLE_OBJECT
 from lake.commands import advise_reprocess
-from lake.commit import read_commit, totals_of
+from lake.commit import CommitDocument, PendingObject, read_commit, totals_of
 from lake.counted import format_count
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
@@ -21,12 +23,8 @@ from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from datetime import datetime
-
     from mypy_boto3_s3 import S3Client
 
-    from lake.commit import CommitDocument, PendingObject
     from lake.ledger import Ledger, ManifestRow
 
 PARALLEL_COMPLETIONS = 16

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
 from lake.shards import FIRST_SHARD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 ARRIVALS_QUEUE = "ARRIVALS_QUEUE"
 """The environment variable of ``route`` with the URL of the queue of events."""

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from lake.time import local_time
-
-if TYPE_CHECKING:
-    from datetime import date
 
 FORMS = "cron(...), rate(...), at(...)"
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")

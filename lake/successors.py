@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.collection_documents import find_division
 from lake.errors import InvalidDocumentError
-from lake.ledger import State
+from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
-from lake.manifest import Identity
+from lake.manifest import Identity, ObjectVersion
 from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from mypy_boto3_s3 import S3Client
 
-    from lake.ledger import Ledger, ManifestRow
-    from lake.manifest import ObjectVersion
     from lake.resource_names import ResourceNames
 
 

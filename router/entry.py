@@ -7,8 +7,9 @@ of its errors cannot be listed there. Here they become the product's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -16,9 +17,6 @@ from lake.errors import REFUSED, REFUSED_BY, InvalidInputError, TerminalError, T
 from lake.faults import can_pass
 from lake.ledger.table import RefusedError
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 P = ParamSpec("P")
 T = TypeVar("T")

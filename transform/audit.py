@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from lake.counted import format_count
 from lake.errors import AuditError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lake.manifest import Manifest, ObjectVersion
     from transform.quarantine_content import QuarantineContent, QuarantinedThing
     from transform.task_model import SplitResult, Task, TaskResult

@@ -10,6 +10,7 @@ import os
 import pkgutil
 import platform
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -36,8 +37,6 @@ from transform.spark_job import failure_reason
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from lake.commit import PendingObject
     from transform.context import ConversionContext, JobServices
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.commands import advise_reprocess
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
-from lake.ledger import Claim, State
+from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
@@ -15,7 +15,6 @@ from transform.poison_manifest import attempts_allowed, format_given_up, superse
 from transform.published_files import find_kept_generation
 
 if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
     from transform.context import ConversionContext, JobServices
 
 MAX_READS = 20

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ from obstore.store import S3Store
 from lake.engines import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 

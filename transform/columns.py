@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 from ndjson_arrow import column_name
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 ORIGINAL_KEY = b"original_key"
 ADDED_COLUMNS = frozenset({"_rescued", "_source", "_arrived_at", "_offset"})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lake.ledger import DatasetMeasurement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from transform.task_model import SplitResult, TaskResult
 
 

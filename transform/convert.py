@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.commands import advise_reprocess
 from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
-from lake.ledger import State
+from lake.ledger import Claim, State
 from transform.claim_manifest import claim_or_finish
 from transform.denied_files import why_all_wait
-from transform.environment_fault import fault_of
+from transform.environment_fault import EnvironmentFault, fault_of
 from transform.finalize import finalize
 from transform.give_up import give_up, record_fault
 from transform.lease import LeaseKeeper
@@ -23,16 +24,11 @@ from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
 from transform.portions import divide_into_portions
 from transform.spark_job import JobFailedError, SparkJob
-from transform.task_model import TaskFault
+from transform.task_model import TaskFault, TaskResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from lake.commit import PendingObject
-    from lake.ledger import Claim
     from transform.context import ConversionContext
-    from transform.environment_fault import EnvironmentFault
-    from transform.task_model import TaskResult
 
 DRIVER_THREADS = 8
 PARALLEL_JOBS = 16

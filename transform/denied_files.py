@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.ledger import State
-from lake.manifest import new_manifest_id
+from lake.manifest import ObjectVersion, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.publish import abort_upload
 from transform.outcome import ConversionOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from lake.commit import PendingObject
-    from lake.manifest import ObjectVersion
     from transform.context import ConversionContext
     from transform.environment_fault import EnvironmentFault
     from transform.plan_attempt import Attempt

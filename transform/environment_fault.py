@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
@@ -22,9 +22,6 @@ from lake.faults import (
     http_status,
     judge,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_CAUSE_CHARACTERS = 700
 """The sentence is stored in the manifest's row."""

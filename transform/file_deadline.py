@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
@@ -11,8 +12,6 @@ from lake.counted import format_count
 from transform.source import UnreadableFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lake.settings import ConvertSettings, StreamSettings
     from transform.task_model import Split
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.commit import CommitDocument, write_commit
+from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.counted import format_count
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix
-from lake.ledger import CostShare, State
+from lake.ledger import Claim, CommitReference, CostShare, DatasetMeasurement, State
 from lake.publish import roll_forward
 from transform.audit import audit
 from transform.conversion_measurement import measure_conversion
@@ -25,10 +26,6 @@ from transform.slow_files import leave_stream, slow_files
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from lake.commit import PendingObject
-    from lake.ledger import Claim, CommitReference, DatasetMeasurement
     from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
     from transform.task_model import TaskResult

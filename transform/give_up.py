@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.counted import format_count
 from lake.exclusions import write_exclusions
-from lake.ledger import State
+from lake.ledger import Claim, State
 from lake.publish import abort_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from lake.commit import PendingObject
-    from lake.ledger import Claim
     from lake.manifest import ObjectVersion
     from transform.context import ConversionContext, JobServices
     from transform.environment_fault import EnvironmentFault

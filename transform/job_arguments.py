@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,12 @@ from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
-from lake.settings import load_settings, parse_settings
+from lake.settings import Settings, load_settings, parse_settings
 from transform.clients import dynamodb_client, s3_client
 from transform.context import JobServices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from mypy_boto3_s3 import S3Client
-
-    from lake.settings import Settings
 
 
 def parse_arguments(argv: Iterable[str]) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from lake.canary import CANARY_ARGUMENT
 from lake.engines import ENGINES
@@ -15,14 +15,9 @@ from lake.printable import printable
 from lake.time import iso_utc
 from transform.canary import run_canary
 from transform.clients import engine_clients
-from transform.context import ConversionContext
+from transform.context import ConversionContext, JobServices
 from transform.job_arguments import open_services, parse_arguments
 from transform.outcome import ALARM
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from transform.context import JobServices
 
 MAX_QUOTED_CHARACTERS = 500
 """Characters quoted of an error that is not deliberate: those of Spark hold the traces of its executors."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from lake.errors import LeaseLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from lake.ledger import Claim
     from transform.context import ConversionContext
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
-from lake.ledger import State
+from lake.ledger import CostShare, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from lake.ledger import CostShare
     from transform.environment_fault import EnvironmentFault
 
 HELD = "HELD"

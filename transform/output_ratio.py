@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from transform.read_ahead import ranges_of
 from transform.source import DeniedFileError, UnreadableFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from lake.settings import ConvertSettings
     from transform.storage import InputRanges
     from transform.task_model import Split

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-from ndjson_arrow import ParquetFile
+from ndjson_arrow import Batch, ParquetFile
 
 from lake.counted import format_count
 from lake.errors import AuditError
@@ -14,11 +16,6 @@ from transform.chunk_sample import ChunkSample, Sampling
 from transform.columns import arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from ndjson_arrow import Batch
-
     from lake.settings import ConvertSettings
 
 MAX_ROW_GROUP_ROWS = 1 << 20

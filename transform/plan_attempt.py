@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -11,27 +12,22 @@ from ndjson_arrow import can_split
 
 from lake.exclusions import read_exclusions
 from lake.ledger.datasets import is_full
-from lake.manifest import Lane
+from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_document import read_manifest
 from lake.time import iso_utc
 from transform.file_deadline import stream_seconds
 from transform.output_ratio import output_ratio
-from transform.published_files import find_kept_generation
+from transform.published_files import KeptGeneration, find_kept_generation
 from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.splits import pack_tasks, split_files
-from transform.task_model import Task
+from transform.task_model import Split, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lake.commit import SourceCount
     from lake.ledger import Claim
-    from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
     from transform.context import ConversionContext
-    from transform.published_files import KeptGeneration
     from transform.storage import InputRanges
-    from transform.task_model import Split
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""

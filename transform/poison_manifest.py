@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.commands import advise_reprocess
 from lake.counted import format_count
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, new_manifest_id
 from lake.manifest_document import read_manifest, write_manifest
 from lake.time import iso_utc
 from transform.outcome import GIVEN_UP
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from lake.ledger import ManifestRow
     from lake.settings import Settings
     from transform.context import JobServices
 

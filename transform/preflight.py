@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,16 +14,13 @@ from lake.layout import preflight_key
 from lake.ledger import State
 from lake.manifest_document import read_manifest
 from lake.publish import abort_upload
-from transform.environment_fault import fault_of
+from transform.environment_fault import EnvironmentFault, fault_of
 from transform.give_up import record_fault
 from transform.source import DeniedFileError, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from lake.manifest import ObjectVersion
     from transform.context import ConversionContext, JobServices
-    from transform.environment_fault import EnvironmentFault
 
 MAX_SAMPLED = 16
 """Manifests of which files are tried until one can be read: denied objects must not stop all others."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.commit import read_commit
+from lake.commit import CommitDocument, SourceCount, read_commit
 from lake.counted import format_count
 from lake.exclusions import read_exclusions
 from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
-    from lake.commit import CommitDocument, SourceCount
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
     from transform.context import JobServices

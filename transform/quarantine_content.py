@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from lake.errors import AuditError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 QuarantinedThing = tuple[str, str, str, str]
 """``"line"`` or ``"file"``, URI and version of the file, reason."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,6 @@ from transform.task_model import NUMBERS_PER_TASK
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Future
-
     from lake.commit import PendingObject
     from lake.manifest import Manifest, ObjectVersion
     from transform.context import JobServices

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transform.quarantine_content import read_back
+from transform.quarantine_content import QuarantineContent, read_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
     from ndjson_arrow import Reject
 
     from lake.manifest import ObjectVersion
-    from transform.quarantine_content import QuarantineContent
 
 MAX_EXPANSION = 20
 """Bytes of records of single lines for each byte of the input ..."""

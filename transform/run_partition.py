@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
 from transform.clients import s3_client
 from transform.environment_fault import fault_of
 from transform.run_task import run_task
 from transform.source import Source
-from transform.task_model import TaskFault
+from transform.task_model import Task, TaskFault, TaskResult
 from transform.upload import Uploads
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from transform.task_model import Task, TaskResult
 
 
 def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from concurrent.futures import Future
+from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING
 
-from ndjson_arrow import BYTE_ORDER_MARK, Reader, recognise
+from ndjson_arrow import BYTE_ORDER_MARK, Batch, Reader, Reject, SplitCounts, recognise
 
 from lake.counted import format_count
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.chunk_sample import Sampling
 from transform.columns import new_columns
-from transform.environment_fault import fault_of
+from transform.environment_fault import EnvironmentFault, fault_of
 from transform.file_deadline import MIN_STREAM_SECONDS, SlowFileError, SplitDeadline
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineBudget, QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
 from transform.source import DeniedFileError, UnreadableFileError
-from transform.task_model import FileFailure, ObjectNumbers, SplitResult, TaskResult
+from transform.task_model import FileFailure, ObjectNumbers, Split, SplitResult, Task, TaskResult
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-    from pathlib import Path
-
-    from ndjson_arrow import Batch, Reject, SplitCounts
     from typing_extensions import Buffer
 
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
-    from transform.environment_fault import EnvironmentFault
     from transform.quarantine_content import QuarantineContent
     from transform.storage import InputRanges, OutputFiles
-    from transform.task_model import Split, Task
 
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.ledger import State
-from lake.manifest import Lane, new_manifest_id
+from lake.manifest import Lane, ObjectVersion, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.publish import abort_upload
 from transform.outcome import ConversionOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from lake.commit import PendingObject
-    from lake.manifest import ObjectVersion
     from transform.context import ConversionContext
     from transform.plan_attempt import Attempt
     from transform.task_model import TaskResult

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -14,17 +15,13 @@ from lake.commands import reprocess_file_command
 from lake.counted import format_count
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
-from lake.manifest import UNVERSIONED
+from lake.manifest import UNVERSIONED, ObjectVersion
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from mypy_boto3_s3 import S3Client
     from obstore.store import S3Store
     from typing_extensions import Buffer
-
-    from lake.manifest import ObjectVersion
 
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
 OVERWRITTEN_CODES = frozenset({"PreconditionFailed", "412"})

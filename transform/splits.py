@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from transform.task_model import Split
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from lake.manifest import ObjectVersion
 
 DEFAULT_OUTPUT_RATIO = 0.2

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-    from pathlib import Path
-
     from typing_extensions import Buffer
 
     from lake.commit import PendingObject

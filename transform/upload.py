@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -14,9 +16,6 @@ from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-
     from mypy_boto3_s3 import S3Client
 
 MAX_PART_BYTES = 5 << 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from pathlib import Path  # noqa: TC003
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer

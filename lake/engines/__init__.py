@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from lake.engines.description import EngineDescription, StreamRuns
 from lake.engines.emr_serverless import EMR_SERVERLESS
 from lake.engines.glue import GLUE, GLUE_FLEX
 from lake.engines.names import Engine
 from lake.engines.units import Units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ENGINES: Mapping[str, EngineDescription] = {item.name: item for item in (GLUE_FLEX, GLUE, EMR_SERVERLESS)}
 """By name, as settings have it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,13 @@ from botocore.exceptions import ConnectionError as BotocoreConnectionError
 from lake.bills import HOUR_MILLISECONDS, SUCCEEDED, Bill, reason_of
 from lake.engines.description import NO_REASON, EngineDescription, end_reason
 from lake.engines.names import Engine
-from lake.engines.stream_launch import STREAM_LAUNCH, STREAMING, stream_log_group
+from lake.engines.stream_launch import STREAM_LAUNCH, STREAMING, StreamLaunch, stream_log_group
 from lake.engines.units import Units
 from lake.engines.workers import ARM, MEMORY_GIB, WORKERS
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import error_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from lake.engines.stream_launch import StreamLaunch
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings
 

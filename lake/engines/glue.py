@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -15,9 +17,6 @@ from lake.engines.workers import DPUS, WORKERS
 from lake.errors import TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import timedelta
-
     from mypy_boto3_glue import GlueClient
 
     from lake.engines.stream_launch import StreamLaunch

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lake.engines import ENGINES, engine_of_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from lake.bills import Bill
 
     Clients = Mapping[str, Any]

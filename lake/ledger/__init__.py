@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,6 @@ from lake.ledger.tables import BatchReference, OutboxEntry, TableRow, Tables
 from lake.ledger.transitions import Claim, Failure, Manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 

@@ -5,22 +5,17 @@ Rows are not listed, so those that are IGNORED are also counted, by reason."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lake.ledger.table import Condition, Key, RefusedError
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from lake.ledger.table import LedgerTable
 
 IGNORED = "IGNORED"
 EXPIRY = "expires_at"

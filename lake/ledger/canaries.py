@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import State
-from lake.ledger.table import Condition, Key, RefusedError
-
-if TYPE_CHECKING:
-    from datetime import datetime, timedelta
-
-    from lake.ledger.table import LedgerTable
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 
 CANARY = "canary"
 """Partition key of all of these rows. No index has them."""

@@ -6,20 +6,16 @@ collection takes no further part; its division says which manifests it became.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from lake.errors import OwnershipError
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES, CommitReference, State, collected_attributes, manifest_row_key
-from lake.ledger.table import Condition, Key, RefusedError, put_request, update_request
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from lake.ledger.table import LedgerTable
 
 OPEN_COLLECTIONS = "collection"
 """Partition key of the index for collections that are not divided; ``open_order`` begins with the hour."""

@@ -3,22 +3,19 @@ bills that are awaited."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Condition, Key, RefusedError, update_request
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
     from lake.bills import Bill
-    from lake.ledger.table import LedgerTable
 
 
 DUE_BILLS = "due-bill"

@@ -12,10 +12,11 @@ folders, and the files of two folders are not mixed.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.ledger.measurements import (
     DatasetMeasurement,
@@ -29,16 +30,12 @@ from lake.ledger.table import (
     MAX_BATCH_KEYS,
     Condition,
     Key,
+    LedgerTable,
     RefusedError,
     batches_of,
     put_request,
     update_request,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from lake.ledger.table import LedgerTable
 
 NUMBER = Key("dataset-count", "dataset-count")
 DATASET_NAMES = "dataset-name"

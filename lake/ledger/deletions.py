@@ -5,21 +5,16 @@ The item is written in the same transaction as DONE or FAILED, so no crash can l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.manifest_row import INDEX_ATTRIBUTES
-from lake.ledger.table import Key, update_request
+from lake.ledger.manifest_row import INDEX_ATTRIBUTES, ManifestRow
+from lake.ledger.table import Key, LedgerTable, update_request
 from lake.partition import Partition
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from lake.ledger.manifest_row import ManifestRow
-    from lake.ledger.table import LedgerTable
 
 DUE = "due-deletion"
 """Partition key of the index; ``open_order`` begins with the time at which the generation ended."""

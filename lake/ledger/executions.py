@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Any
 
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date, datetime
-
-    from lake.ledger.table import LedgerTable
-
+from lake.ledger.table import Key, LedgerTable
 
 SETTLED = "settled-execution"
 """Partition key of the executions in the order in which they were planned."""

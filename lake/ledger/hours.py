@@ -5,20 +5,16 @@ complete, and again from the next manifest on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES
-from lake.ledger.table import Condition, Key, RefusedError
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.partition import Partition
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from lake.ledger.table import LedgerTable
 
 UNSETTLED = "unsettled-hour"
 """Partition key of the index for hours that a sweep still has to look at; ``open_order`` begins with the hour."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import TerminalError
 from lake.ledger.table import Key
 from lake.manifest import Lane, Manifest, manifest_sha256
 from lake.partition import Partition
 from lake.time import epoch_milliseconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)

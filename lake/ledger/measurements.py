@@ -5,11 +5,9 @@ Its speed is the median of its last manifests, so that one slow file does not ch
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 MAX_SAMPLES = 15
 """Samples kept of each kind: eight of them have to be slow before the median is. Both kinds fit in one write unit."""

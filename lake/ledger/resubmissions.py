@@ -7,14 +7,11 @@ is never changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lake.ledger.table import Condition, Key, RefusedError
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
-
-if TYPE_CHECKING:
-    from lake.ledger.table import LedgerTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,11 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from lake.ledger.table import Condition, Key, RefusedError
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from lake.ledger.table import LedgerTable
 
 START_ATTRIBUTES = ("starts", "started_run", "started_at", "start_failure")
 """A heartbeat removes them."""

@@ -7,9 +7,11 @@ refused write is always resolved by a consistent read.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger.deletions import deletion_action
@@ -18,7 +20,9 @@ from lake.ledger.manifest_row import (
     MAX_EARLIER_OWNERS,
     CommitReference,
     ManifestRow,
+    PublishedTotals,
     State,
+    Tabled,
     manifest_row_key,
     open_attributes,
     open_key,
@@ -28,17 +32,9 @@ from lake.ledger.manifest_row import (
     tabled_attributes,
     totals_attributes,
 )
-from lake.ledger.table import Condition, RefusedError, put_request, update_request
-from lake.manifest import Lane
+from lake.ledger.table import Condition, LedgerTable, RefusedError, put_request, update_request
+from lake.manifest import Lane, Manifest
 from lake.time import epoch_milliseconds, iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime, timedelta
-
-    from lake.ledger.manifest_row import PublishedTotals, Tabled
-    from lake.ledger.table import LedgerTable
-    from lake.manifest import Manifest
 
 CLAIMABLE = (State.QUEUED, State.RUNNING)
 """States from which a manifest can be claimed or superseded."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from lake.engines.workers import GIB, MIB
 from lake.settings.declaration import Choice, Conflict, Range, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_COLUMN_LIMIT = 1000
 """Highest value of ``convert.column_limit``: the names of a dataset's columns are one item of the ledger."""

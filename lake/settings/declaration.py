@@ -7,11 +7,9 @@ A field is written ``name: Annotated[int, Range(1, 3600), Unit("seconds"), "What
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 KINDS = {
     int: ("a whole number", "any whole number"),

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from lake.engines import ENGINES, Engine
+from lake.engines import ENGINES, Engine, Units
 from lake.engines.job_runs import services_of
 from lake.engines.workers import GIB, MAX_WORKERS, WORKERS, max_workers
 from lake.settings.declaration import Choice, Conflict, Range, Unit
 from lake.shards import MAX_SHARDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.engines import Units
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
 """A week."""

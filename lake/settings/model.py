@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from lake.counted import format_count
 from lake.engines import Engine
@@ -36,9 +37,6 @@ from lake.settings.stage import (
 from lake.settings.sweep import LedgerSettings, SweepSettings, keep_days_conflict
 from lake.settings.tables import TablesSettings
 from lake.shards import Shards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from lake.settings.checks import DATASET_NAME, KMS_KEY
 from lake.settings.declaration import Conflict, Range, Text, Unit
-from lake.settings.routing import FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lake.settings.routing import DatasetRule, InputSettings
+from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
 """In the input bucket: what Firehose writes about records that it could not deliver. They belong to no dataset."""

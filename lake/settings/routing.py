@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from lake.settings.checks import DATASET_NAME, KMS_KEY
 from lake.settings.declaration import Choice, Conflict, Range, Text, Unit
 from lake.time import TIME_OF_DAY, minutes_of_day
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"

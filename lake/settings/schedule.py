@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from lake.schedule import Schedule
 from lake.settings.checks import SCHEDULE, TIME
 from lake.settings.declaration import Conflict, Range, Unit
 from lake.time import minutes_of_day
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STOP_GRACE_MINUTES = 15
 """Time that a requested stop may take before the run is killed (StopJobRun): longer than a micro-batch. A killed run

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime, timedelta
+from typing import Annotated
 
 from lake.errors import InvalidSettingsError
 from lake.settings.declaration import Conflict, Range, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
 
 MAX_REDELIVERY_DAYS = 28
 """An event is at most 14 days in the queue, and then as long among the dead letters (``infra/arrivals.py``)."""

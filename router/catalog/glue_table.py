@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lake.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from lake.ledger import DatasetRow
     from lake.settings import ConvertSettings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import DatasetRow

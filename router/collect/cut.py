@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from lake.ledger import Part
-    from lake.manifest import ObjectVersion
     from lake.settings import BatchSettings
 
 T = TypeVar("T")

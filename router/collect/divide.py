@@ -7,6 +7,7 @@ at the same time: one division is committed, and all carry out that one.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -17,23 +18,18 @@ from lake.collection_documents import DividedManifest, Division, read_division, 
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import ONE_HOUR
 from lake.ledger.table import batches_of
-from lake.manifest import new_manifest_id
+from lake.manifest import Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.partition import Partition
-from router.collect.cut import cut_collection
+from router.collect.cut import CutManifest, cut_collection
 from router.collect.write_pace import WritePace
 from router.executions.queued import queued_successors
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
-    from lake.manifest import Manifest, ObjectVersion
-    from router.collect.cut import CutManifest
     from router.requests.selection import Selection
-    from router.services import Services
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
 """After the end of an hour, for the events of its last files: later ones open another collection of it."""

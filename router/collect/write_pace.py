@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 MAX_INDEX_WRITES_PER_SECOND = 800
 """A partition key takes 1,000 write units a second, and an index that is throttled throttles its table (Amazon DynamoDB

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from router.estimate.offer import TAIL_OF_LONGEST
+from router.estimate.offer import TAIL_OF_LONGEST, Offer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lake.engines import Engine
-    from router.estimate.offer import Offer
 
 DRIVERS = 1
 """Workers of a run that convert nothing."""

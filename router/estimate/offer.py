@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.engines import ENGINES
+from lake.engines import ENGINES, Engine
 from lake.engines.workers import WORKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.engines import Engine
     from lake.settings import Settings
 
 RAMP_SECONDS = 30.0

@@ -9,15 +9,10 @@ numbers of requests come from.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from lake.ledger import CostShare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from lake.ledger import CostRow, ManifestRow
+from lake.ledger import CostRow, CostShare, ManifestRow
 
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""

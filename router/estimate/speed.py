@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lake.ledger import DatasetSpeed
+from lake.ledger import DatasetSpeed, ManifestRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lake.ledger import ManifestRow
     from lake.settings import PriceSettings
 
 MEGABYTE = 1_000_000

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lake.bills import divide
+from lake.bills import Bill, divide
 from lake.engines import ENGINES
 from lake.engines.job_runs import read_bill
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane
 from lake.time import iso_utc
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from lake.bills import Bill
-    from lake.ledger import ManifestRow
     from router.services import Services
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lake.engines.job_runs import run_is_terminal
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lake.ledger import ManifestRow
     from router.services import Services
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
 from lake.successors import follow
-from router.services import PARALLEL_REQUESTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from lake.ledger import ManifestRow
-    from router.services import Services
+from router.services import PARALLEL_REQUESTS, Services
 
 
 def queued_successors(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.successors import follow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from lake.ledger import ManifestRow
     from router.services import Services
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from lake.denials import read_denied
 from lake.engines import ENGINES, Engine
 from lake.errors import InvalidInputError
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.printable import printable
 from lake.time import iso_utc
 from router.entry import with_product_errors
 from router.estimate.night import RunWork, run_seconds
-from router.estimate.offer import offers
+from router.estimate.offer import Offer, offers
 from router.executions.costs import RunCosts
 from router.executions.holders import release_unheld
 from router.executions.rows import current_row_pages
@@ -23,13 +24,9 @@ from router.services import Services, container_services, read_document
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.bills import Bill
-    from lake.ledger import ManifestRow
-    from router.estimate.offer import Offer
 
 REFUSED_RUN = "its job run did not start"
 FAILED_RUN = "its last job run failed"

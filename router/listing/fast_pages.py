@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, ParseError, fromstring, tostring
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from botocore.session import Session
 
 EVENT = "before-parse.*.ListObjectsV2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -17,15 +18,11 @@ from lake.partition import Partition
 from router.listing.folders import folders_of
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
 from router.requests.selection import Selection
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mypy_boto3_s3.type_defs import ListObjectVersionsOutputTypeDef
-
-    from router.services import Services
 
 TIME_PER_CALL = timedelta(seconds=45)
 """No page but the first is requested after it. Shorter than the timeout of each function that lists."""

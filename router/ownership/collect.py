@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.collection_documents import new_part, write_part
 from lake.errors import TransientError
-from lake.ledger import CollectionId
+from lake.ledger import CollectionId, Part
 from lake.partition import Partition
 from lake.time import iso_utc
 from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from lake.ledger import Part
     from lake.manifest import ObjectVersion
     from router.ownership.record import RecordedDraft
     from router.services import Services

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.settings.records import FAILED_RECORDS
-from router.ownership.outcome import UNANSWERED
+from router.ownership.outcome import UNANSWERED, Ownership
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
     from lake.ledger import Ledger
     from lake.manifest import ObjectVersion
-    from router.ownership.outcome import Ownership
     from router.ownership.record import RecordedDraft
 
 MARKERS = ("_", ".")

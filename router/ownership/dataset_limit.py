@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import folder_of, format_taken, named_datasets
@@ -12,9 +14,6 @@ from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
     from lake.manifest import ObjectVersion
     from router.ownership.draft import RoutedArrival
     from router.services import Services

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane, Manifest, ObjectVersion
 from router.collect.cut import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
     from lake.ledger import ArrivalRow
-    from lake.manifest import ObjectVersion
     from lake.partition import Partition
     from lake.settings import Settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.errors import OwnershipError
@@ -13,8 +14,6 @@ from router.ownership.pointer import write_pointer
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from lake.manifest import Manifest
     from router.ownership.record import RecordedDraft
     from router.services import Services

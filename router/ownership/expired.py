@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,9 +11,6 @@ from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
     from lake.ledger import ArrivalRow
     from lake.manifest import ObjectVersion
     from router.ownership.draft import RoutedArrival

@@ -7,7 +7,9 @@ left is in its intent, however old the files are: the sweep takes ownership of t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lake.documents import encode_document, put_document
@@ -21,9 +23,6 @@ from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from router.services import Services
 
 INTENT_FORMAT = 1

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from lake.ledger import State
+from lake.ledger import ArrivalRow, Ledger, State
 from lake.ledger.table import batches_of
-from router.ownership.outcome import UNANSWERED, ArrivalOutcome
+from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
-    from lake.ledger import ArrivalRow, Ledger
     from lake.manifest import ObjectVersion
     from router.ownership.draft import RoutedArrival
-    from router.ownership.outcome import Ownership
 
 K = TypeVar("K")
 R = TypeVar("R")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -10,13 +11,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
 from lake.ledger.table import RefusedError
-from lake.manifest import Identity
+from lake.manifest import Identity, Manifest, ObjectVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lake.ledger import Part
-    from lake.manifest import Manifest, ObjectVersion
     from lake.shards import Shards
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)

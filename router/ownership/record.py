@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.faults import NO_ANSWER, NoAnswer
-from lake.ledger import ArrivalRow
+from lake.ledger import ArrivalRow, Ledger
 from router.ownership.count_ignored import is_data
-from router.ownership.outcome import UNANSWERED, ArrivalOutcome
+from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
-    from lake.ledger import Ledger
     from lake.manifest import ObjectVersion
     from router.ownership.draft import Draft, RoutedArrival
-    from router.ownership.outcome import Ownership
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.ledger import State
+from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
-from router.ownership.outcome import UNANSWERED, ArrivalOutcome
+from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from lake.ledger import ArrivalRow, Ledger, ManifestRow
-    from router.ownership.outcome import Ownership
     from router.services import Services
 
 OWNER_GRACE = timedelta(minutes=5)

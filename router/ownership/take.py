@@ -8,34 +8,26 @@ acknowledged after all of them only. The intent is deleted once every arrival ha
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from lake.ledger import Part
-from lake.manifest import Identity, Lane, new_manifest_id
+from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.time import iso_utc
 from router.ownership.collect import collect_part
 from router.ownership.count_ignored import count_ignored
 from router.ownership.dataset_limit import divide_by_dataset_limit
-from router.ownership.draft import cut_drafts
+from router.ownership.draft import Draft, RoutedArrival, cut_drafts
 from router.ownership.enqueue import enqueue_manifest
 from router.ownership.expired import divide_by_expiry, recent_only
 from router.ownership.intent import delete_intent, write_intent
 from router.ownership.known import without_known
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
-from router.ownership.record import RowStamp, record_drafts, record_ignored
+from router.ownership.record import RecordedDraft, RowStamp, record_drafts, record_ignored
 from router.ownership.resolve import resolve_owners
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from lake.manifest import Manifest, ObjectVersion
-    from router.ownership.draft import Draft, RoutedArrival
-    from router.ownership.record import RecordedDraft
-    from router.services import Services
 
 
 def take_ownership(

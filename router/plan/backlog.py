@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane
 from router.collect.divide import divide_selected, draft_selected
 from router.executions.holders import release_unheld
 from router.executions.queued import queued_successors, read_rows
-from router.requests.selection import open_rows
-from router.services import PARALLEL_REQUESTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.ledger import ManifestRow
-    from router.requests.selection import Selection
-    from router.services import Services
+from router.requests.selection import Selection, open_rows
+from router.services import PARALLEL_REQUESTS, Services
 
 REPLAN_PUBLISHING_AFTER = timedelta(minutes=3)
 """A manifest that has been PUBLISHING for longer is planned, so that a run rolls it forward.

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from lake.time import iso_utc
-from router.estimate.night import last_end, run_dollars
+from router.estimate.night import Night, RunWork, last_end, run_dollars
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from router.estimate.choose import Choice
-    from router.estimate.night import Night, RunWork
     from router.estimate.offer import Offer
     from router.estimate.other_costs import Estimate
 

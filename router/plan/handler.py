@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache
@@ -18,19 +19,16 @@ from lake.time import iso_utc, next_local_time
 from router.entry import with_product_errors, with_refusals
 from router.estimate.speed import MEGABYTE, Speeds
 from router.plan.backlog import backlog
-from router.plan.glue_room import configured_room, read_glue_room
+from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services, write_document
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import ManifestRow
-    from router.plan.glue_room import GlueRoom
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 MAX_DATASETS = 200

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.engines import Engine
 from lake.engines.workers import WORKERS
 from lake.errors import InvalidInputError
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
-from router.estimate.choose import MARGIN, Room, Work, choose
-from router.estimate.night import DRIVERS, RunWork, run_seconds
+from router.estimate.choose import MARGIN, Choice, Room, Work, choose
+from router.estimate.night import DRIVERS, Night, RunWork, run_seconds
 from router.estimate.offer import offers
 from router.estimate.other_costs import estimate_shares, expected_share
-from router.estimate.speed import FAST, SLOW
+from router.estimate.speed import FAST, SLOW, Speeds
 from router.plan.forecast import Forecast, SpeedRange, forecast
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from datetime import datetime
-
     from lake.ledger import ManifestRow
     from lake.settings import BatchSettings, Settings
-    from router.estimate.choose import Choice
-    from router.estimate.night import Night
-    from router.estimate.speed import Speeds
     from router.plan.glue_room import GlueRoom
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from lake.ledger import ManifestRow
     from lake.settings import BatchSettings
 

@@ -5,6 +5,7 @@ The command line asks it to validate a request before it starts the machine.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 FIELDS = ("dataset", "from", "to", "dryRun", "force")

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key
-from lake.ledger import State
-from lake.manifest import Lane
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_document import read_manifest
 from router.collect.divide import divide_selected, draft_selected
-from router.requests.selection import open_rows
+from router.requests.selection import Selection, open_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from concurrent.futures import ThreadPoolExecutor
-
-    from lake.ledger import ManifestRow
-    from lake.manifest import Manifest, ObjectVersion
     from lake.s3_uri import S3Uri
     from router.requests.report import Report, ReprocessReport
-    from router.requests.selection import Selection
     from router.services import Services
 
 MAX_QUEUED_FILES = 10_000

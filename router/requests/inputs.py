@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
 from lake.counted import format_count
 from lake.errors import UnusableDocumentError
-from lake.manifest import UNVERSIONED
+from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
 from lake.manifest_document import read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from concurrent.futures import ThreadPoolExecutor
-
     from lake.ledger import ManifestRow
-    from lake.manifest import Manifest, ObjectVersion
     from router.services import Services
 
 MAX_LOOKS = 2_000

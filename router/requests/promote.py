@@ -6,13 +6,14 @@ One supersede for each manifest: the documents of its successors, the transactio
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.errors import InvalidDocumentError, UnusableDocumentError
-from lake.ledger import CollectionId
-from lake.manifest import Identity, Lane, Manifest, new_manifest_id
+from lake.ledger import CollectionId, ManifestRow
+from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_document import read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.time import iso_utc
@@ -28,12 +29,7 @@ from router.stream.runs import ensure_all_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from lake.ledger import ManifestRow
-    from lake.manifest import ObjectVersion
 
 MAX_SUCCESSORS = 90
 """Stream manifests per supersede: with source and rest below DynamoDB's limit of 100 actions per transaction."""

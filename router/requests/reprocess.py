@@ -6,6 +6,7 @@ One conditional update for each manifest.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.errors import InvalidInputError, UnusableDocumentError
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.successors import files_by_successor
 from router.entry import with_product_errors, with_refusals
 from router.requests.find import find_files, find_listed
@@ -25,11 +26,8 @@ from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
     from lake.partition import Partition
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
-from lake.ledger import ResubmissionRow, State
+from lake.ledger import Ledger, ResubmissionRow, State
 from lake.manifest import Identity, Lane, ObjectVersion, is_manifest_id
-from lake.resubmission import MAX_LINES, decode_resubmission, read_resubmission
+from lake.resubmission import MAX_LINES, Resubmission, decode_resubmission, read_resubmission
 from lake.time import iso_utc
 from router.entry import with_product_errors, with_refusals
 from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
@@ -20,13 +21,8 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import Ledger
-    from lake.resubmission import Resubmission
 
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry\' does'
 MAX_COLLISIONS = 20

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lake.dataset_rules import named_datasets
 from lake.errors import InvalidInputError, UnknownDatasetError
-from lake.manifest import is_manifest_id
+from lake.manifest import Lane, is_manifest_id
 from lake.s3_uri import S3Uri, parse_s3_uri
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
 from router.listing.folders import folders_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from lake.ledger import ManifestRow, State
-    from lake.manifest import Lane
     from lake.partition import Partition
     from router.services import Services
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from lake.commands import advise_reprocess
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
 
 
 class Step(StrEnum):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -13,23 +14,17 @@ from zoneinfo import ZoneInfo
 from lake.compression import has_compressed_name
 from lake.counted import format_count
 from lake.dataset_rules import matching_rule, reason_without_dataset
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS
 from lake.time import minutes_of_day
 from router.estimate.speed import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from lake.settings import DatasetUrgentSettings
 
     Attributes: TypeAlias = Mapping["Attribute", Mapping[str, str] | "NotRead"]
     """What has been read of an object: values by their names."""
-    from collections.abc import Collection
-    from datetime import date, datetime
-
-    from lake.manifest import ObjectVersion
     from lake.settings import DatasetRule, PeakSettings, Settings
 
 

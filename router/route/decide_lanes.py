@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.faults import FORBIDDEN, NO_ANSWER, RIGHTS_CODES, NoAnswer, can_pass, error_code, http_status
-from router.route.decide_lane import Attribute, NotRead, decide_lane
-from router.services import PARALLEL_REQUESTS
+from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from datetime import datetime
-
     from mypy_boto3_s3 import S3Client
 
     from lake.manifest import ObjectVersion
-    from router.route.decide_lane import LaneDecision
-    from router.services import Services
 
 GONE_CODES = frozenset({"404", "405", "412", "MethodNotAllowed", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
 """Answers for a version that was deleted or replaced; HeadObject has the HTTP status only."""

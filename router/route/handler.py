@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER, Fault, NoAnswer, can_pass, judge
 from lake.layout import CANARY
-from lake.manifest import Identity
+from lake.manifest import Identity, ObjectVersion
 from lake.partition import Partition
 from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
@@ -26,11 +27,7 @@ from router.stream.runs import FailedStartsError, ensure_running, read_spilling
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from lake.manifest import ObjectVersion
 
 START_TRIES = 3
 """Deliveries of an event in which ``route`` tries to start the stream for a file that has an owner. Then the sweep

@@ -6,14 +6,13 @@ same object its version id, and the file would be converted twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.manifest import UNVERSIONED, ObjectVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from router.route.parse import AnnouncedVersion
     from router.services import Services
 

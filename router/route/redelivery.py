@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
-    from router.services import Services
 
 PAUSES = (10, 60, 300)
 """Seconds after the first, the second, and each further delivery. Without them an event would wait as long as one whose

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.time import iso_utc
 from router.entry import with_product_errors
 from router.executions.rows import current_row_pages
@@ -17,16 +18,11 @@ from router.settle.object_check import PublishedManifests
 from router.settle.report_page import ReportPage
 from router.settle.tally import Tally
 from router.settle.unreadable_files import read_unreadable_files
-from router.settle.verdict import judge, read_night_outcome, should_notify
+from router.settle.verdict import Verdict, judge, read_night_outcome, should_notify
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from lake.ledger import ManifestRow
-    from router.settle.verdict import Verdict
 
 
 @with_product_errors

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lake.commands import with_options
 from lake.counted import format_count
 from lake.printable import printable
-from router.settle.verdict import ExecutionOutcome
+from router.settle.verdict import ExecutionOutcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from router.settle.unreadable_files import UnreadableFile
-    from router.settle.verdict import Verdict
 
 MAX_NAMED_FILES = 10
 """Maximum number of unreadable files in the text; the verdict document names more of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from lake.ledger.table import batches_of
 from router.settle.published import MAX_NAMED_OBJECTS, Damage, current_rows, find_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals

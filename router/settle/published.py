@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from lake.commit import read_commit
+from lake.commit import CommitDocument, PendingObject, read_commit
 from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_prefix, result_key
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.object_listing import list_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
-    from lake.commit import CommitDocument, PendingObject
-    from lake.ledger import ManifestRow
     from router.services import Services
 
 MAX_NAMED_OBJECTS = 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,6 @@ from router.settle.verdict import MINUTE, ExecutionOutcome
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from lake.ledger import ManifestRow
     from router.services import Services
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lake.ledger import ConvertedCounts, ManifestCounts, State
-from router.settle.published import MAX_NAMED_OBJECTS
+from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, PublishedTotals, State
+from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject
 from router.settle.unreadable_files import MAX_NAMED_FILES
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow, PublishedTotals
-    from router.settle.published import Damage, DamagedObject
 
 MAX_NAMED_DATASETS = 200
 """Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +13,6 @@ from lake.errors import InvalidDocumentError
 from lake.layout import result_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lake.ledger import ManifestRow
     from router.services import Services
 

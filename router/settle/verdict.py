@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,8 +12,6 @@ from lake.counted import format_count
 from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from router.settle.tally import DatasetTally, Tally
 
 MAX_QUOTED_CHARACTERS = 1000

@@ -5,12 +5,13 @@ Each takes the shards that it concerns, and gives what it has found or left of e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.errors import TransientError
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
 from router.stream.runs import has_valid_heartbeat, start_run, stream_runs
@@ -18,9 +19,6 @@ from router.stream.spill import is_spilling, read_core_seconds
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from lake.ledger import ManifestRow
     from lake.ledger.stream import StreamRow
     from router.services import Services
 

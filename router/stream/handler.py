@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
@@ -11,8 +12,6 @@ from router.stream.control import ShardStatus, kill, start, stop, watch
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}

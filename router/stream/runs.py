@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.engines import ENGINES
+from lake.engines import ENGINES, StreamRuns
 from lake.errors import TransientError
 from lake.time import iso_utc
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.engines import StreamRuns
     from lake.ledger.stream import StreamRow
     from router.services import Services
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from router.estimate.speed import Speeds
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from lake.ledger import ManifestRow
     from lake.settings import StreamSettings
-    from router.services import Services
 
 LOW_MARK = 0.25
 """Share of the latency goal below which files no longer spill: between the marks nothing changes, so that the lane of

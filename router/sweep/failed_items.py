@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.errors import HybridRouterError, TerminalError, TransientError
 from lake.printable import printable
 from router.entry import to_product_error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_NAMED = 5
 """Maximum number of items in the message; the log of the sweep names all of them."""

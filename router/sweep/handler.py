@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
@@ -12,9 +13,9 @@ import boto3
 from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.requests.selection import parse_flag
-from router.services import CLIENT_CONFIG, Services, container_services
+from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services
 from router.sweep.collections import divide_collections
-from router.sweep.failed_items import error_of_sweep
+from router.sweep.failed_items import FailedItem, error_of_sweep
 from router.sweep.hours import announce_hours
 from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
@@ -30,12 +31,7 @@ from router.sweep.uploads import abort_uploads
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from router.services import EventBridgeClient
-    from router.sweep.failed_items import FailedItem
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """Maximum time of a repair but the last: it begins no further item after it, and the next sweep continues."""

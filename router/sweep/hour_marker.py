@@ -10,11 +10,10 @@ from lake.documents import encode_document, put_document
 from lake.errors import TransientError
 from lake.json_document import to_json
 from lake.layout import complete_marker_key, partition_prefix
-from lake.ledger import HourState
+from lake.ledger import HourRow, HourState
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from lake.ledger import HourRow
     from lake.partition import Partition
     from router.services import Services
 

@@ -8,22 +8,20 @@ Hours are looked at side by side: an hour that becomes complete takes seven requ
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lake.hour_contents import read_hour
 from lake.hours import may_be_complete, may_confirm, state_of_hour
-from lake.ledger import HourState, State
+from lake.ledger import HourCounts, HourRow, HourState, State
 from lake.ledger.table import batches_of
 from router.services import PARALLEL_REQUESTS
 from router.sweep.hour_marker import announce, confirm
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lake.ledger import HourCounts, HourRow
     from lake.partition import Partition
     from router.sweep.repair import Repair
 

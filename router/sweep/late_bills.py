@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from router.executions.costs import RunCosts
 from router.executions.rows import current_row_pages
-from router.services import read_document
+from router.services import Services, read_document
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from lake.ledger.costs import DueBill
-    from router.services import Services
     from router.sweep.repair import Repair
 
 MAX_BILL_WAIT = timedelta(days=1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lake.settings.sweep import LISTING_DAYS
+from lake.settings.sweep import LISTING_DAYS, SweepSettings
 from lake.time import iso_utc
 from router.listing.unrecorded import ListingProgress, ListingRequest, find_unrecorded
 from router.sweep.datasets import find_datasets
@@ -14,9 +15,6 @@ from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lake.settings.sweep import SweepSettings
     from router.sweep.repair import Repair
 
 LISTING = "input"

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.layout import pointer_prefix
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings.sweep import POINTER_MINUTES
 from router.ownership import write_pointer
@@ -17,7 +17,6 @@ from router.stream.runs import ensure_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
     from router.services import Services
     from router.sweep.repair import Repair
 

@@ -6,14 +6,11 @@ work, unless the sweep was off for longer than ``LISTING_DAYS``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import InvalidInputError
 from lake.layout import sweep_key
-from router.services import read_document, write_document
-
-if TYPE_CHECKING:
-    from router.services import Services
+from router.services import Services, read_document, write_document
 
 
 def read_progress(services: Services, listing: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,15 +11,12 @@ from lake.commit import read_commit
 from lake.layout import is_own_key, manifest_prefix, parse_generation
 from lake.ledger.table import batches_of
 from lake.object_listing import list_objects
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from lake.ledger import ManifestRow, TableRow
     from lake.ledger.deletions import DueDeletion
-    from router.services import Services
     from router.sweep.repair import Repair
 
 

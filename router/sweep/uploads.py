@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, parse_generation
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.publish import abort_upload
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from mypy_boto3_s3.type_defs import MultipartUploadTypeDef
 
-    from lake.ledger import ManifestRow
     from router.services import Services
     from router.sweep.repair import Repair
 
