@@ -184,7 +184,7 @@ emr-libraries: setup ## what job runs on EMR Serverless unpack (needs Rust): ARC
 arm-tests: setup ## the reader's tests on an emulated Arm processor (Debian 12); after `make emr-libraries ARCHITECTURE=arm64`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m scripts.arm_reader_tests
 
-install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/installation.md
+install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/tools.md
 	@scripts/setup.sh --uv-only
 	@UV_PROJECT_ENVIRONMENT="$(INSTALLED)" $(UV) sync --locked --no-default-groups --no-editable
 	@mkdir -p "$$($(UV) tool dir --bin)"

@@ -23,7 +23,7 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
     """Glue's ``--KEY value`` and ``--KEY=value`` arguments: keys without dashes, "" for a key without a value.
 
     A word that begins with two dashes is a key, any other word after a key is its value. Unknown keys are kept, because
-    Glue adds its own; the last of equal keys wins. Why not argparse: docs/adr/job-arguments.md.
+    Glue adds its own; the last of equal keys wins. Why not argparse: docs/adr/tools.md.
     """
     arguments: dict[str, str] = {}
     awaiting_value: str | None = None

@@ -55,7 +55,7 @@ class FaultPlan:
     used_id_succeeds: bool
     draws: bytes
     """``BYTES_PER_STEP`` bytes for each step. They are one value for hypothesis, not one per step: it varies and
-    repeats separate values, which makes whole histories alike (measured in docs/adr/model-exploration.md)."""
+    repeats separate values, which makes whole histories alike (measured in docs/adr/tools.md)."""
 
 
 def fault_plans(scenario: Scenario) -> SearchStrategy[FaultPlan]:
