@@ -54,6 +54,15 @@ class JobRunLog:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownInTable:
+    """What the Iceberg table of the dataset shows of a manifest."""
+
+    generation: int
+    batch: Annotated[int, "the batch that has brought it in"]
+    snapshot: Annotated[str, "id of that batch's snapshot, which may have expired"]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainedManifest:
     """A manifest that has had the file."""
 
@@ -67,6 +76,7 @@ class ExplainedManifest:
     changed_at: Instant
     reason: str | None
     job_runs: tuple[JobRunLog, ...]
+    tabled: ShownInTable | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +273,7 @@ class DatasetHour:
     published_at: Annotated[Instant | None, "the last publication"]
     revision: Annotated[int, "how often readers were told of a change of the hour"]
     marker: Annotated[str | None, "URI of the marker; null: there is none"]
+    snapshot: Annotated[str | None, "of the Iceberg table: shows all that is published; null: there is none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class HourContents(ManifestCounts):
     """What the stream lane has converted; the batch lane's executions are judged by ``settle``."""
     has_table: bool = False
     """Whether the dataset has an Iceberg table: it has to show what is published."""
+    last_batch: tuple[int, int] = (0, 0)
+    """The last batch that has brought one of them into the table, and its snapshot."""
     was_reprocessed: bool = False
     """Whether a manifest was converted again: objects of an earlier generation stay visible for a while."""
 
@@ -63,14 +65,22 @@ class HourContents(ManifestCounts):
 
     def counts(self) -> HourCounts:
         """What is told about an hour that waits for nothing."""
-        quarantined = self.rejects.total()
         return HourCounts(
-            self.done, self.files, self.bytes, self.rows, quarantined, self.failed_files, self.published_at
+            self.done,
+            self.files,
+            self.bytes,
+            self.rows,
+            self.rejects.total(),
+            self.failed_files,
+            self.published_at,
+            *self.last_batch,
         )
 
     def _add_done(self, row: ManifestRow) -> None:
         self.published_at = max(self.published_at, row.finished_at or "")
         self.was_reprocessed = self.was_reprocessed or row.generation > 1
+        if self.has_table and row.tabled is not None:
+            self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
         if row.published is not None:
             self.count_totals(row.published.totals)
             if row.lane == Lane.STREAM:

@@ -18,6 +18,7 @@ from cli.documents import (
     OmittedObjects,
     PublishedObject,
     PutAgain,
+    ShownInTable,
 )
 from cli.exit_codes import ExitCode
 from cli.inspect.expected import expectation, read_next_night
@@ -152,6 +153,7 @@ def _lane_since(trace: Trace) -> str | None:
 
 
 def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
+    shown = row.tabled
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
         manifest=row.id,
@@ -164,6 +166,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         changed_at=row.changed_at,
         reason=row.reason and stack.runnable(row.reason),
         job_runs=tuple(JobRunLog(run, log_of_run(stack, run, row.lane)) for run in runs),
+        tabled=ShownInTable(shown.generation, shown.batch, str(shown.snapshot)) if shown else None,
     )
 
 

@@ -119,6 +119,8 @@ def _print_manifest(manifest: ExplainedManifest) -> None:
     )
     if manifest.reason:
         _line("", printable(manifest.reason))
+    if shown := manifest.tabled:
+        _line("table", f"generation {shown.generation} since batch {shown.batch}, snapshot {shown.snapshot}")
     for run in manifest.job_runs:
         _line("", f"log of {run.job_run}: {run.log}" if run.log else f"attempted by {run.job_run}")
 

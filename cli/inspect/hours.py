@@ -102,6 +102,7 @@ def _document(stack: DeployedStack, hour: ShownHour) -> DatasetHour:
     counts, row, contents = hour.counts, hour.row, hour.contents
     has_marker = row.is_settled and row.announced == row.revision
     return DatasetHour(
+        snapshot=str(counts.snapshot) if counts.batch else None,
         hour=row.partition.stamp,
         state=hour.state.value,
         files=counts.files,

@@ -151,6 +151,10 @@ class HourCounts:
     unreadable_files: int = 0
     published_at: str = ""
     """ISO 8601, UTC: the last publication; empty: there was none."""
+    batch: int = 0
+    """The first batch of the Iceberg table that shows all of them; 0: no batch was needed, or there is no table."""
+    snapshot: int = 0
+    """Of this batch."""
 
 
 @dataclass(frozen=True, slots=True)

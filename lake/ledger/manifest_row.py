@@ -147,11 +147,13 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Tabled:
-    """The generation that the Iceberg table of the dataset shows, and the number of the batch that brought it in."""
+    """The generation that the Iceberg table of the dataset shows, and the batch and snapshot that brought it in."""
 
     generation: int
     document: CommitReference
     batch: int
+    snapshot: int
+    """For people and readers: the snapshot may have expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +389,7 @@ def tabled_attributes(tabled: Tabled) -> dict[str, Any]:
     return {
         "tabled": tabled.generation,
         "tabled_batch": tabled.batch,
+        "tabled_snapshot": tabled.snapshot,
         "tabled_key": reference.key,
         "tabled_sha256": reference.sha256,
     }
@@ -396,7 +399,8 @@ def tabled_of(item: dict[str, Any]) -> Tabled | None:
     """Inverse of ``tabled_attributes``."""
     if "tabled" not in item:
         return None
-    return Tabled(item["tabled"], CommitReference(item["tabled_key"], item["tabled_sha256"]), item["tabled_batch"])
+    document = CommitReference(item["tabled_key"], item["tabled_sha256"])
+    return Tabled(item["tabled"], document, item["tabled_batch"], item["tabled_snapshot"])
 
 
 @dataclass(slots=True, kw_only=True)

@@ -154,6 +154,11 @@ def batch_of(metadata: Metadata) -> int:
     return int(metadata["properties"].get(BATCH, 0))
 
 
+def snapshot_of_batch(metadata: Metadata) -> int:
+    """Id of the snapshot of the last batch that is in the table."""
+    return int(metadata["properties"][BATCH_SNAPSHOT])
+
+
 def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
     """The snapshot that readers see; None: the table has none."""
     main = metadata["refs"].get("main")

@@ -83,6 +83,15 @@ def write_marker(services: Services, row: HourRow) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """A state of an Iceberg table that shows the whole hour."""
+
+    name: Annotated[str, "database and table of the catalog"]
+    snapshot: Annotated[str, "id, for FOR VERSION AS OF while it is kept; digits that a JSON number may not hold"]
+    batch: Annotated[int, "number of the batch"]
+
+
+@dataclass(frozen=True, slots=True)
 class HourDocument:
     """The marker of a complete hour, and the detail of its events."""
 
@@ -102,6 +111,7 @@ class HourDocument:
     quarantined_lines: int
     unreadable_files: Annotated[int, "files in the quarantine as a whole"]
     published_at: Annotated[str | None, "ISO 8601, UTC: the last publication"]
+    table: Annotated[TableSnapshot | None, "null: the dataset has no Iceberg table, or the hour nothing in it"]
     format: Literal[1] = 1
 
 
@@ -125,6 +135,15 @@ def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
         quarantined_lines=counts.quarantined_lines,
         unreadable_files=counts.unreadable_files,
         published_at=counts.published_at or None,
+        table=_table(services, row),
     )
     body: dict[str, Any] = to_json(document)
     return body
+
+
+def _table(services: Services, row: HourRow) -> TableSnapshot | None:
+    counts = row.counts
+    if not counts.batch:
+        return None
+    name = f"{services.resources.tables_database}.{row.partition.dataset}"
+    return TableSnapshot(name, str(counts.snapshot), counts.batch)

@@ -21,7 +21,14 @@ from lake.s3_uri import parse_s3_uri
 from lake.time import epoch_milliseconds
 from router.catalog.glue_table import column_names
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
-from router.iceberg.metadata import batch_of, foreign_change, hour_of, new_metadata, oldest_batch
+from router.iceberg.metadata import (
+    batch_of,
+    foreign_change,
+    hour_of,
+    new_metadata,
+    oldest_batch,
+    snapshot_of_batch,
+)
 from router.services import PARALLEL_REQUESTS
 from router.tables.batch import forget, marks_of, plan_batch, read_batch_document, tabled_of_hour, write_batch
 from router.tables.catalog_entry import TableCatalog
@@ -66,20 +73,20 @@ def commit_round(services: Services, dataset: str) -> int | None:
     else:
         batch = read_batch_document(services, row.pending)
     try:
-        oldest = _apply(services, row, batch)
+        metadata = _apply(services, row, batch)
     except TableStoppedError as error:
         tables.stop(row, str(error))
         raise
-    _mark(services, batch)
-    tables.close(row, batch.number, oldest)
+    _mark(services, batch, snapshot_of_batch(metadata))
+    tables.close(row, batch.number, oldest_batch(metadata))
     names = [generation_entry(item.manifest, item.generation) for item in batch.items]
     forget(services, dataset, [*batch.hours, *names, *([EXPIRY_ENTRY] if batch.expires else ())])
     logger.info("batch in the table", dataset=dataset, batch=batch.number, manifests=len(batch.items))
     return batch.number
 
 
-def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> int:
-    """Make sure that the batch is in the table; returns the lowest batch that a retained snapshot shows."""
+def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:
+    """Make sure that the batch is in the table; returns a document that has it."""
     catalog = TableCatalog(services, row.dataset)
     for _ in range(MAX_TRIES):
         entry = catalog.load()
@@ -87,10 +94,10 @@ def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> int:
             _create(services, catalog, row)
             continue
         if is_applied(services, row, entry.metadata, batch.number):
-            return oldest_batch(entry.metadata)
+            return entry.metadata
         metadata = _next_metadata(services, catalog, entry, batch)
         if catalog.swap(entry, metadata):
-            return oldest_batch(metadata)
+            return metadata
     raise TransientError(
         f"other writers changed the table {row.dataset} during {MAX_TRIES} tries: the next round tries again"
     )
@@ -206,10 +213,10 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
         )
 
 
-def _mark(services: Services, batch: PlannedBatch) -> None:
+def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
     """Note in the row of each manifest what the table shows."""
     manifests = services.ledger.manifests
-    marks = marks_of(batch)
+    marks = marks_of(batch, snapshot)
 
     def mark(name: str) -> None:
         row = manifests.get(name)

@@ -61,10 +61,10 @@ def no_look_after_a_refused_swap(patch: pytest.MonkeyPatch) -> None:
 
 def marks_after_the_batch_is_closed(patch: pytest.MonkeyPatch) -> None:
     mark, close = committer._mark, Tables.close
-    waiting: dict[Tables, tuple[Services, Any]] = {}
+    waiting: dict[Tables, tuple[Any, ...]] = {}
 
-    def mark_later(services: Services, planned: Any) -> None:
-        waiting[services.ledger.tables] = (services, planned)
+    def mark_later(services: Services, *planned: Any) -> None:
+        waiting[services.ledger.tables] = (services, *planned)
 
     def close_then_mark(self: Tables, *arguments: Any) -> None:
         close(self, *arguments)

@@ -13,7 +13,7 @@ from cli.inspect.explain import explain_file
 from cli.inspect.explain_object import explain_object
 from cli.inspect.explain_output import print_file, print_object
 from lake.layout import lake_key, quarantine_key, result_key
-from lake.ledger import ArrivalRow, HourCounts, HourState
+from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_document import write_manifest
 from lake.s3_uri import S3Uri, parse_s3_uri
@@ -146,6 +146,15 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
+
+
+def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    world.ledger.manifests.mark_tabled(world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62))
+    version, text = explained(world, capsys)
+    assert version["manifests"][0]["tabled"] == {"generation": 1, "batch": 7, "snapshot": str(1 << 62)}
+    assert f"generation 1 since batch 7, snapshot {1 << 62}\n" in text
 
 
 def test_who_may_not_read_the_quarantine_gets_reason_and_offset(

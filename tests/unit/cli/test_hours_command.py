@@ -79,6 +79,7 @@ def test_counts_of_complete_open_and_failed_hours(
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
         "revision": 0,
         "marker": None,
+        "snapshot": None,
     }
     assert found[2]["failedManifests"] == [failed.id]
     assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0

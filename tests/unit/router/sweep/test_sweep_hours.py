@@ -61,6 +61,7 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
         "quarantinedLines": 2,
         "unreadableFiles": 0,
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
+        "table": None,
     }
     valid_json("hour", body)
     assert bridge.told == [("Complete", 1, 10)]

@@ -1,11 +1,14 @@
 """The sweep deletes what no retained snapshot shows, and an hour is complete when its table shows it."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from lake.commit import read_commit
+from lake.documents import get_document
+from lake.layout import complete_marker_key
 from lake.ledger import HourState
 from lake.publish import complete_all
 from router.catalog.handler import catalog
@@ -16,7 +19,7 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.sweep.sweeping import committed
-from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown
+from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, table
 
 KEPT = timedelta(hours=24)
 
@@ -73,8 +76,8 @@ def test_objects_of_a_failed_publish_are_not_in_a_table(deployment: Deployment) 
     assert swept(deployment) == 2
 
 
-def hours(deployment: Deployment) -> HourState:
-    services = replace(deployment.services, events=FakeEventBridge())
+def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> HourState:
+    services = replace(deployment.services, events=events or FakeEventBridge())
     repair = Repair(services, deployment.now + timedelta(minutes=1))
     announce_hours(repair)
     assert repair.failed == []
@@ -91,14 +94,30 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
     assert hours(deployment) == HourState.COMPLETE
 
 
-def test_a_reprocessed_hour_is_complete_with_the_next_batch(deployment: Deployment) -> None:
+def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment: Deployment) -> None:
+    # Given a table whose last batch has brought nothing into the hour
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
     publish(deployment, forced(deployment, row))
     deployment.wait(timedelta(hours=3))
     assert hours(deployment) == HourState.OPEN
     commit(deployment)
-    assert hours(deployment) == HourState.COMPLETE
+    snapshot = table(deployment)["current-snapshot-id"]
+    deployment.ledger.tables.list_expiry("orders", deployment.now)
+    commit(deployment)
+    # When
+    events = FakeEventBridge()
+    assert hours(deployment, events) == HourState.COMPLETE
+    # Then
+    marker = json.loads(get_document(deployment.s3, "lake", complete_marker_key(PARTITION)))
+    assert marker["table"] == {
+        "name": f"{deployment.services.resources.tables_database}.orders",
+        "snapshot": str(snapshot),
+        "batch": 2,
+    }
+    assert [json.loads(event["Detail"]) for event in events.sent] == [marker]
+    (shows,) = [item for item in table(deployment)["snapshots"] if item["snapshot-id"] == snapshot]
+    assert shown(deployment, shows) == [name_of(row, 2)]
 
 
 def test_a_dataset_with_an_iceberg_table_gets_no_hive_table(deployment: Deployment) -> None:
