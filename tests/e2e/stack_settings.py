@@ -18,6 +18,7 @@ from lake.settings import (
     Settings,
     SparkSettings,
     StreamSettings,
+    TablesSettings,
     UrgentSettings,
     VerifySettings,
 )
@@ -26,6 +27,8 @@ from tests.records import RECORDS
 TIME_ZONE = "Europe/Berlin"
 URGENT_BY_TAG = "tagged"
 """Dataset and prefix of files whose tags or metadata ``priority=high`` make them urgent."""
+WITH_TABLE = "visits"
+"""Dataset and prefix of files with an Iceberg table."""
 NOW = datetime.now(ZoneInfo(TIME_ZONE))
 DEADLINE = f"{NOW + timedelta(hours=12):%H:%M}"
 """Half a day after the start of the tests: a plan has time for Flex."""
@@ -39,7 +42,12 @@ def e2e_settings() -> Settings:
     return Settings(
         stage="e2e",
         time_zone=TIME_ZONE,
-        datasets=(DatasetRule(URGENT_BY_TAG, f"{URGENT_BY_TAG}/", urgent=by_tag), DatasetRule("{folder}")),
+        datasets=(
+            DatasetRule(URGENT_BY_TAG, f"{URGENT_BY_TAG}/", urgent=by_tag),
+            DatasetRule(WITH_TABLE, f"{WITH_TABLE}/", table="iceberg"),
+            DatasetRule("{folder}"),
+        ),
+        tables=TablesSettings(commit_seconds=10),
         peak=PeakSettings(hours=()),
         # So small that eight files of 30 KB are eight tasks.
         convert=ConvertSettings(target_file_bytes=20_000, column_limit=200),

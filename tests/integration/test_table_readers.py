@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import polars as pl
 import pytest
 from pyiceberg.table import StaticTable
 
+from local.duckdb_iceberg import duckdb_with_iceberg
 from router.iceberg.metadata import METADATA_COLUMNS
 from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
 
@@ -28,11 +27,7 @@ def by_pyiceberg(document: str, condition: str) -> Iterable[dict[str, Any]]:
 
 
 def by_duckdb(document: str, condition: str) -> Iterable[dict[str, Any]]:
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-        for name in ("avro", "iceberg"):
-            (folder,) = find_spec(f"duckdb_extension_{name}").submodule_search_locations  # type: ignore[union-attr,misc]
-            (file,) = Path(folder).rglob("*.duckdb_extension")
-            connection.load_extension(str(file))
+    with duckdb_with_iceberg() as connection:
         table = connection.sql(f"FROM iceberg_scan('{document}') WHERE {condition}").to_arrow_table()
         rows: list[dict[str, Any]] = table.to_pylist()
         return rows

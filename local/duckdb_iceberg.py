@@ -1,0 +1,43 @@
+"""DuckDB with its Iceberg extension, which comes as a package: nothing is downloaded when it is used."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from local.isolation import REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local.isolation import AccessKey
+
+EXTENSIONS = ("avro", "httpfs", "iceberg")
+
+
+@contextmanager
+def duckdb_with_iceberg(
+    endpoint: str | None = None, key: AccessKey | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that knows ``iceberg_scan``; ``endpoint`` (URL) and ``key`` are those of a local cloud's S3."""
+    # An extension of a package is signed for the repository from which DuckDB itself would download it.
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
+        for name in EXTENSIONS:
+            spec = find_spec(f"duckdb_extension_{name}")
+            assert spec is not None
+            (file,) = (
+                path
+                for folder in spec.submodule_search_locations or ()
+                for path in Path(folder).rglob("*.duckdb_extension")
+            )
+            connection.load_extension(str(file))
+        if endpoint is not None and key is not None:
+            connection.execute(
+                f"CREATE SECRET (TYPE s3, KEY_ID '{key.id}', SECRET '{key.secret}', REGION '{REGION}', "
+                f"ENDPOINT '{endpoint.partition('://')[2]}', URL_STYLE 'path', USE_SSL false)"
+            )
+        yield connection
