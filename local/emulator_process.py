@@ -14,10 +14,8 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from local import isolation
-from local.added_latency import with_latency
 from local.class_archive import archive_file
 from local.emr_runs import EmrRuns
 from local.glue_runs import GlueRuns
@@ -26,9 +24,6 @@ from local.job_processes import JobProcesses
 from local.limits import Limits
 from local.own_requests import only_own_requests
 from local.processes import kill_followers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ def main(settings_file: Path) -> None:
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
 
     emulator_patches.install(runs, emr_runs, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
-    asyncio.run(_serve(settings.socket, settings.port, limits))
+    asyncio.run(_serve(settings.socket, settings.port))
 
 
 def _assume_role(role_arn: str, service: str, session: str) -> isolation.AccessKey:
@@ -118,7 +113,7 @@ def _assume_role(role_arn: str, service: str, session: str) -> isolation.AccessK
     return session_key(role_arn, service, session)
 
 
-async def _serve(socket: int, port: int, limits: Callable[[], Limits]) -> None:
+async def _serve(socket: int, port: int) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
     from ministack.app import app  # type: ignore[import-untyped]  # noqa: PLC0415
@@ -127,7 +122,7 @@ async def _serve(socket: int, port: int, limits: Callable[[], Limits]) -> None:
     config.bind = [f"fd://{socket}"]
     config.keep_alive_timeout = 75
     config.accesslog = None
-    await serve(with_latency(only_own_requests(app, port), limits), config)
+    await serve(only_own_requests(app, port), config)
 
 
 def _end_with_owner(processes: JobProcesses) -> None:

@@ -25,10 +25,6 @@ class Limits:
     """... for this time, and then FAILED (AWS Glue Developer Guide, "AWS Glue job run statuses")."""
     index_lag_seconds: float = 0.5
     """A global secondary index of DynamoDB is this much behind its table. AWS promises no bound; an assumed value."""
-    read_seconds: float = 0.0
-    """Added to each request that only reads, ..."""
-    write_seconds: float = 0.0
-    """... and to each other one: AWS answers over a network, and writes to several places."""
 
     def write(self, file: Path) -> None:
         """Replace the file at once: a reader sees these limits or the ones before."""

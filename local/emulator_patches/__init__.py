@@ -55,38 +55,28 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
         delivery_streams,
         emr_serverless,
         encryption,
-        execution_history,
         failed_executions,
         glue_jobs,
         identities,
         index_lag,
         lambda_functions,
-        lambda_limits,
         metric_math,
-        object_limits,
         objects,
-        queue_limits,
         schedules,
         service_quotas,
         state_machines,
         state_sizes,
-        table_limits,
     )
 
     glue_jobs.patch(runs)
     state_machines.patch(runs)
     emr_serverless.patch(emr_runs)
     state_sizes.patch()
-    execution_history.patch()
-    lambda_limits.patch()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
     checksums.patch()
     encryption.patch()
-    object_limits.patch()
-    queue_limits.patch()
-    table_limits.patch()
     bucket_policies.patch()
     service_quotas.patch(limits)
     delivery_streams.patch()

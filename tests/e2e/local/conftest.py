@@ -1,4 +1,4 @@
-"""One local cloud with the probe stack, and one without any stack, for all tests of this folder."""
+"""One local cloud with the probe stack for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -31,10 +31,3 @@ def probe(tmp_path_factory: pytest.TempPathFactory, probe_assembly: Path):
     """The deployed probe stack; a minute of a job's timeout lasts one second."""
     with LocalCloud.start(tmp_path_factory.mktemp("cloud"), glue_minute_seconds=1.0) as cloud:
         yield Probe(cloud, cloud.deploy(probe_assembly))
-
-
-@pytest.fixture(scope="session")
-def empty_cloud(tmp_path_factory: pytest.TempPathFactory):
-    """A local cloud without a stack: tests of the services' limits create what they need, under names of their own."""
-    with LocalCloud.start(tmp_path_factory.mktemp("empty")) as cloud:
-        yield cloud
