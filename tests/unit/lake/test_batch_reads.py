@@ -58,9 +58,3 @@ def test_a_table_that_processes_nothing_is_not_asked_for_ever() -> None:
     with pytest.raises(TransientError, match="none of 5 rows of table ledger"):
         table_over(client, []).get_many(KEYS)
     assert len(client.requests) == MAX_TRIES
-
-
-def test_no_keys_need_no_request() -> None:
-    client = SparingClient()
-    assert table_over(client, []).get_many([]) == []
-    assert client.requests == []

@@ -6,8 +6,8 @@ import pytest
 
 from lake.errors import NewerDocumentError
 from lake.layout import lake_key
-from lake.ledger import CommitReference, State
-from tests.unit.lake.test_lake_publish import BODIES, published, publishing, roll
+from lake.ledger import CommitReference
+from tests.unit.lake.test_lake_publish import roll
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 
@@ -28,19 +28,3 @@ def test_a_commit_document_of_another_version_is_left_alone(world: World, body: 
     # Then
     assert world.row(claim.row.id) == before
     assert world.faults.writes == []
-
-
-def test_after_a_rollback_the_newer_version_publishes_what_it_committed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a version with another format has committed, and the version before it is deployed again
-    with monkeypatch.context() as newer:
-        newer.setattr("lake.commit.COMMIT_FORMAT", 2)
-        row, _ = publishing(world)
-    with pytest.raises(NewerDocumentError):
-        roll(world, row)
-    # When: the newer version is back
-    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 2)
-    # Then
-    assert roll(world, world.row(row.id)) == State.DONE
-    assert published(world) == list(BODIES)

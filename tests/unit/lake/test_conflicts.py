@@ -79,24 +79,6 @@ def test_conflicts_are_repeated_a_bounded_number_of_times() -> None:
     assert sum(waits) < 6
 
 
-def test_each_wait_is_up_to_twice_the_one_before_until_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given the longest of all random waits
-    shares: list[tuple[float, float]] = []
-
-    def longest(low: float, high: float) -> float:
-        shares.append((low, high))
-        return high
-
-    monkeypatch.setattr("random.uniform", longest)
-    waits: list[float] = []
-    # When
-    with pytest.raises(ClientError):
-        write(table_over(FakeClient(*[conflict("PutItem")] * 100), waits), "put_item")
-    # Then
-    assert waits == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
-    assert set(shares) == {(0.5, 1)}
-
-
 @pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ValidationException"])
 def test_what_is_no_conflict_is_left_to_the_client(code: str) -> None:
     answer: Any = {"Error": {"Code": code, "Message": ""}}

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
+from lake.commit import CommitDocument, PendingObject, SourceCount, write_commit
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import digest_objects
 from lake.publish import complete_all, roll_back, roll_forward
-from tests.unit.lake.faults import Crash
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 
@@ -108,35 +107,6 @@ def listed(world: World, bucket: str) -> PublishedObjects:
     return digest_objects((item["Key"], item["Size"], item["ETag"].strip('"')) for item in found)
 
 
-def test_a_repeated_publish_changes_nothing(world: World) -> None:
-    row, _ = publishing(world)
-    roll(world, row)
-    after = world.row(row.id)
-    assert roll(world, row) == State.DONE
-    assert world.row(row.id) == after
-    assert published(world) == list(BODIES)
-
-
-@pytest.mark.parametrize("number", range(1, 7))
-def test_a_crash_at_any_write_is_rolled_forward_by_the_next_process(world: World, number: int) -> None:
-    row, _ = publishing(world)
-    world.faults.reset()
-    world.faults.crash_before = number
-    with pytest.raises(Crash):
-        roll(world, row)
-    world.faults.reset()
-    assert world.row(row.id).state == State.PUBLISHING
-    assert roll(world, world.row(row.id)) == State.DONE
-    assert published(world) == list(BODIES)
-
-
-def test_the_writes_of_a_publish(world: World) -> None:
-    row, _ = publishing(world)
-    world.faults.reset()
-    roll(world, row)
-    assert world.faults.writes == ["complete_multipart_upload"] * 3 + ["update_item", "put_object", "update_item"]
-
-
 def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: World) -> None:
     # Given: one of the uploads was aborted, the others are unchanged
     row, document = publishing(world)
@@ -152,22 +122,6 @@ def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: Worl
     assert after.published is None
     assert after.reason is not None
     assert after.reason.startswith(f"1 upload is gone before completion (first: {gone.key})")
-
-
-def test_a_roll_back_that_crashed_is_repeated(world: World) -> None:
-    row, document = publishing(world)
-    gone = document.objects[1]
-    world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
-    # Three completions, three aborts, FAILED
-    for number in range(4, 8):
-        world.faults.reset()
-        world.faults.crash_before = number
-        with pytest.raises(Crash):
-            roll(world, row)
-        world.faults.reset()
-        assert world.row(row.id) == row
-    assert roll(world, row) == State.FAILED
-    assert world.keys("lake") == []
 
 
 def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
@@ -189,14 +143,6 @@ def test_an_object_with_other_bytes_is_not_the_completed_upload(world: World, ot
     world.raw_s3.put_object(Bucket="lake", Key=one.key, Body=other, ChecksumAlgorithm="CRC32")
     with pytest.raises(Exception, match="1 upload is gone"):
         complete_all(world.s3, document.objects)
-
-
-def test_a_roll_back_is_idempotent(world: World) -> None:
-    row, document = publishing(world)
-    complete_all(world.s3, document.objects[:1])
-    for _ in range(2):
-        roll_back(world.s3, world.ledger, row, document.objects, "uploads are gone", world.now)
-    assert world.keys("lake") == []
 
 
 def change_document(world: World, row: ManifestRow) -> None:
@@ -248,10 +194,3 @@ def test_objects_that_another_process_has_published_stay_although_the_document_i
     remove_document(world, row)
     assert roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS) == State.DONE
     assert published(world) == list(BODIES)
-
-
-def test_a_commit_document_is_read_back_as_it_was_written(world: World) -> None:
-    row, document = publishing(world)
-    assert row.document is not None
-    assert read_commit(world.s3, "control", row.document) == document
-    assert document.rows == 10

@@ -6,21 +6,12 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.errors import InvalidInputError, LeaseLostError, TerminalError
+from lake.errors import InvalidInputError, TerminalError
 from lake.ledger import ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest, manifest_sha256
 from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, claim, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, PARTITION, World
-
-
-def test_a_claim_counts_attempts_and_names_its_owner(world: World) -> None:
-    row = world.queued("a.json")
-    first = world.claimed(row, "jr_1")
-    world.wait(LEASE)
-    second = world.claimed(world.row(row.id), "jr_2")
-    assert (first.row.attempt, second.row.attempt, second.row.owner) == (1, 2, "jr_2")
-    assert second.row == world.row(row.id)
 
 
 def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) -> None:
@@ -84,43 +75,6 @@ def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World
     assert claim(world, world.row(row.id))
 
 
-def test_an_expired_lease_can_neither_be_renewed_nor_committed(world: World) -> None:
-    held = world.claimed(world.queued("a.json"))
-    world.wait(LEASE)
-    with pytest.raises(LeaseLostError, match="attempt 1 of manifest"):
-        world.ledger.manifests.renew(held, world.now, LEASE)
-    with pytest.raises(LeaseLostError):
-        world.ledger.manifests.commit(held, DOCUMENT, world.now)
-
-
-def test_the_index_holds_open_manifests_only_oldest_first(world: World) -> None:
-    rows = []
-    for name in ("a.json", "b.json", "c.json"):
-        rows.append(world.queued(name))
-        world.wait(timedelta(seconds=1))
-    world.ledger.manifests.fail(rows[1], "because", world.now)
-    world.claimed(rows[2])
-    manifests = world.ledger.manifests
-    assert [row.id for row in manifests.open(Lane.BATCH, State.QUEUED)] == [rows[0].id]
-    assert [row.id for row in manifests.open(Lane.BATCH, State.RUNNING)] == [rows[2].id]
-    assert list(manifests.open(Lane.STREAM, State.QUEUED)) == []
-
-
-def test_force_begins_the_next_generation_in_the_batch_lane_and_keeps_what_is_published(world: World) -> None:
-    # Given: a stream manifest that is DONE
-    row = world.queued("a.json", lane=Lane.STREAM)
-    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
-    # When
-    assert force(world, world.row(row.id))
-    # Then
-    after = world.row(row.id)
-    assert (after.state, after.lane, after.generation, after.attempt, after.tries) == ("QUEUED", "batch", 2, 1, 0)
-    assert after.published == Published(1, DOCUMENT, TOTALS)
-    assert after.document is None
-    assert world.claimed(after).row.tries == 1
-
-
 def test_what_was_published_is_never_superseded(world: World) -> None:
     row = row_in_state(world, "DONE")
     force(world, row)
@@ -177,12 +131,6 @@ def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_attempts_le
     assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
 
 
-def test_a_transaction_is_limited_like_dynamodbs(world: World) -> None:
-    rows = [replace(world.queued("a.json"), id=f"m{number}") for number in range(100)]
-    with pytest.raises(ValueError, match="100 actions, not 101"):
-        world.ledger.manifests.supersede(rows, [world.manifest("a.json")], "merge", world.now)
-
-
 def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     abandoned, alive = world.manifest("a.json"), world.manifest("b.json")
     manifests = world.ledger.manifests
@@ -223,13 +171,6 @@ def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(wor
     assert not world.ledger.manifests.force(row, world.now, "request-2")
     assert not world.ledger.manifests.force(row, world.now)
     assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
-
-
-def test_two_callers_without_a_request_queue_one_generation_and_one_of_them_knows_it(world: World) -> None:
-    row = row_in_state(world, "FAILED")
-    assert force(world, row)
-    assert not force(world, row)
-    assert world.row(row.id).generation == 2
 
 
 def test_a_later_force_forgets_the_request_of_the_generation_before(world: World) -> None:

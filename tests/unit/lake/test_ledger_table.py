@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, Key, LedgerTable, RefusedError
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Key, LedgerTable, RefusedError
 
 KEY = Key("manifest#m", "manifest")
 
@@ -45,10 +45,6 @@ def test_an_item_is_read_consistently_with_plain_values() -> None:
     assert client.requests == [
         {"operation": "get_item", "TableName": "ledger", "Key": KEY.item(), "ConsistentRead": True}
     ]
-
-
-def test_there_is_no_item() -> None:
-    assert table_over(FakeClient({})).get(KEY) is None
 
 
 BASE = {"operation": "query", "TableName": "ledger"}
@@ -102,49 +98,6 @@ def test_a_query_reads_every_page_only_when_it_is_asked_for() -> None:
     assert len(client.requests) == 1
     assert list(items) == [{"n": 2}]
     assert client.requests[1]["ExclusiveStartKey"] == last
-
-
-def test_a_put_has_its_conditions_and_no_empty_attribute() -> None:
-    client = FakeClient({}, {})
-    table_over(client).put(KEY, {"state": "QUEUED", "owner": None}, [Condition("pk", "missing")])
-    table_over(client).put(KEY, {"state": "QUEUED"}, [])
-    put = {"operation": "put_item", "TableName": "ledger", "Item": {**KEY.item(), "state": "QUEUED"}}
-    condition = {"ConditionExpression": "attribute_not_exists(#pk)", "ExpressionAttributeNames": {"#pk": "pk"}}
-    assert client.requests == [{**put, **condition}, put]
-
-
-def test_an_update_has_its_clauses_and_conditions() -> None:
-    client = FakeClient({}, {})
-    conditions = [
-        Condition("state", "=", "RUNNING"),
-        Condition("lease_until", ">", 7),
-        Condition("columns", "size", 2),
-        Condition("owner", "missing"),
-    ]
-    table = table_over(client)
-    table.update(KEY, assign={"a": 1, "b": 2}, add={"c": 3, "d": 4}, remove=["e", "f"], conditions=conditions)
-    table.update(KEY, add={"c": 3})
-    update = {"operation": "update_item", "TableName": "ledger", "Key": KEY.item()}
-    names = ("a", "b", "c", "d", "e", "f", "state", "lease_until", "columns", "owner")
-    assert client.requests == [
-        {
-            **update,
-            "UpdateExpression": "SET #a = :v0, #b = :v1 ADD #c :v2, #d :v3 REMOVE #e, #f",
-            "ConditionExpression": (
-                "#state = :v4 AND #lease_until > :v5 AND size(#columns) = :v6 AND attribute_not_exists(#owner)"
-            ),
-            "ExpressionAttributeNames": {f"#{name}": name for name in names},
-            "ExpressionAttributeValues": {
-                f":v{number}": value for number, value in enumerate([1, 2, 3, 4, "RUNNING", 7, 2])
-            },
-        },
-        {
-            **update,
-            "UpdateExpression": "ADD #c :v0",
-            "ExpressionAttributeNames": {"#c": "c"},
-            "ExpressionAttributeValues": {":v0": 3},
-        },
-    ]
 
 
 def test_a_transaction_has_as_many_actions_as_dynamodb_takes() -> None:

@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.errors import InvalidDocumentError
 from lake.layout import manifest_key
 from lake.manifest import encode_manifest, manifest_sha256
-from lake.manifest_document import read_manifest, write_manifest
-from tests.unit.lake.world import RESOURCES, World, file_of
+from lake.manifest_document import read_manifest
+from tests.unit.lake.world import RESOURCES, World
 
 MORE = ["input", "orders/forged.json", "v1", "e", 100, "2026-11-20T09:30:00+00:00"]
 Body = dict[str, Any]
@@ -71,28 +70,3 @@ def test_rows_of_new_manifests_and_of_successors_have_the_digest(world: World) -
     # Then every row has the digest of its own document
     assert world.row(successor.id).manifest_sha256 == manifest_sha256(successor)
     assert len({row.manifest_sha256 for row in (*sources, world.row(successor.id))}) == 3
-
-
-def test_a_bound_document_of_a_newer_format_is_left_to_the_newer_version(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a manifest of a newer version: its document, and a row with the digest of it
-    with monkeypatch.context() as newer:
-        newer.setattr("lake.manifest.MANIFEST_FORMAT", 2)
-        row = world.queued("a.json")
-
-    # Then it is not called damaged
-    with pytest.raises(NewerDocumentError, match="deploy it again"):
-        read_manifest(world.s3, "control", row, ("input",))
-
-
-def test_a_bound_document_may_still_name_input_buckets_only(world: World) -> None:
-    # Given a document of the row that names another deployment's bucket
-    foreign = replace(file_of("orders/a.json"), bucket="elsewhere")
-    manifest = replace(world.manifest(), files=(foreign,))
-    write_manifest(world.s3, "control", manifest)
-    world.ledger.manifests.enqueue(manifest)
-
-    # Then
-    with pytest.raises(InvalidDocumentError, match="names the bucket 'elsewhere'"):
-        read_manifest(world.s3, "control", world.row(manifest.id), ("input",))

@@ -67,10 +67,3 @@ def test_a_key_cannot_command_a_terminal(write: Callable[[str], None], capsys: p
     assert "\x1b" not in written
     assert "\u202e" not in written
     assert "orders/\\x1b[2J" in written
-
-
-@pytest.mark.parametrize("write", [_log, _fail, _mail])
-def test_a_key_cannot_begin_a_line(write: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
-    write(KEY)
-    written = "".join(capsys.readouterr())
-    assert not [line for line in written.splitlines() if "ALARM" in line.split(" ")[:2]]

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from lake.ledger.datasets import GROWTH, MAX_COLUMN_BYTES, divide_by_room, is_full
+from lake.ledger.datasets import GROWTH, is_full
 from tests.unit.lake.world import World
 
 
@@ -36,18 +36,6 @@ def test_two_callers_that_race_for_the_same_room_do_not_exceed_it(world: World) 
     # Then
     assert refused == ("c", "d")
     assert columns(world) == ("a", "b", "x", "y")
-
-
-def test_the_names_of_a_dataset_fit_into_one_item_whatever_their_number() -> None:
-    # Given: more long names than an item of the ledger can hold
-    names = [f"{number:0200}" for number in range(3000)]
-    # When
-    fitting, refused = divide_by_room((), names, 10_000)
-    # Then
-    assert (*fitting, *refused) == tuple(names)
-    assert MAX_COLUMN_BYTES - 1000 < sum(len(name) + 4 for name in fitting) <= MAX_COLUMN_BYTES
-    assert is_full(fitting, 10_000)
-    assert divide_by_room(fitting, ["a"], 10_000) == ((), ("a",))
 
 
 def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: World) -> None:

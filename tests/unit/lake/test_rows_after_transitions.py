@@ -116,23 +116,11 @@ def test_a_recorded_reason(world: World) -> None:
     assert_row(world, replace(row, reason="denied"))
 
 
-def test_several_rows_are_read_in_order(world: World) -> None:
-    first, second = world.queued("a.json"), world.queued("b.json")
-    assert world.ledger.manifests.get_many([second.id, "ghost", first.id]) == [second, None, first]
-
-
 def test_an_abandoned_row_has_the_time_of_its_fence(world: World) -> None:
     world.wait(timedelta(minutes=1))
     row = world.ledger.manifests.abandon("nobody", world.now)
     assert row == world.row("nobody")
     assert (row.id, row.changed_at) == ("nobody", iso_utc(world.now))
-
-
-def test_a_manifest_whose_files_were_all_read_leaves_the_index(world: World) -> None:
-    row = row_in_state(world, "PUBLISHING")
-    assert world.ledger.manifests.finish(row, replace(TOTALS, failed_files=0), world.now)
-    item = world.dynamodb.get_item(TableName="ledger", Key={"pk": f"manifest#{row.id}", "sk": "manifest"})["Item"]
-    assert {"open", "open_order"}.isdisjoint(item)
 
 
 def test_a_published_manifest_has_no_reason_of_an_attempt_before(world: World) -> None:

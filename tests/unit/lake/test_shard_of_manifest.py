@@ -11,7 +11,6 @@ from lake.errors import InvalidSettingsError
 from lake.layout import inbox, manifest_of_pointer, pointer_key
 from lake.settings import parse_settings
 from lake.shards import MAX_SHARDS, Shards
-from tests.unit.lake.world import RESOURCES
 
 
 @pytest.mark.parametrize(
@@ -37,11 +36,6 @@ def test_manifests_are_spread_evenly() -> None:
     assert min(counts.values()) > 900
 
 
-def test_the_first_shard_has_the_names_that_a_single_job_had() -> None:
-    assert inbox("1") == "inbox/"
-    assert RESOURCES.stream_job_of("1") == RESOURCES.stream_job
-
-
 @pytest.mark.parametrize("shard", ["1", "2", "20"])
 @pytest.mark.parametrize("urgent", [False, True])
 def test_a_pointer_is_in_the_inbox_of_its_shard(shard: str, urgent: bool) -> None:
@@ -50,12 +44,6 @@ def test_a_pointer_is_in_the_inbox_of_its_shard(shard: str, urgent: bool) -> Non
     assert manifest_of_pointer(key) == "20261120T093000Z-1"
     # No listing of one inbox has the pointers of another one
     assert sum(key.startswith(inbox(other)) for other in ("1", "2", "20")) == 1
-
-
-def test_each_streaming_job_has_its_workers() -> None:
-    one, three = parse_settings({"stage": "t"}), parse_settings({"stage": "t", "stream": {"jobs": 3}})
-    assert (one.stream_runs, three.stream_runs) == (1, 3)
-    assert three.stream_dpus == 3 * one.stream_dpus
 
 
 @pytest.mark.parametrize(
@@ -71,10 +59,3 @@ def test_wrong_shards_are_refused(key: str, body: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingsError) as raised:
         parse_settings({"stage": "t", **body})
     assert raised.value.key == key
-
-
-def test_the_rest_of_the_quota_is_that_of_all_streaming_jobs() -> None:
-    # Given the defaults: runs of 10 DPU, and 10 DPU for each streaming job
-    nights = {jobs: parse_settings({"stage": "t", "stream": {"jobs": jobs}}).max_overnight_runs for jobs in (1, 2, 20)}
-    # Then
-    assert nights == {1: 49, 2: 48, 20: 30}

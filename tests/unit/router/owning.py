@@ -4,23 +4,20 @@ import json
 from collections import Counter
 from datetime import timedelta
 
-import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from lake.ledger import ArrivalRow, State
+from lake.ledger import ArrivalRow
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from lake.partition import Partition
-from router.route.handler import route
 from tests.unit.lake.faults import Faults
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.events import batch, failures, message, s3_record
+from tests.unit.router.events import batch, message, s3_record
 
 URGENT, ALSO_URGENT, NOT_URGENT = "orders/urgent/a.json", "orders/urgent/b.json", "clicks/c.json"
 IGNORED = "orders/d.csv"
 KEYS = (URGENT, ALSO_URGENT, NOT_URGENT, IGNORED)
-ROUTED = (URGENT, ALSO_URGENT, NOT_URGENT)
 
 
 def event(keys: tuple[str, ...] = KEYS) -> SQSEvent:
@@ -31,16 +28,6 @@ def event(keys: tuple[str, ...] = KEYS) -> SQSEvent:
 def outside_peak(deployment: Deployment) -> Deployment:
     deployment.wait(timedelta(hours=12))
     return deployment
-
-
-def redeliver(deployment: Deployment, unacknowledged: list[str]) -> None:
-    """Redeliver as SQS does until every message is acknowledged; the visibility timeout is two minutes."""
-    for _ in range(6):
-        if not unacknowledged:
-            return
-        deployment.wait(timedelta(minutes=2))
-        unacknowledged = failures(route(event(tuple(unacknowledged)), deployment.services))
-    pytest.fail(f"never acknowledged: {unacknowledged}")
 
 
 def owners(deployment: Deployment) -> Counter[str]:
@@ -63,25 +50,8 @@ def owners(deployment: Deployment) -> Counter[str]:
     return found
 
 
-def assert_owned_once(deployment: Deployment) -> None:
-    assert owners(deployment) == Counter(ROUTED)
-    queued = {file.id for file in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)}
-    for key in KEYS:
-        [row] = deployment.ledger.arrivals.versions("input", key)
-        assert (row.manifest is None) == (key == IGNORED)
-        assert row.lane is None or (row.manifest in queued) == (row.lane == Lane.STREAM)
-
-
-def lose_answer(faults: Faults, number: int) -> None:
-    faults.lose_answer_of = number
-
-
 def drop(faults: Faults, number: int) -> None:
     faults.drop = number
-
-
-def delay(faults: Faults, number: int) -> None:
-    faults.delay = number
 
 
 def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -> None:

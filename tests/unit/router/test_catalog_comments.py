@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
@@ -68,21 +67,10 @@ def test_a_table_that_lacks_comments_gets_them_once_and_keeps_the_words_of_other
     assert catalog(deployment.services)["extended"] == []
 
 
-def test_the_description_of_an_operator_is_kept(deployment: Deployment) -> None:
-    table_of(deployment, "a")["Description"] = "orders of the shop"
-    assert catalog(deployment.services)["extended"] == []
-    assert deployment.glue.tables["orders"]["Description"] == "orders of the shop"
-
-
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), max_size=250))
 def test_the_key_of_a_column_is_that_of_the_reader(key: str) -> None:
     name = column_name(key)
     assert key_of_column(name) == original_key(name)
-
-
-@pytest.mark.parametrize("key", ["", "date", "_offset", "Date", "a__b", "\U0001f600", "x" * 300])
-def test_the_key_of_a_column_with_a_rule_of_its_own(key: str) -> None:
-    assert key_of_column(column_name(key)) == original_key(column_name(key))
 
 
 def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:

@@ -92,14 +92,3 @@ def test_one_bad_table_does_not_stop_the_others_and_is_told(deployment: Deployme
     # When the table is repaired, then the next round creates it
     glue.bad = set()
     assert catalog(services)["created"] == ["a"]
-
-
-def test_a_view_without_columns_is_reported_and_the_others_go_on(deployment: Deployment) -> None:
-    # Given
-    for name in "ab":
-        deployment.ledger.datasets.register(name)
-    view = {"Name": "a", "TableType": "VIRTUAL_VIEW", "VersionId": "0"}
-    deployment.glue.tables["a"] = view
-    # When, Then
-    assert catalog(deployment.services) == {"tables": 2, "created": ["b"], "extended": [], "foreign": ["a"]}
-    assert deployment.glue.tables["a"] == view

@@ -93,25 +93,6 @@ def test_a_full_collection_is_closed_by_the_next_invocation(
     assert [(row.files, row.closed_at is not None, row.final) for row in rows] == [(2, True, False), (2, False, False)]
 
 
-def test_a_second_division_is_the_first_one(deployment: Deployment) -> None:
-    collect(deployment, (PARTITION, "a"))
-    first = divide(deployment.services, FIRST)
-    assert divide(deployment.services, FIRST) == first
-
-
-def test_a_part_that_comes_after_its_hour_touches_the_hours_of_its_datasets_and_no_others(
-    deployment: Deployment,
-) -> None:
-    collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
-    deployment.wait(HOURS)
-    divide_collections(repair(deployment))
-    before = [deployment.ledger.partitions.get(hour).touched for hour in (PARTITION, CLICKS)]
-    collect(deployment, (PARTITION, "late"))
-    after = [deployment.ledger.partitions.get(hour).touched for hour in (PARTITION, CLICKS)]
-    assert [now - then for now, then in zip(after, before, strict=True)] == [1, 0]
-    assert read_hour(deployment.ledger, PARTITION, has_table=False).open > 0
-
-
 def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_restored(
     deployment: Deployment,
 ) -> None:

@@ -149,11 +149,6 @@ def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
     assert file_of("new/a.json") in [arrival.file for arrival in read_intent(deployment.services, key).arrivals]
 
 
-def test_files_without_a_rule_need_no_intent(deployment: Deployment) -> None:
-    assert route_arrivals(deployment.services, [file_of("orders/a.txt")]).count(ArrivalOutcome.IGNORED) == 1
-    assert "put_object" not in deployment.faults.writes
-
-
 def intents(deployment: Deployment) -> list[str]:
     listed = deployment.raw_s3.list_objects_v2(Bucket=deployment.resources.control_bucket, Prefix=INTENTS)
     return [item["Key"] for item in listed.get("Contents", [])]

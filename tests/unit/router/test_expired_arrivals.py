@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
+from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.ledger import State
-from lake.ledger.arrivals import EXPIRY, Arrivals, arrival_key
-from lake.ledger.transitions import Manifests
+from lake.ledger.arrivals import EXPIRY, arrival_key
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
 from lake.time import iso_utc
@@ -156,38 +155,6 @@ def test_the_days_must_be_longer_than_what_looks_back(table: str, settings: dict
     with pytest.raises(InvalidSettingsError, match=rf"{table}\.keep_days = {least - 1} is wrong: .* at least {least}"):
         parse_settings({"stage": "dev", table: {"keep_days": least - 1}, **settings})
     parse_settings({"stage": "dev", table: {"keep_days": least}, **settings})
-
-
-def test_a_question_without_an_answer_leaves_the_file_to_its_message(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given
-    keep(deployment)
-    outcome(deployment)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-
-    def refuse(_: object, __: object) -> None:
-        raise TransientError("later")
-
-    monkeypatch.setattr(Arrivals, "get", refuse)
-    # When, Then
-    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
-
-
-def test_an_old_event_whose_owner_does_not_answer_stays_with_its_message(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given
-    keep(deployment)
-    outcome(deployment)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-
-    def refuse(_: object, __: object) -> None:
-        raise TransientError("later")
-
-    monkeypatch.setattr(Manifests, "get", refuse)
-    # When, Then
-    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
 
 
 def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -> None:

@@ -3,14 +3,11 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from router.requests.backfill import backfill
 from router.route.handler import route
 from router.sweep.handler import sweep
-from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
 
@@ -72,21 +69,3 @@ def test_a_sweep_takes_the_file(deployment: Deployment) -> None:
     deployment.wait(timedelta(hours=7))
     assert sweep(deployment.services)["adopted"] == 1
     assert_owned(deployment)
-
-
-@pytest.mark.parametrize("number", range(1, 8))
-def test_whichever_write_crashes_the_file_gets_one_owner(deployment: Deployment, number: int) -> None:
-    # Given a redelivery that dies before one of its writes
-    event = ignored_file(deployment)
-    add_the_rule(deployment)
-    deployment.faults.reset()
-    deployment.faults.crash_before = number
-    with pytest.raises(Crash):
-        route(event, deployment.services)
-    deployment.faults.reset()
-    # When it is redelivered
-    deployment.wait(timedelta(minutes=12))
-    assert failures(route(event, deployment.services)) == []
-    # Then
-    [queued] = deployment.waiting()
-    assert queued.files == 1

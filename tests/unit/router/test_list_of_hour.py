@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lake.hour_contents import read_hour
 from lake.ledger import State
-from lake.manifest import Lane
 from router.requests.reprocess import reprocess
 from router.route.handler import route
 from tests.unit.lake.faults import Crash
@@ -20,24 +18,6 @@ from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
-
-WRITES_OF_ROUTE = 8
-"""Of one file in one manifest, and one more."""
-
-
-@pytest.mark.parametrize("number", range(1, WRITES_OF_ROUTE + 1))
-def test_no_manifest_exists_that_its_hour_does_not_list(deployment: Deployment, number: int) -> None:
-    # Given, When route crashes before one of its writes
-    deployment.faults.crash_before = number
-    with suppress(Crash):
-        route(batch(message("m1", s3_record("orders/a.json"))), deployment.services)
-    deployment.faults.reset()
-    # Then
-    rows = [row for lane in Lane for row in deployment.ledger.manifests.open(lane, State.QUEUED)]
-    names = deployment.ledger.partitions.manifests(PARTITION)
-    assert {row.id for row in rows} <= set(names)
-    # And what is listed without a row keeps the hour open
-    assert (read_hour(deployment.ledger, PARTITION, has_table=False).open > 0) == bool(names)
 
 
 def test_an_hour_with_a_new_manifest_is_unsettled(deployment: Deployment) -> None:

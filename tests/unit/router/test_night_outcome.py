@@ -52,11 +52,3 @@ def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
     ]
     # And the document has it for programs
     assert document(deployment, answer["verdictUri"])["night"]["late_minutes"] == 30
-
-
-def test_an_execution_in_time_has_nothing_to_report(deployment: Deployment) -> None:
-    (row,) = planned(deployment, "a.json")
-    done(deployment, row, 10)
-    answer = settled(deployment)
-    assert not answer["notify"]
-    assert document(deployment, answer["verdictUri"])["night"]["late_minutes"] == 0

@@ -52,11 +52,6 @@ def test_a_page_is_that_of_botocores_parser(bucket: str, request_: dict[str, Any
     assert found == expected
 
 
-def test_pages_follow_each_other(bucket: str) -> None:
-    pages = own_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, PaginationConfig={"PageSize": 2})
-    assert [item["Key"] for page in pages for item in page["Contents"]] == sorted(KEYS)
-
-
 def test_a_refused_listing_is_the_error_of_botocore(bucket: str) -> None:
     s3 = own_client()
     with pytest.raises(s3.exceptions.NoSuchBucket):

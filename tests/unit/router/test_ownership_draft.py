@@ -66,15 +66,6 @@ def test_an_invocation_has_one_draft_for_each_hour_of_the_batch_lane() -> None:
     assert [len(draft.arrivals) for draft in drafts] == [18, 18]
 
 
-def test_a_larger_file_gets_a_draft_of_its_own() -> None:
-    sizes = (40, 500, 40)
-    routed = [
-        RoutedArrival(file_of(f"{number}", size), PARTITION, Lane.STREAM, "why") for number, size in enumerate(sizes)
-    ]
-    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
-    assert [[arrival.file.size for arrival in draft.arrivals] for draft in drafts] == [[40], [500], [40]]
-
-
 def test_a_draft_is_filled_to_its_limit() -> None:
     # Given six files of half a draft each
     routed = [RoutedArrival(file_of(f"{number}", 50), PARTITION, Lane.STREAM, "why") for number in range(6)]

@@ -11,9 +11,8 @@ from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.partition import Partition
 from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
-from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import LEASE
-from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import HOURS, collected, document, files, plan_overnight, planned
 
 
@@ -65,11 +64,6 @@ def test_a_dry_run_writes_the_summary_only(deployment: Deployment) -> None:
     assert answer["manifests"] == 2
     assert deployment.faults.writes == ["put_object"]
     assert deployment.keys("control", "plans/") == ["plans/overnight/plan.json"]
-
-
-def test_an_empty_backlog_is_an_empty_index(deployment: Deployment) -> None:
-    answer = plan_overnight(deployment)
-    assert (answer["runs"], planned(deployment, answer)) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -140,25 +134,6 @@ def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment
     deployment.raw_s3.delete_object(Bucket="control", Key=part_key(damaged))
     assert files(deployment, planned(deployment, plan_overnight(deployment))) == Counter(["orders/b.json"])
     assert deployment.row(whole).state == deployment.row(damaged).state == State.COLLECTED
-
-
-@pytest.mark.parametrize("number", range(1, 9))
-def test_a_plan_that_crashed_and_is_repeated_plans_every_file_once(number: int) -> None:
-    with new_deployment() as deployment:
-        # Given: two collections of two parts
-        for hour in (8, 9):
-            for name in ("a", "b"):
-                collected(deployment, f"{hour}{name}", partition=Partition("orders", "2026-11-20", hour))
-        deployment.faults.reset()
-        deployment.faults.crash_before = number
-        with pytest.raises(Crash):
-            plan_overnight(deployment)
-        # When
-        deployment.faults.reset()
-        manifests = planned(deployment, plan_overnight(deployment))
-        # Then
-        assert files(deployment, manifests) == Counter(["orders/8a", "orders/8b", "orders/9a", "orders/9b"])
-        assert {deployment.row(manifest).state for manifest in manifests} == {"QUEUED"}
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import BotoCoreError
 
 from lake.documents import put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
@@ -30,10 +28,6 @@ if TYPE_CHECKING:
 
 SOURCE = "s3://input/orders/a"
 WRITES = ("intent", "resubmission", "arrival", "document", "part", "end of the intent")
-UNANSWERED = [("delay", number) for number in range(1, len(WRITES) + 1)] + [
-    ("lose_answer_of", 1),
-    ("lose_answer_of", 2),
-]
 
 
 def lines_of(manifest: str, *offsets: int, generation: int = 1) -> tuple[RejectedLines, ...]:
@@ -137,16 +131,6 @@ def test_of_two_at_once_with_a_common_line_one_is_refused(deployment: Deployment
     assert deployment.keys("control", INTENTS) == []
 
 
-def test_two_at_once_without_a_common_line_are_both_recorded(deployment: Deployment) -> None:
-    manifest = done(deployment, "a")
-    first, second = (uploaded(deployment, lines_of(manifest, offset)) for offset in (0, 20))
-    deployment.faults.reset()
-    deployment.faults.pause = (2, lambda: request(deployment, second))
-    request(deployment, first)
-    assert [row.name for row in recorded(deployment)] == [second, first]
-    assert len(manifests_of_lines(deployment)) == 2
-
-
 def test_the_number_of_writes_without_faults(deployment: Deployment) -> None:
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
     deployment.faults.reset()
@@ -174,22 +158,6 @@ def test_a_process_that_dies_leaves_nothing_that_a_repetition_or_the_sweep_canno
     # And a repetition ends it
     request(deployment, name)
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
-
-
-@pytest.mark.repeats_lines
-@pytest.mark.parametrize(("fault", "number"), UNANSWERED)
-def test_a_write_without_an_answer_is_settled_by_a_repetition(deployment: Deployment, fault: str, number: int) -> None:
-    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
-    deployment.faults.reset()
-    setattr(deployment.faults, fault, number)
-    with suppress(BotoCoreError, OwnershipError):
-        request(deployment, name)
-    deployment.faults.deliver()
-    deployment.faults.reset()
-    deployment.wait(2 * OWNER_GRACE)
-    request(deployment, name)
-    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
-    assert len(recorded(deployment)) == 1
 
 
 def test_lines_that_may_be_rejected_no_longer_are_refused(deployment: Deployment) -> None:

@@ -21,7 +21,7 @@ from router.route import handler as route_module
 from router.route.handler import route
 from router.route.redelivery import pause_seconds
 from router.stream.runs import FailedStartsError
-from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, raw_message, s3_record
 
@@ -94,13 +94,6 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
     assert deployment.faults.writes == ["put_object", "put_item", "delete_object", "start_job_run"]
     assert len(deployment.keys("control", "inbox/")) == 1
     assert deployment.keys("control", "intents/") == []
-
-
-def test_both_versions_of_an_overwritten_key_are_arrivals(deployment: Deployment) -> None:
-    records = [s3_record("orders/a.ndjson", versionId=version) for version in ("v1", "v2")]
-    route(batch(message("m1", *records)), deployment.services)
-    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
-    assert row.files == 2
 
 
 def test_keys_that_no_rule_selects_are_ignored_with_the_reason(deployment: Deployment) -> None:
@@ -223,8 +216,3 @@ def test_the_lambda_handler_prints_its_metrics(
     [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
     assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
     assert (counts["outcomes"], counts["manifests"], counts["parts"]) == ({"owned": 1, "ignored": 1}, 1, 0)
-
-
-def test_file_of_is_the_arrival_of_the_event(deployment: Deployment) -> None:
-    route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
-    assert deployment.ledger.arrivals.get(file_of("orders/a.ndjson")) is not None

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from lake.errors import InvalidDocumentError, InvalidInputError
-from lake.ledger import State
 from lake.manifest import Lane
 from router.executions.run_status import run_status
 from tests.unit.router.conftest import Deployment
@@ -53,12 +52,6 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     recorded = deployment.ledger.executions.get("overnight")
     assert recorded is not None
     assert {"plan", "verdict"} <= set(recorded)
-
-
-def test_a_verdict_does_not_enter_the_index_of_open_manifests(deployment: Deployment) -> None:
-    planned(deployment, "a.json")
-    settled(deployment)
-    assert len(list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED))) == 1
 
 
 def test_an_empty_execution_has_the_verdict_empty(deployment: Deployment) -> None:

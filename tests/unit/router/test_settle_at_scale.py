@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from lake import successors
 from lake.ledger.manifest_row import digest_objects
-from lake.manifest import new_manifest_id
 from router.executions.rows import current_row_pages
 from router.settle.object_check import list_digests
 from tests.model.fake_s3 import FakeS3
@@ -94,18 +92,6 @@ def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, mo
         assert [row.id for row in next(pages)] == ids[page * (number - 1) : page * number]
         assert asked == ids[: page * number]
     assert next(pages, None) is None
-
-
-def test_the_plan_of_the_largest_night_is_a_few_megabytes() -> None:
-    # Given: the ids of 100,000 manifests, as plan writes them
-    body = json.dumps({"manifestIds": [new_manifest_id(MORNING) for _ in range(100_000)]})
-    tracemalloc.start()
-    ids = json.loads(body)["manifestIds"]
-    size, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    # Then: settle holds the list, and what it keeps of each DONE manifest
-    assert len(ids) == 100_000
-    assert size < 16 << 20
 
 
 @given(

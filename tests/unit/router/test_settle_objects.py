@@ -9,7 +9,6 @@ import pytest
 import router.settle.published
 from lake.commit import read_commit
 from lake.ledger import ManifestRow
-from router.settle.published import MAX_NAMED_OBJECTS
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
 from tests.unit.router.sweep.sweeping import published
@@ -140,14 +139,3 @@ def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
     # Then
     assert settled(deployment)["damagedObjects"] == 0
     assert len(calls) == number
-
-
-def test_a_long_list_of_findings_is_counted_and_its_first_ones_are_named(deployment: Deployment) -> None:
-    rows = planned(deployment, *(f"{number}.json" for number in range(MAX_NAMED_OBJECTS + 1)))
-    for row in rows:
-        done(deployment, row, 1)
-    for key in deployment.keys("lake"):
-        deployment.raw_s3.delete_object(Bucket="lake", Key=key)
-    result = settled(deployment)
-    assert result["damagedObjects"] == len(rows)
-    assert len(verdict_document(deployment)["damaged"]) == MAX_NAMED_OBJECTS

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
-from lake.ledger.costs import Costs
 from lake.time import iso_utc
 from report.figures import ManifestFigures
 from tests.unit.report.reporting import cost_row
@@ -53,17 +50,6 @@ def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) 
     assert KEY not in deployment.keys("control")
 
 
-def test_a_request_that_is_refused_changes_nothing_of_the_verdict(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> None:
-        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no dynamodb:Query"}}, "Query")
-
-    monkeypatch.setattr(Costs, "of_days", refused)
-    assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
-    assert KEY not in deployment.keys("control")
-
-
 def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,11 +58,6 @@ def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
 
     monkeypatch.setattr(ManifestFigures, "add", fail)
     assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
-
-
-def test_a_plan_of_an_older_version_gets_its_verdict(deployment: Deployment) -> None:
-    deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=b'{"manifestIds": []}')
-    assert settled(deployment)["verdict"] == "EMPTY"
 
 
 def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deployment: Deployment) -> None:

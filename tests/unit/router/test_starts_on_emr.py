@@ -114,12 +114,6 @@ def test_an_error_that_does_not_pass_is_raised(
         ensure_running(deployment.services, "1")
 
 
-def test_route_starts_the_run_for_an_urgent_file(deployment: Deployment, emr: FakeEmr) -> None:
-    events = batch(message("a", s3_record("clicks/urgent/a.ndjson")))
-    assert failures(route(events, deployment.services)) == []
-    assert emr.states() == ["SUBMITTED"]
-
-
 def test_a_function_that_was_not_told_how_to_start_a_run_says_so(deployment: Deployment, emr: FakeEmr) -> None:
     deployment.services = replace(deployment.services, stream_launch=None)
     with pytest.raises(InvalidInputError, match="deploy the stack again, it sets STREAM_LAUNCH"):

@@ -41,15 +41,6 @@ def test_a_window_starts_one_streaming_run_without_retries(deployment: Deploymen
     assert deployment.glue.runs == {}
 
 
-@pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "SUCCESS"])
-def test_a_run_that_has_ended_is_replaced_inside_the_window(deployment: Deployment, emr: FakeEmr, state: str) -> None:
-    act(deployment, "start")
-    begin(deployment, emr)
-    emr.end(state)
-    assert act(deployment, "watch")["running"]
-    assert emr.states() == [state, "SUBMITTED"]
-
-
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
 def test_a_run_is_alive_until_it_has_ended(deployment: Deployment, emr: FakeEmr, state: str) -> None:
     act(deployment, "start")
@@ -58,18 +49,6 @@ def test_a_run_is_alive_until_it_has_ended(deployment: Deployment, emr: FakeEmr,
     deployment.wait(2 * START_SETTLES)
     assert act(deployment, "watch")["running"]
     assert len(emr.runs) == 1
-
-
-def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment, emr: FakeEmr) -> None:
-    act(deployment, "start")
-    begin(deployment, emr)
-    assert not act(deployment, "stop")["stopped"]
-    assert deployment.ledger.stream.get().stop_requested
-    # Then nothing but the ledger asks it
-    assert emr.cancelled == []
-    emr.end("SUCCESS")
-    assert act(deployment, "stop")["stopped"]
-    assert not deployment.ledger.stream.get().stop_requested
 
 
 def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) -> None:

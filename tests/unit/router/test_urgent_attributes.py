@@ -151,14 +151,6 @@ def test_a_throttled_request_returns_its_own_message_only(at_night: Deployment, 
     assert arrival(at_night, "a").lane == "stream"
 
 
-def test_a_key_that_cannot_be_sent_fails_alone(at_night: Deployment) -> None:
-    broken = s3_record("orders/x.json")
-    broken["s3"]["object"]["key"] = "orders/\ud800.json"
-    event = batch(message("good", put(at_night, "a")), message("bad", broken))
-    assert failures(route(event, at_night.services)) == ["bad"]
-    assert arrival(at_night, "a").lane == "batch"
-
-
 class CountingS3:
     """Answers every request with nothing that is urgent."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from lake.commit import CommitDocument, SourceCount, write_commit
 from lake.documents import put_document
-from lake.errors import NewerDocumentError, TransientError
+from lake.errors import NewerDocumentError
 from lake.exclusions import write_exclusions
 from lake.layout import commit_key, manifest_key
 from lake.ledger import Claim, ManifestRow, State
@@ -19,9 +18,9 @@ from lake.manifest_document import read_manifest
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
 from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import LEASE, PARTITION, World, new_world
+from tests.unit.lake.world import PARTITION, World, new_world
 from transform import claim_manifest
-from transform.claim_manifest import MAX_READS, claim_or_finish
+from transform.claim_manifest import claim_or_finish
 from transform.context import ConversionContext, JobServices
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 
@@ -88,14 +87,6 @@ def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
     assert given(world, row.id) == ConversionOutcome(row.id, State.SUPERSEDED, reason="because", successors=ids)
 
 
-def test_a_published_manifest_has_no_successors_that_a_run_converts(world: World) -> None:
-    done = row_in_state(world, "DONE")
-    key = {"pk": f"manifest#{done.id}", "sk": "manifest"}
-    update = {"UpdateExpression": "SET superseded_by = :s", "ExpressionAttributeValues": {":s": [world.queued("c").id]}}
-    world.dynamodb.update_item(TableName="ledger", Key=key, **update)
-    assert given(world, done.id) == ConversionOutcome(done.id, State.DONE)
-
-
 def publishing(world: World) -> ManifestRow:
     claim = world.claimed(world.queued("a.json"), "jr_0")
     document = CommitDocument(claim.row.id, 1, 1, PARTITION, "jr_0", "", (), (), (), (), 1)
@@ -140,13 +131,6 @@ def test_a_live_lease_is_kept_until_its_run_has_ended(
     else:
         assert_claimed(world, row.id, found, attempt=2)
         assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
-
-
-@pytest.mark.parametrize("holder", ["jr_0", "jr_1"])
-def test_an_expired_lease_is_taken_over(world: World, holder: str) -> None:
-    row = world.claimed(world.queued("a.json"), holder).row
-    world.wait(LEASE)
-    assert_claimed(world, row.id, given(world, row.id), attempt=2)
 
 
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
@@ -233,22 +217,6 @@ def test_a_manifest_whose_published_files_are_all_there_is_converted_as_a_whole(
     row = reprocessed_without(world, "b", unread="b")
     claim = given(world, row.id)
     assert isinstance(claim, Claim)
-
-
-def test_a_row_that_changes_at_every_read_is_given_up_after_a_while(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row, reads = world.queued("a.json"), []
-
-    def outdated(_: object, manifest: str) -> ManifestRow:
-        reads.append(manifest)
-        return replace(row, attempt=1, base_attempt=1)
-
-    monkeypatch.setattr(type(world.ledger.manifests), "get", outdated)
-    with pytest.raises(TransientError, match=f"changed its state {MAX_READS} times"):
-        given(world, row.id)
-    # The claim is refused each time, and the row is read again to learn why.
-    assert len(reads) == 2 * MAX_READS
 
 
 def test_the_lease_of_a_claim_is_that_of_the_settings(world: World) -> None:

@@ -71,16 +71,6 @@ def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPa
     assert len(asked) == 1
 
 
-def test_the_metadata_service_may_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    core = clients.session(REGION)._session
-    assert core.get_config_variable("metadata_service_num_attempts") == 5
-    assert core.get_config_variable("metadata_service_timeout") == 2
-    # And who sets the environment decides.
-    monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "7")
-    clients.session.cache_clear()
-    assert clients.session(REGION)._session.get_config_variable("metadata_service_num_attempts") == 7
-
-
 def test_missing_credentials_are_a_fault_of_the_environment() -> None:
     with pytest.raises(NoCredentialsError) as error:
         clients.object_store(REGION, "input")

@@ -33,10 +33,6 @@ def test_the_time_of_a_task_of_both_kinds_is_divided_by_their_ndjson() -> None:
     assert measure_conversion([task]) == DatasetMeasurement(140, 80, 4000, 40, 3000)
 
 
-def test_empty_files_measure_nothing() -> None:
-    assert measure_conversion([result(7, 0, (PLAIN, 0, 0))]) == DatasetMeasurement(0, 0, 7)
-
-
 def test_nothing_is_lost_between_the_kinds() -> None:
     tasks = [replace(result(333, 7, (PLAIN, 10, 11), (PACKED, 3, 22)), number=number) for number in range(9)]
     found = measure_conversion(tasks)

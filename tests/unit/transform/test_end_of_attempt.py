@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from lake.commit import read_commit
 from lake.exclusions import read_exclusions
 from lake.layout import lake_key, quarantine_key
-from lake.ledger import CommitReference, CostShare, ManifestRow, State
+from lake.ledger import CostShare, ManifestRow, State
 from lake.manifest_document import read_manifest
 from lake.publish import roll_forward
 from lake.settings import ConvertSettings, Settings
@@ -25,7 +24,7 @@ from transform.quarantine_content import QuarantineContent
 from transform.task_model import FileFailure, Split, SplitResult, Task, TaskResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from lake.manifest import ObjectVersion
 
@@ -187,80 +186,5 @@ def test_an_attempt_whose_columns_have_no_room_is_repeated_with_frozen_ones(worl
     assert_nothing_is_left(world)
 
 
-def test_an_attempt_that_has_lost_its_lease_is_given_up(world: World) -> None:
-    attempt = planned(world, world.queued("a.json"))
-    found = results(world, attempt)
-    world.wait(timedelta(hours=1))
-    world.claimed(world.row(attempt.manifest.id), "jr_2")
-    assert finalize.finalize(context(world), attempt, found) is None
-    assert (world.row(attempt.manifest.id).state, world.row(attempt.manifest.id).owner) == (State.RUNNING, "jr_2")
-    assert_nothing_is_left(world)
-
-
 def publish(world: World, row: ManifestRow) -> None:
     assert roll_forward(world.raw_s3, world.ledger, "control", row, world.clock) == State.DONE
-
-
-def fail(world: World, row: ManifestRow) -> None:
-    assert world.ledger.manifests.fail(row, "rolled back", world.now)
-
-
-def force(world: World, row: ManifestRow) -> None:
-    publish(world, row)
-    assert world.ledger.manifests.force(world.row(row.id), world.now)
-
-
-def commit_the_next(world: World, row: ManifestRow) -> None:
-    force(world, row)
-    claim = world.claimed(world.row(row.id), "jr_2")
-    world.ledger.manifests.commit(claim, CommitReference("commits/next.json", "0" * 64), world.now)
-
-
-@pytest.mark.parametrize(
-    ("happens", "state", "finished"),
-    [
-        (publish, State.DONE, State.DONE),
-        (fail, State.FAILED, State.FAILED),
-        (force, State.QUEUED, None),
-        (commit_the_next, State.PUBLISHING, None),
-    ],
-)
-def test_what_another_process_does_after_the_commit_point_stays(
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
-    happens: Callable[[World, ManifestRow], None],
-    state: State,
-    finished: State | None,
-) -> None:
-    # Given an attempt that stalls right after its commit
-    attempt = planned(world, world.queued("a.json", "b.json"))
-    manifest, found = attempt.manifest.id, results(world, attempt)
-    commit = finalize._commit
-
-    def then_stall(*arguments: Any) -> bool:
-        committed = commit(*arguments)
-        happens(world, world.row(manifest))
-        return committed
-
-    monkeypatch.setattr(finalize, "_commit", then_stall)
-    # When
-    outcome = finalize.finalize(context(world), attempt, found)
-    # Then
-    assert world.row(manifest).state == state
-    if finished == State.DONE:
-        assert outcome == done(attempt.claim.row, found)
-    elif finished == State.FAILED:
-        assert outcome == ConversionOutcome(manifest, State.FAILED, reason="rolled back")
-    else:
-        assert outcome is None
-
-
-def test_a_manifest_whose_uploads_have_vanished_fails_with_its_reason(world: World) -> None:
-    attempt = planned(world, world.queued("a.json"))
-    (found,) = results(world, attempt)
-    gone = found.objects[0]
-    world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
-    outcome = finalize.finalize(context(world), attempt, [found])
-    assert outcome == ConversionOutcome(attempt.manifest.id, State.FAILED, reason=world.row(attempt.manifest.id).reason)
-    assert "1 upload is gone" in str(outcome.reason)
-    assert_nothing_is_left(world)

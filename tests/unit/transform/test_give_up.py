@@ -10,61 +10,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from lake.commit import PendingObject
-from lake.ledger import Claim, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from transform.context import ConversionContext
 from transform.environment_fault import EnvironmentFault
-from transform.give_up import give_up, record_fault
+from transform.give_up import record_fault
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=2)
-UPLOADED = PendingObject("lake", "key", "upload-1", (), "AAAAAA==", 1, 1)
-
-
-class FakeManifests:
-    """A ledger whose row is this one; a release is accepted while it is RUNNING in the claim's attempt."""
-
-    def __init__(self, row: ManifestRow) -> None:
-        self.row = row
-
-    def release(self, row: ManifestRow, *_: object, **__: object) -> bool:
-        accepted = self.row == row
-        self.row = replace(self.row, state=State.QUEUED) if accepted else self.row
-        return accepted
-
-    def get(self, _: str) -> ManifestRow:
-        return self.row
-
-
-@pytest.mark.parametrize(
-    ("current", "aborted"),
-    [
-        (ROW, True),
-        # Released by another process, or superseded: this attempt is over.
-        (replace(ROW, state=State.QUEUED), True),
-        (replace(ROW, state=State.SUPERSEDED), True),
-        (replace(ROW, attempt=3), True),
-        (replace(ROW, generation=2), True),
-        # Committed, by an update whose answer was lost: the uploads are its objects.
-        (replace(ROW, state=State.PUBLISHING), False),
-        (replace(ROW, state=State.DONE), False),
-        # Another holder of the same attempt: it is not known yet.
-        (replace(ROW, owner="run-2"), False),
-    ],
-)
-def test_uploads_are_aborted_when_the_attempt_can_no_longer_commit(current: ManifestRow, aborted: bool) -> None:
-    # Given the row as other processes have left it
-    requests: list[dict[str, Any]] = []
-    s3 = SimpleNamespace(abort_multipart_upload=lambda **request: requests.append(request))
-    services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=FakeManifests(current)), s3=s3)
-    spark: Any = None
-    context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, lambda _: None)
-    # When
-    give_up(context, Claim(ROW, "run-1"), "because", [UPLOADED])
-    # Then
-    assert requests == ([{"Bucket": "lake", "Key": "key", "UploadId": "upload-1"}] if aborted else [])
 
 
 NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")

@@ -177,20 +177,6 @@ def test_the_trace_of_any_other_error_is_behind_the_sentence(
     assert told.out.splitlines()[-1].endswith(failure)
 
 
-def test_a_missing_argument_is_reported_before_spark_is_started(
-    applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given the real services
-    from transform.job_arguments import open_services
-
-    monkeypatch.setattr(job_main, "open_services", open_services)
-    # When / Then
-    failure = job_main.run_job(["--lake_bucket", "lake"], "app", lambda *_: 0)
-    assert "the job argument --input_bucket is missing" in str(failure)
-    assert capsys.readouterr().out.endswith(f"{failure}\n")
-    assert applications == []
-
-
 def test_a_job_without_a_region_is_refused(
     applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

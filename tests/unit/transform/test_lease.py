@@ -102,12 +102,6 @@ def test_a_round_without_answers_is_one_line_of_the_log_and_says_what_happens_ne
     ]
 
 
-def test_a_renewal_and_a_lost_lease_are_not_logged_as_errors() -> None:
-    manifests, stopped, lines = FakeManifests(lost={"a"}), threading.Event(), list[str]()
-    keeper(manifests, "ab", stopped, lines.append).renew_all()
-    assert lines == []
-
-
 def test_a_committed_manifest_is_no_longer_renewed() -> None:
     manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
     subject = keeper(manifests, "a", stopped)

@@ -12,18 +12,18 @@ from botocore.exceptions import ClientError
 from obstore.store import LocalStore
 
 from bench.input_files import Recipe, generate
-from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from transform.output_ratio import SAMPLE_BYTES, output_ratio
 from transform.run_task import run_task
 from transform.source import Source
-from transform.splits import pack_tasks, split_files
+from transform.splits import split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
+    from lake.manifest import ObjectVersion
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -115,14 +115,3 @@ def test_a_gzip_bomb_is_not_decompressed_to_its_end(tmp_path: Path) -> None:
 
     # Then: the reader's first full batch ended it
     assert ratio is not None
-
-
-def test_output_that_compresses_forty_times_is_still_planned_to_be_large() -> None:
-    files = [
-        ObjectVersion("input", f"{number}", "0" * 32, 4000 * MIB, "2026-11-01T00:00:00+00:00", "v")
-        for number in range(16)
-    ]
-    parts = splits(files)
-    sizes = [sum(split.size for split in task) * 0.025 / MIB for task in pack_tasks(parts, 128 * MIB, 0.025)]
-    assert len(sizes) > 1
-    assert all(64 <= size <= 192 for size in sizes)

@@ -90,22 +90,6 @@ def test_settings_reach_the_file(tmp_path: Path, compression: str, encoding: str
     assert (statistics.min, statistics.max, statistics.null_count) == ("x0", "x2", 0)
 
 
-def test_a_higher_level_of_zstd_makes_smaller_files(tmp_path: Path) -> None:
-    sizes = []
-    for level in (1, 9):
-        finished = Finished()
-        files = ParquetFiles(tmp_path, ConvertSettings(zstd_level=level, encoding="plain"), finished)
-        files.write(
-            next_batch(
-                Reader(), [{"a": f"the {row * 7919 % 977}th of {row * 31 % 4999} words"} for row in range(20_000)]
-            )
-        )
-        files.close()
-        sizes.append(finished.paths[0].stat().st_size)
-        assert pq.read_table(finished.paths[0]).num_rows == 20_000
-    assert sizes[1] < sizes[0]
-
-
 @pytest.mark.parametrize("columns", [2, 400])
 def test_a_row_group_ends_when_it_takes_too_much_memory(tmp_path: Path, columns: int) -> None:
     # Given values that hardly compress: in full pages, and in so many columns that no page is full
@@ -158,12 +142,6 @@ def test_the_last_file_is_not_small(tmp_path: Path) -> None:
     sizes = [path.stat().st_size for path in finished.paths]
     assert len(sizes) == 2
     assert all(target / 2 <= size <= target * 1.5 for size in sizes)
-
-
-def test_without_a_batch_there_is_no_file(tmp_path: Path) -> None:
-    finished = Finished()
-    ParquetFiles(tmp_path, ConvertSettings(), finished).close()
-    assert finished.paths == []
 
 
 def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

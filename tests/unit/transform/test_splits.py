@@ -56,12 +56,3 @@ def test_output_files_are_expected_between_64_and_192_mib(ratio: float) -> None:
     splits = split_files([file(4000 * MIB, f"{number}.json") for number in range(16)], (), 64 * MIB)
     expected = [sum(split.size for split in task) * ratio / MIB for task in pack_tasks(splits, 128 * MIB, ratio)]
     assert all(64 <= size <= 192 for size in expected)
-
-
-def test_small_input_is_one_task() -> None:
-    splits = split_files([file(3500, f"{number}.json") for number in range(5000)], (), 256 * MIB)
-    assert len(pack_tasks(splits, 128 * MIB, None)) == 1
-
-
-def test_without_splits_there_is_no_task() -> None:
-    assert pack_tasks([], 128 * MIB, None) == []

@@ -1,14 +1,11 @@
 """promote: queued files go from the batch lane to the stream lane; what is not queued there is unchanged."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
 
-from lake.errors import InvalidDocumentError
 from lake.ledger import CommitReference, ManifestRow, State
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
 from router.ownership import RoutedArrival, take_ownership
 from router.requests import promote as move
 from tests.unit.lake.faults import Crash
@@ -33,24 +30,6 @@ def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deploymen
     (message,) = answer["messages"]
     assert message.startswith("s3://input/orders/b is now in the stream lane, in 1 manifest")
     assert message.endswith("; 2 others of its manifest stay in the batch lane")
-
-
-def test_documents_come_before_the_supersede_and_pointers_after_it(deployment: Deployment) -> None:
-    owned(deployment, "a", "b")
-    ask(deployment, "a")
-    assert deployment.faults.writes == ["put_object"] * 2 + [
-        "transact_write_items",
-        "put_object",
-        "start_job_run",
-        "update_item",
-    ]
-
-
-def test_the_limits_of_the_stream_cut_what_is_promoted(deployment: Deployment) -> None:
-    deployment.configure(stream={"manifest_files": 2})
-    owned(deployment, *"abcde")
-    assert counts(ask(deployment, *"abcde")) == {"promoted": 5, "manifests": 3}
-    assert live(deployment) == {Lane.STREAM: [["a", "b"], ["c", "d"], ["e"]], Lane.BATCH: []}
 
 
 def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(
@@ -196,36 +175,9 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
 
 
-def test_an_outdated_index_costs_one_more_read(deployment: Deployment) -> None:
-    """The row changes between the index and the supersede."""
-    source = owned(deployment, "a", "b")
-    # Given: another promote of the same file comes first
-    deployment.faults.pause = (1, lambda: ask(deployment, "a") and None)
-    # When, Then: refused, read again, and found in the stream
-    assert counts(ask(deployment, "a")) == {"inStream": 1}
-    assert live(deployment) == {Lane.STREAM: [["a"]], Lane.BATCH: [["b"]]}
-    assert deployment.row(source).state == State.SUPERSEDED
-
-
 def test_a_row_that_changes_at_every_try_is_reported(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(deployment, "a")
     monkeypatch.setattr(deployment.ledger.manifests, "supersede", lambda *_: False)
     answer = ask(deployment, "a")
     assert counts(answer) == {"notMoved": 1}
     assert "changed 20 times" in answer["messages"][0]
-
-
-def test_a_file_that_its_manifest_does_not_list_moves_nothing(deployment: Deployment) -> None:
-    source = owned(deployment, "a", "b")
-    stray = file_of("orders/c")
-    with pytest.raises(InvalidDocumentError, match="s3://input/orders/c is not in manifest"):
-        move._arrivals(read_manifest(deployment.raw_s3, "control", deployment.row(source), ("input",)), {stray})
-
-
-def test_a_file_is_in_one_manifest_after_any_sequence_of_promotions(deployment: Deployment) -> None:
-    deployment.configure(stream={"manifest_files": 2})
-    owned(deployment, *"abcdef")
-    for names in ("a", "bc", "abd", "f"):
-        ask(deployment, *names)
-    held = Counter(name for groups in live(deployment).values() for group in groups for name in group)
-    assert held == Counter("abcdef")

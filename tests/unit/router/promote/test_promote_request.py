@@ -10,9 +10,8 @@ from lake.partition import Partition
 from router.requests import find, selection
 from router.requests.promote import promote
 from router.requests.report import MAX_MESSAGES
-from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
+from tests.unit.router.promote.promoting import ask, counts, live, owned
 
 HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
 
@@ -33,17 +32,6 @@ def test_a_part_of_the_backlog_can_be_selected(
         owned(deployment, f"{hour.dataset}{hour.hour}", partition=hour)
     assert ask(deployment, **fields)["promoted"] == len(urgent)
     assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
-
-
-def test_a_selection_that_crashed_before_its_pointers_is_finished_by_the_next(deployment: Deployment) -> None:
-    owned(deployment, "a", "b")
-    deployment.faults.crash_before = 3
-    with pytest.raises(Crash):
-        ask(deployment, dataset="orders")
-    deployment.faults.reset()
-    assert (len(live(deployment)[Lane.STREAM]), pointed(deployment)) == (1, set())
-    assert counts(ask(deployment, dataset="orders")) == {"inStream": 2}
-    assert len(pointed(deployment)) == 1
 
 
 def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:

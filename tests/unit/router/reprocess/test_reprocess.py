@@ -4,13 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from lake.ledger import Published
 from lake.manifest import Lane
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
-from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.reprocess.reprocessing import (
@@ -78,11 +76,6 @@ def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deplo
     assert "pass all to convert it again" in answer["messages"][1]
 
 
-def test_all_includes_what_was_converted(deployment: Deployment) -> None:
-    manifests = [done(deployment, "a"), failed(deployment, "b")]
-    assert counts(ask(deployment, manifests=manifests, only="all")) == {"queued": 2, "files": 2}
-
-
 def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:
     queued, running = owned(deployment, "a"), owned(deployment, "b")
     deployment.claimed(deployment.row(running))
@@ -120,34 +113,6 @@ def test_a_request_queues_a_manifest_once_however_often_it_is_repeated(deploymen
     # And: another request is another matter
     assert counts(ask(deployment, manifests=[manifest], only="all", request="request-2"))["queued"] == 1
     assert generations(deployment, manifest) == [("QUEUED", 3)]
-
-
-@pytest.mark.repeats_lines
-@pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop"])
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_request_that_ends_at_any_write_is_finished_by_its_repetition(
-    deployment: Deployment, fault: str, number: int
-) -> None:
-    # Given
-    manifests = [failed(deployment, name) for name in "abc"]
-    setattr(deployment.faults, fault, number)
-    # When
-    with pytest.raises((Crash, ReadTimeoutError)):
-        ask(deployment, manifests=manifests)
-    deployment.faults.reset()
-    answer = ask(deployment, manifests=manifests)
-    # Then
-    assert answer["queued"] + answer["repeated"] == 3
-    assert generations(deployment, *manifests) == [("QUEUED", 2)] * 3
-
-
-def test_two_requests_at_once_queue_one_generation(deployment: Deployment) -> None:
-    # Given: another request forces the manifest between the read and the write of this one
-    manifest = failed(deployment, "a")
-    deployment.faults.pause = (1, lambda: ask(deployment, manifests=[manifest], request="request-2") and None)
-    # When, Then
-    assert counts(ask(deployment, manifests=[manifest])) == {"open": 1}
-    assert generations(deployment, manifest) == [("QUEUED", 2)]
 
 
 def test_a_successor_that_cannot_be_read_stops_no_other(deployment: Deployment) -> None:

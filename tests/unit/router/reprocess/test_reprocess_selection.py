@@ -8,7 +8,6 @@ import pytest
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 from router.requests import reprocess as handler_module
-from router.requests import selection as request_module
 from router.requests.report import MAX_MESSAGES
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
@@ -116,11 +115,3 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict
         ask(deployment, **fields)
     assert str(caught.value).startswith(sentence)
     assert deployment.faults.writes[1:] == []
-
-
-@pytest.mark.parametrize("name", ["manifests", "files"])
-def test_too_many_are_refused(deployment: Deployment, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_module, "MAX_NAMED", 1)
-    values: dict[str, Any] = {name: {"manifests": [VALID_ID] * 2, "files": ["s3://a/b"] * 2}[name]}
-    with pytest.raises(InvalidInputError, match=f"{name} has 2 entries, one reprocess takes 1: pass fewer"):
-        ask(deployment, **values)

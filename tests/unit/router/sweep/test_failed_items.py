@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import TerminalError, TransientError
-from router.sweep.failed_items import MAX_NAMED, FailedItem, error_of_sweep
+from router.sweep.failed_items import FailedItem, error_of_sweep
 from router.sweep.handler import sweep
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ def refused(operation: str) -> ClientError:
     return ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no permission"}}, operation)
 
 
-def test_one_error_is_raised_as_it_is() -> None:
-    error = KeyError("anything")
-    assert error_of_sweep([[], [failed("lease m1", error)]]) is error
-
-
 def test_several_are_named_the_first_of_each_repair_before_the_second_of_any() -> None:
     publishes = [failed(f"publish m{number}") for number in range(3)]
     error = error_of_sweep([publishes, [], [failed("bills")]])
@@ -38,23 +33,11 @@ def test_several_are_named_the_first_of_each_repair_before_the_second_of_any() -
     )
 
 
-def test_of_many_the_first_are_named_and_all_are_counted() -> None:
-    text = str(error_of_sweep([[failed(f"lease m{number}") for number in range(MAX_NAMED + 1_200)]]))
-    assert text.startswith("1,205 repairs failed")
-    assert text.count("lease m") == 2 * MAX_NAMED
-    assert text.endswith("; the log names 1,200 more")
-
-
 @pytest.mark.parametrize(
     ("other", "kind"), [(TransientError("busy"), TransientError), (refused("GetItem"), TerminalError)]
 )
 def test_it_is_transient_if_all_of_them_are(other: Exception, kind: type[Exception]) -> None:
     assert type(error_of_sweep([[failed("lease m1"), failed("lease m2", other)]])) is kind
-
-
-def test_a_key_is_printed_on_one_line() -> None:
-    text = str(error_of_sweep([[failed("object s3://lake/a\nb"), failed("bills")]]))
-    assert "\n" not in text
 
 
 def test_a_sweep_names_the_items_of_each_repair_that_failed(

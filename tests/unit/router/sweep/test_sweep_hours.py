@@ -14,7 +14,6 @@ from lake.hours import GRACE
 from lake.manifest import Lane
 from lake.partition import Partition
 from router.requests.reprocess import reprocess
-from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
@@ -111,17 +110,6 @@ def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deploymen
     assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
 
 
-def test_a_merged_hour_is_complete_with_its_successors(deployment: Deployment, bridge: FakeEventBridge) -> None:
-    sources = [listed(deployment, name) for name in ("a", "b")]
-    merged = deployment.manifest("a", "b")
-    deployment.ledger.manifests.supersede(sources, [merged], "merged", deployment.now)
-    deployment.wait(HOUR)
-    assert swept(deployment) == {}
-    done(deployment, deployment.row(merged.id), 10)
-    assert swept(deployment) == {"completed": 1}
-    assert marker(deployment)["files"] == 2  # type: ignore[index]
-
-
 def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_are_gone(
     deployment: Deployment, bridge: FakeEventBridge
 ) -> None:
@@ -140,15 +128,6 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     assert [kind for kind, *_ in bridge.told] == ["Complete", "Reopened"]
     deployment.wait(HOUR)
     assert swept(deployment) == {"deleted": 3, "completed": 1}
-
-
-def test_a_dry_run_tells_nobody(deployment: Deployment, bridge: FakeEventBridge) -> None:
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    answer = sweep(deployment.services, dry_run=True)
-    assert (answer["completed"], answer["items"]) == (1, ["completed: hour orders#2026-11-20T09"])
-    assert (marker(deployment), bridge.sent) == (None, [])
-    assert swept(deployment) == {"completed": 1}
 
 
 def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:

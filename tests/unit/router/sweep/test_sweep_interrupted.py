@@ -7,8 +7,6 @@ import pytest
 
 import router.sweep.handler as handler_module
 from infra.functions import SPECS
-from lake.errors import TerminalError
-from lake.ledger import State
 from lake.manifest import Lane
 from router.ownership import OWNER_GRACE, RoutedArrival
 from router.ownership.intent import write_intent
@@ -17,7 +15,6 @@ from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import orphan
-from tests.unit.router.sweep.sweeping import committed
 from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
 
 TIME_FOR_WORK_UNDER_WAY = timedelta(minutes=5)
@@ -92,42 +89,6 @@ def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monk
     assert min(budgets) >= TIME_PER_SWEEP / (len(budgets) + 2)
     assert deployment.now - begun <= TIME_PER_SWEEP
     assert deployment.now - begun + TIME_FOR_WORK_UNDER_WAY <= timedelta(seconds=spec.timeout_seconds)
-
-
-def test_repairs_that_take_too_long_leave_the_sweep_its_limit(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit, stops = deployment.now + TIME_PER_SWEEP, []
-
-    def overrun(repair: Any, *_: Any) -> None:
-        stops.append(repair.stop_at)
-        deployment.now += timedelta(minutes=4)
-
-    for name in REPAIRS:
-        monkeypatch.setattr(handler_module, name, overrun)
-    sweep(deployment.services)
-    assert max(stops) == limit
-
-
-def test_one_publish_that_fails_does_not_hold_back_another(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given two publishes to finish, the older of which meets an error of any kind
-    bad, good = (committed(deployment, deployment.claimed(deployment.queued(name))) for name in "ab")
-    deployment.wait(timedelta(minutes=61))
-    get_object = deployment.raw_s3.get_object
-
-    def broken(**request: Any) -> Any:
-        if bad.id in request["Key"]:
-            raise KeyError("anything")
-        return get_object(**request)
-
-    monkeypatch.setattr(deployment.raw_s3, "get_object", broken)
-    # When
-    with pytest.raises(TerminalError, match=rf"4 repairs failed.*: publish {bad.id}: KeyError: .anything.;"):
-        sweep(deployment.services)
-    # Then
-    assert (deployment.row(bad.id).state, deployment.row(good.id).state) == (State.PUBLISHING, State.DONE)
 
 
 def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:

@@ -8,7 +8,6 @@ import pytest
 from lake.layout import lake_key
 from lake.ledger import ManifestRow, State
 from router.sweep.handler import sweep
-from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import committed, published
 
@@ -82,23 +81,6 @@ def test_a_reprocess_that_waits_again_does_not_delay_the_deletion(deployment: De
     assert deployment.ledger.manifests.force(row, deployment.now)
     assert sweep(deployment.services)["deleted"] == 3
     assert generations(deployment) == {"g2"}
-
-
-@pytest.mark.parametrize("number", range(1, 5))
-def test_a_sweep_that_dies_repeats_its_deletions(deployment: Deployment, number: int) -> None:
-    # Given a sweep that dies at each of its deletions, or before it notes that they are done
-    reprocessed(deployment)
-    deployment.wait(timedelta(minutes=61))
-    deployment.faults.reset()
-    deployment.faults.crash_before = number
-    with pytest.raises(Crash):
-        sweep(deployment.services)
-    deployment.faults.reset()
-    # When the next one comes
-    sweep(deployment.services)
-    # Then
-    assert generations(deployment) == {"g2"}
-    assert list(deployment.ledger.deletions.due(deployment.now)) == []
 
 
 def test_remains_of_a_failed_publish_are_deleted_and_the_published_generation_is_kept(deployment: Deployment) -> None:

@@ -1,7 +1,6 @@
 """Repairs of the sweep on S3: uploads, replaced objects, listings, objects without an arrival."""
 
 import hashlib
-from datetime import timedelta
 
 from lake.layout import commit_key, lake_key, preflight_key, quarantine_key
 from lake.ledger import CommitReference
@@ -44,23 +43,6 @@ def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_abort
     assert changes(sweep(deployment.services)) == {"aborted": 4}
 
 
-def test_an_object_whose_event_was_lost_gets_an_owner(deployment: Deployment) -> None:
-    # Given an object whose event was lost
-    deployment.ledger.datasets.register("orders")
-    deployment.raw_s3.put_object(Bucket="input", Key="orders/missed.ndjson", Body=b"{}\n")
-    modified = deployment.raw_s3.head_object(Bucket="input", Key="orders/missed.ndjson")["LastModified"]
-    deployment.now = modified + timedelta(minutes=30)
-    assert changes(sweep(deployment.services)) == {}
-    # When it is old enough
-    deployment.wait(timedelta(hours=7))
-    assert changes(sweep(deployment.services)) == {"adopted": 1, "divided": 1}
-    # Then a manifest of the batch lane has it, once
-    (row,) = deployment.waiting()
-    assert row.files == 1
-    deployment.wait(timedelta(hours=7))
-    assert changes(sweep(deployment.services)) == {}
-
-
 def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:
     # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
     claim = deployment.claimed(deployment.queued("a"))
@@ -76,14 +58,4 @@ def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment
     assert changes(sweep(deployment.services)) == {"aborted": 1}
     # Then the uploads of the first one are kept
     assert late.key not in unfinished(deployment)
-    assert len(unfinished(deployment)) == 3
-
-
-def test_uploads_are_kept_while_the_commit_document_cannot_be_read(deployment: Deployment) -> None:
-    # Given a PUBLISHING manifest whose commit document cannot be read
-    row = committed(deployment, deployment.claimed(deployment.queued("a")))
-    assert isinstance(row.document, CommitReference)
-    deployment.raw_s3.put_object(Bucket="control", Key=row.document.key, Body=b"{}")
-    assert changes(sweep(deployment.services)) == {}
-    # Then no upload is aborted before its publish has failed
     assert len(unfinished(deployment)) == 3
