@@ -14,8 +14,6 @@ import router.sweep.replaced
 import router.sweep.uploads
 import transform.finalize
 from lake.ledger import State
-from lake.ledger.arrivals import Arrivals, _attributes, arrival_key
-from lake.ledger.manifest_row import row_of
 from lake.ledger.transitions import Manifests
 from tests.chaos import runtime_patches
 from tests.chaos.fault_space import fault_space
@@ -111,46 +109,12 @@ def violations(shared: Clients, seeds: list[int]) -> list[str]:
     return []
 
 
-def test_an_arrival_row_written_without_a_condition_is_detected(
-    shared: Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def put(self: Arrivals, row: Any) -> Any:
-        self._table.put(arrival_key(row.file.bucket, row.file.key, row.file.version), _attributes(row), [])
-        return row
-
-    monkeypatch.setattr(Arrivals, "put", put)
-    assert violations(shared, seeds_of("pointer"))
-
-
-def test_an_owner_abandoned_without_a_fence_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    def abandon(self: Manifests, manifest: str, _now: object) -> Any:
-        return self.get(manifest) or row_of({"id": manifest, "state": State.ABANDONED, "changed_at": ""})
-
-    monkeypatch.setattr(Manifests, "abandon", abandon)
-    monkeypatch.setattr(router.ownership.resolve, "OWNER_GRACE", router.ownership.resolve.OWNER_GRACE * 0)
-    stalled = fault_space().index(("enqueue", "before", "stall"))
-    assert violations(shared, [stalled + number * len(fault_space()) for number in range(40)])
-
-
 def test_a_supersede_that_leaves_its_sources_live_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     def supersede(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
         return all(self.enqueue(manifest) == State.QUEUED for manifest in successors)
 
     monkeypatch.setattr(Manifests, "supersede", supersede)
     assert violations(shared, seeds_of("supersede"))
-
-
-def test_a_sweep_that_deletes_the_published_generation_is_detected(
-    shared: Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own_objects = router.sweep.replaced._own_objects
-
-    def all_objects(services: Any, _: Any, row: Any) -> Any:
-        for bucket in services.resources.output_buckets:
-            yield from ((bucket, key) for key, _ in own_objects(services, bucket, row))
-
-    monkeypatch.setattr(router.sweep.replaced, "_doomed", all_objects)
-    assert violations(shared, seeds_of("finish"))
 
 
 def test_a_roll_forward_that_completes_no_upload_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-import pytest
-
 from batch_job.main import run
 from streaming_job.micro_batch import convert_pointers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld, Row
@@ -44,10 +40,7 @@ def by_micro_batch(world: ConversionWorld, manifests: list[str], spark: SparkSes
     convert_pointers(world.context(spark, "run-1"), pointers, lambda _: None)
 
 
-@pytest.mark.parametrize("job", [by_batch_job, by_micro_batch])
-def test_eight_files_of_objects_keyed_by_uuids(
-    world: ConversionWorld, spark: SparkSession, job: Callable[[ConversionWorld, list[str], SparkSession], None]
-) -> None:
+def test_eight_files_of_objects_keyed_by_uuids(world: ConversionWorld, spark: SparkSession) -> None:
     # Given: eight tasks that each find as many columns as a dataset may have, a second such manifest, a neighbour
     world.configure("convert", target_file_bytes=100_000, column_limit=200)
     rng = random.Random(7)
@@ -57,7 +50,7 @@ def test_eight_files_of_objects_keyed_by_uuids(
     neighbour = world.enqueue([world.put("visits/a.json", b'{"a":1}\n')], dataset="visits")
 
     # When
-    job(world, [first, second, neighbour], spark)
+    by_batch_job(world, [first, second, neighbour], spark)
 
     # Then: all are DONE without having used up a try, the dataset is full, and nothing is lost
     assert [world.row(manifest).state for manifest in (first, second, neighbour)] == ["DONE"] * 3
@@ -90,10 +83,7 @@ def test_a_replay_has_the_same_members_in_columns_and_rescued(world: ConversionW
     assert [row.get("_rescued") for row in rows] == [None, '{"d":3.10}'] * 2
 
 
-@pytest.mark.parametrize("job", [by_batch_job, by_micro_batch])
-def test_one_wide_file_leaves_room_for_the_columns_of_others(
-    world: ConversionWorld, spark: SparkSession, job: Callable[[ConversionWorld, list[str], SparkSession], None]
-) -> None:
+def test_one_wide_file_leaves_room_for_the_columns_of_others(world: ConversionWorld, spark: SparkSession) -> None:
     # Given: a dataset of some weeks, and a file with 900 keys of its own
     known = ("a", "b")
     world.services.ledger.datasets.reserve_columns("orders", known, 1000, date(2026, 1, 1))
@@ -101,7 +91,7 @@ def test_one_wide_file_leaves_room_for_the_columns_of_others(
     wide = world.enqueue([world.put("orders/!.json", body)])
 
     # When
-    job(world, [wide], spark)
+    by_micro_batch(world, [wide], spark)
 
     # Then: it gets a hundred columns, its other members are rescued, and the next day has room
     dataset = world.services.ledger.datasets.get("orders")
@@ -112,5 +102,5 @@ def test_one_wide_file_leaves_room_for_the_columns_of_others(
     )
     world.clock.advance(days=1)
     honest = world.enqueue([world.put("orders/c.json", b'{"c":1}\n')])
-    job(world, [honest], spark)
+    by_micro_batch(world, [honest], spark)
     assert {"c": "1"} in world.lake()

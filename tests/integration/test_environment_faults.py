@@ -111,40 +111,6 @@ def test_a_denied_object_waits_and_its_neighbours_are_published(
     assert sorted(str(row["a"]) for row in world.lake()) == ["b", "denied"]
 
 
-def test_what_is_published_stays_while_a_file_of_it_is_denied(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a published manifest that is reprocessed, and a file of it that may no longer be read
-    manifest = world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n') for name in "ab"])
-    world.convert([manifest], spark)
-    world.services.ledger.manifests.force(world.row(manifest), world.clock())
-    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/a.json")
-
-    # When
-    (outcome,) = world.convert([manifest], spark, "run-2")
-
-    # Then it waits as a whole, and its rows stay in the lake
-    assert outcome.state == "WAITING"
-    assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
-    assert world.lake() == [{"a": "1"}] * 2
-
-
-def test_denied_objects_in_every_manifest_do_not_stop_a_run(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given manifests whose first file is denied
-    manifests = [
-        world.enqueue([world.put(f"orders/!{number}", b"{}"), world.put(f"orders/{number}.json", b'{"a":1}\n')])
-        for number in range(3)
-    ]
-    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/!*")
-
-    # When
-    code = batch_job.main.run(world.context(spark, "run-1"), {"run": world.put_run_document(manifests)})
-
-    # Then every other file is published
-    assert code == 1
-    assert world.lake() == [{"a": "1"}] * 3
-    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
-    assert alarm.startswith("ALARM 3 manifests wait for the next run")
-
-
 def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a denied input bucket
     manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "abc"]
@@ -223,7 +189,7 @@ def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: Conversion
     check_published_once(world, manifest)
 
 
-@pytest.mark.parametrize("operation", ["get_object", "put_object", "update_item", "complete_multipart_upload"])
+@pytest.mark.parametrize("operation", ["get_object", "update_item"])
 def test_load_is_waited_for_in_the_same_run(world: ConversionWorld, spark: SparkSession, operation: str) -> None:
     # Given a service that does not answer the driver until the run has waited
     manifest = enqueue(world)

@@ -53,13 +53,6 @@ def test_a_delete_marker_hides_nothing(world: ConversionWorld, spark: SparkSessi
     assert (outcome.state, outcome.rows) == ("DONE", 1)
 
 
-def test_a_deleted_object_without_versions(unversioned_world: ConversionWorld, spark: SparkSession) -> None:
-    bad = unversioned_world.put("orders/bad.json", GOOD)
-    assert bad.version_id is None
-    unversioned_world.services.s3.delete_object(Bucket=bad.bucket, Key=bad.key)
-    check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "deleted")
-
-
 def test_an_overwritten_object_without_versions(unversioned_world: ConversionWorld, spark: SparkSession) -> None:
     bad = unversioned_world.put("orders/bad.json", GOOD)
     unversioned_world.put("orders/bad.json", b'{"a":"other"}\n')
@@ -72,14 +65,6 @@ def test_an_overwritten_object_that_obstore_cannot_read(
     bad = unversioned_world.put("orders//bad.json", GOOD)
     unversioned_world.put("orders//bad.json", b'{"a":"other"}\n')
     check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "overwritten")
-
-
-def test_both_versions_of_an_overwritten_key_are_in_the_lake(world: ConversionWorld, spark: SparkSession) -> None:
-    first = world.put("orders/a.json", b'{"a":1}\n')
-    second = world.put("orders/a.json", b'{"a":22}\n')
-    (outcome,) = world.convert([world.enqueue([first, second])], spark)
-    assert outcome.rows == 2
-    assert world.lake() == [{"a": "1"}, {"a": "22"}]
 
 
 def test_a_truncated_gzip(world: ConversionWorld, spark: SparkSession) -> None:

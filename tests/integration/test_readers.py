@@ -147,17 +147,6 @@ def test_every_reader_sees_the_same_rows_of_every_encoding(
     assert read(paths, spark) == sorted(tuple(sorted(row.items())) for _, row in ndjson_oracle.read(body).rows)
 
 
-def test_spark_reads_them_row_by_row_too(lake: list[str], spark: SparkSession) -> None:
-    # Given Spark's other reader, which it uses for nested columns
-    spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-    try:
-        read = by_spark(lake, spark)
-    finally:
-        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
-    # Then
-    assert read == by_pyarrow(lake, spark)
-
-
 def test_a_value_is_found_by_the_statistics(lake: list[str], spark: SparkSession) -> None:
     # Given one row of one row group
     wanted = next(line for line in map(json.loads, THIRD.splitlines()) if line["id"].startswith("31234-"))["id"]
@@ -215,19 +204,3 @@ def test_rows_are_found_by_the_bounds_of_their_pages(spark: SparkSession, tmp_pa
             by_polars = pl.scan_parquet(path).sql(f"SELECT * FROM self WHERE {condition}").collect().height
             # Then no row is lost
             assert [by_duckdb, by_spark, by_pyarrow, by_polars] == [[(expected,)], *[expected] * 3], condition
-
-
-def test_rows_with_the_greatest_long_value_are_found_by_its_short_bound(lake: list[str], spark: SparkSession) -> None:
-    # Given values of up to 178 bytes, of which the footer has 64
-    texts = [line["text"] for line in map(json.loads, THIRD.splitlines()) if "text" in line]
-    longest = max(texts)
-    expected = texts.count(longest)
-    (path,) = (path for path in lake if "text" in pq.read_schema(path).names)
-    # When
-    with duckdb.connect() as connection:
-        by_duckdb = len(connection.read_parquet(path).filter(f"text >= '{longest}'").fetchall())
-    by_spark = spark.read.parquet(f"file://{path}").where(f"text >= '{longest}'").count()
-    by_polars = pl.scan_parquet(path).filter(pl.col("text") >= longest).collect().height
-    by_pyarrow = pq.read_table(path, filters=[("text", ">=", longest)]).num_rows
-    # Then
-    assert [by_duckdb, by_spark, by_polars, by_pyarrow] == [expected] * 4

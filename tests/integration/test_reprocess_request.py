@@ -16,12 +16,9 @@ from router.sweep.repair import Repair
 from router.sweep.replaced import delete_replaced
 from router.telemetry import metrics
 from tests.integration.conversion_world import NOON
-from tests.integration.faults import Steps
-from tests.integration.one_manifest import BODY, ROWS, convert_with, enqueue
+from tests.integration.one_manifest import BODY, ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from lake.manifest import ObjectVersion
@@ -55,31 +52,6 @@ def record(world: ConversionWorld, file: ObjectVersion, manifest: str) -> None:
 def sweep_after_the_grace_period(world: ConversionWorld) -> None:
     world.clock.advance(hours=3)
     delete_replaced(Repair(router(world), world.clock() + timedelta(hours=1)))
-
-
-def test_a_failed_manifest_is_converted_once_its_cause_is_removed(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given: a manifest that FAILED because its uploads vanished between commit and publish
-    manifest = enqueue(world)
-    lake = world.services.resources.lake_bucket
-
-    def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
-        if name == "complete_multipart_upload":
-            for upload in world.services.s3.list_multipart_uploads(Bucket=lake).get("Uploads", []):
-                world.services.s3.abort_multipart_upload(Bucket=lake, Key=upload["Key"], UploadId=upload["UploadId"])
-        return call()
-
-    convert_with(world, Steps(fault), spark, manifest)
-    reason = world.row(manifest).reason
-    assert str(reason).endswith(f"when the cause is removed, run 'hybrid-router reprocess --manifest {manifest}'")
-    # When
-    answer = ask(world, manifests=[manifest])
-    world.convert([manifest], spark)
-    # Then
-    assert answer["queued"] == 1
-    assert world.lake() == ROWS
-    assert world.row(manifest).published.generation == 2  # type: ignore[union-attr]
-    # And: the same request again leaves it
-    assert ask(world, manifests=[manifest])["repeated"] == 1
 
 
 def test_a_restored_file_of_a_done_manifest_is_converted_and_no_row_twice(
@@ -124,56 +96,3 @@ def test_a_published_row_is_not_lost_when_its_file_is_gone(world: ConversionWorl
     sweep_after_the_grace_period(world)
     assert world.lake() == before
     assert world.unfinished_uploads() == []
-
-
-def test_a_file_that_is_readable_at_last_is_converted_although_a_published_one_is_gone(
-    unversioned_world: ConversionWorld, spark: SparkSession
-) -> None:
-    # Given: a manifest that was published without a file; it is restored, but another one has expired meanwhile
-    world = unversioned_world
-    expired, lost = world.put("orders/expired.json", GOOD + b"no JSON\n"), world.put("orders/lost.json", BODY)
-    manifest = world.enqueue([expired, lost])
-    record(world, lost, manifest)
-    world.services.s3.delete_object(Bucket=lost.bucket, Key=lost.key)
-    world.convert([manifest], spark)
-    assert world.lake() == [{"a": "good"}]
-    assert sorted(str(entry.get("kind")) for entry in world.quarantine()) == ["file", "line"]
-    world.put("orders/lost.json", BODY)
-    world.services.s3.delete_object(Bucket=expired.bucket, Key=expired.key)
-    # When
-    assert ask(world, manifests=[manifest])["queued"] == 1
-    world.convert([manifest], spark)
-    # Then: both are published once, and nothing says any more that a file is unreadable
-    sweep_after_the_grace_period(world)
-    assert world.lake() == [{"a": "good"}, *ROWS]
-    result = world.result(manifest, 2)
-    assert (result["rows"], result["failed_files"]) == (1 + len(ROWS), 0)
-    lines = [entry["kind"] for entry in world.quarantine()]
-    assert set(lines) == {"line"}
-    assert result["rejects"] == len(lines)
-    assert ask(world, manifests=[manifest], request="request-2")["converted"] == 1
-    # When: all of it is asked for once more, and nothing can be read
-    world.services.s3.delete_object(Bucket=lost.bucket, Key=lost.key)
-    before = world.keys(world.services.resources.lake_bucket)
-    assert ask(world, manifests=[manifest], only="all", request="request-3")["queued"] == 1
-    (outcome,) = world.convert([manifest], spark)
-    # Then: readers see what they saw before
-    assert outcome.state == "DONE"
-    sweep_after_the_grace_period(world)
-    assert world.keys(world.services.resources.lake_bucket) == before
-    assert world.row(manifest).published.generation == 2  # type: ignore[union-attr]
-
-
-def test_a_file_that_was_never_published_may_stay_unreadable(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given: a manifest that was published without an unreadable file
-    bad = world.put("orders/bad.json", '{"a":1}\n'.encode("utf-16"))
-    manifest = world.enqueue([world.put("orders/good.json", BODY), bad])
-    world.convert([manifest], spark)
-    # When
-    assert ask(world, manifests=[manifest])["queued"] == 1
-    (outcome,) = world.convert([manifest], spark)
-    # Then
-    assert outcome.state == "DONE"
-    sweep_after_the_grace_period(world)
-    assert world.lake() == ROWS
-    assert world.result(manifest, 2)["failed_files"] == 1

@@ -58,25 +58,6 @@ def lake_files(world: ConversionWorld) -> list[str]:
     return sorted(str(row["file"]) for row in world.lake())
 
 
-def test_a_file_that_comes_back_is_the_same_arrival_and_a_reprocess_reads_it(
-    unversioned_world: ConversionWorld, spark: SparkSession
-) -> None:
-    # Given a DONE manifest that could not read one of its two files
-    world = unversioned_world
-    files = [put(world, name) for name in "ab"]
-    assert outcomes(world, *files) == [ArrivalOutcome.OWNED] * 2
-    delete(world, files[1])
-    (manifest,) = convert_queued(world, spark)
-    assert lake_files(world) == ["a"]
-    # When the file is put again with the same bytes: it is a duplicate
-    world.clock.advance(hours=1)
-    assert outcomes(world, put(world, "b")) == [ArrivalOutcome.DUPLICATE]
-    # Then the next generation of its manifest reads it
-    assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
-    assert convert_queued(world, spark) == [manifest]
-    assert world.result(manifest, 2)["failed_files"] == 0
-
-
 def test_the_version_null_is_read_after_the_bucket_got_versions(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:

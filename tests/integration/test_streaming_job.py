@@ -12,10 +12,8 @@ import batch_job.main
 from lake.layout import INBOX
 from lake.manifest import Lane
 from streaming_job import stream
-from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
 from streaming_job.stream import InboxStream
-from tests.integration.faults import crash_the_reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,27 +147,6 @@ def test_the_micro_batch_waits_for_a_held_manifest(world: ConversionWorld, spark
     assert len(world.lake()) == 2
 
 
-def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(
-    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a manifest whose task always dies, and a good one
-    world.configure("batch", max_attempts=1)
-    crash_the_reader(monkeypatch, "orders/a.ndjson")
-    bad = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
-    good = world.enqueue([world.put("orders/b.ndjson", b'{"a":1}\n')], Lane.STREAM)
-
-    # When
-    outcomes = convert_pointers(
-        stream_context(world, spark), [f'{{"manifest":"{manifest}"}}' for manifest in (bad, good)]
-    )
-
-    # Then
-    assert {outcome.manifest: outcome.state for outcome in outcomes} == {bad: "SUPERSEDED", good: "DONE"}
-    assert any(line.startswith(f"ALARM {bad} SUPERSEDED") for line in world.log_lines)
-    (successor,) = world.row(bad).superseded_by
-    assert (world.row(successor).state, world.row(successor).lane) == ("QUEUED", Lane.BATCH)
-
-
 def test_the_pointer_of_a_micro_batch_that_died_is_read_by_the_next_run(
     world: ConversionWorld, spark: SparkSession
 ) -> None:
@@ -194,19 +171,6 @@ def test_the_pointer_of_a_micro_batch_that_died_is_read_by_the_next_run(
     assert world.row(manifest).state == "DONE"
     assert len(world.lake()) == 2
     assert not any(key.startswith(INBOX) for key in world.keys(world.services.resources.control_bucket))
-
-
-def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a pointer of a manifest that is done
-    manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
-    world.put_pointer(manifest)
-    assert has_open_manifests(world.services)
-    world.convert([manifest], spark)
-    assert not has_open_manifests(world.services)
-
-    # When it is forced, and so belongs to the batch lane / Then it does not count
-    assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
-    assert not has_open_manifests(world.services)
 
 
 def test_spark_remembers_no_pointer_that_it_has_listed(world: ConversionWorld, spark: SparkSession) -> None:

@@ -103,9 +103,3 @@ def test_what_was_not_compared_in_time_raises_an_alarm(lake: VerifiedHour, spark
 def test_a_wrong_date_is_refused_with_what_to_set(lake: VerifiedHour, spark: SparkSession, which: str) -> None:
     with pytest.raises(InvalidInputError, match="set it to due, or to a date"):
         run(context_of(lake, spark), {"verify": which})
-
-
-def test_nothing_is_verified_without_a_share(lake: VerifiedHour, spark: SparkSession) -> None:
-    lake.world.configure("verify", share=0.0)
-    with pytest.raises(InvalidInputError, match="share is 0, so there is nothing to compare"):
-        run(context_of(lake, spark), {"verify": "due"})
