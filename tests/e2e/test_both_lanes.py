@@ -169,12 +169,6 @@ def test_an_object_that_was_deleted_is_found_by_settle(scenario: Scenario) -> No
     assert f"s3://{bucket}/{key} is missing" in result["message"]
 
 
-def test_overnight_with_nothing_to_do(scenario: Scenario) -> None:
-    execution = scenario.execute(scenario.deployment.outputs.overnight, {})
-    assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert json.loads(execution["output"])["verdict"] == "EMPTY"
-
-
 def test_backfill_started_by_a_person(scenario: Scenario) -> None:
     # Given a file whose event was lost.
     with NotificationsPaused(scenario.deployment):
@@ -197,23 +191,6 @@ def test_backfill_started_by_a_person(scenario: Scenario) -> None:
     assert real["status"] == "SUCCEEDED", real.get("cause")
     assert json.loads(real["output"])["overnight"]["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     assert scenario.wait_state(file, State.DONE).lane == "batch"
-
-
-@pytest.mark.parametrize(
-    ("request_", "error", "sentence"),
-    [
-        ({"dataset": DATASET, "from": "2026-11-01", "to": "2026-11-02", "hours": 3}, "InvalidInputError", "hours"),
-        ({"dataset": DATASET, "from": "2026-11-03", "to": "2026-11-02"}, "InvalidInputError", "from"),
-        ({"dataset": "nowhere", "from": "2026-11-01", "to": "2026-11-02"}, "UnknownDatasetError", "nowhere"),
-        ({}, "InvalidInputError", "dataset"),
-    ],
-)
-def test_wrong_backfill_input_fails_in_the_first_state(
-    scenario: Scenario, request_: dict[str, object], error: str, sentence: str
-) -> None:
-    execution = scenario.execute(scenario.deployment.outputs.backfill, request_)
-    assert (execution["status"], execution["error"]) == ("FAILED", error)
-    assert sentence in execution["cause"]
 
 
 def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:

@@ -68,28 +68,6 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert "Traceback" not in elsewhere.stderr
 
 
-def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
-    # Given one file that waits for the night (test_explain_follows_a_file)
-    answer = command("status", "--local", "--stage", two[0].stage, "--json")
-    # Then
-    assert answer.returncode == 0, answer.stderr
-    document = json.loads(answer.stdout)
-    assert [(row["lane"], row["files"], row["bytes"]) for row in document["backlog"]] == [("batch", 1, 8)]
-    assert ([shard["running"] for shard in document["stream"]["shards"]], document["alarms"]) == ([False], [])
-
-
-def test_before_the_first_night_nothing_has_failed(two: list[LocalUp]) -> None:
-    place = ("--local", "--stage", two[0].stage)
-    assert "everything got through" in command("failures", *place).stdout
-    assert json.loads(command("nights", *place, "--json").stdout)["nights"] == []
-    night = command("night", *place)
-    assert (night.returncode, night.stdout) == (ExitCode.NOT_SO, "")
-    assert "has not converted anything" in night.stderr
-    elsewhere = command("explain", *place, "s3://elsewhere/orders/a.ndjson")
-    assert elsewhere.returncode == ExitCode.NOT_SO
-    assert "elsewhere is not the input bucket of the stack hybrid-router-cli-one" in elsewhere.stderr
-
-
 def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> None:
     # Given one file that waits for the night (test_explain_follows_a_file)
     cloud = two[0]
@@ -176,39 +154,6 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     wait_for("it to be converted", lambda: "result     2 rows" in explained())
     assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 1
     assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
-
-
-def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[LocalUp]) -> None:
-    place = ("--local", "--stage", two[1].stage)
-    unknown = command("promote", *place, "s3://elsewhere/a.ndjson")
-    assert unknown.returncode == ExitCode.NOT_SO
-    assert "never seen s3://elsewhere/a.ndjson: check the spelling" in unknown.stdout
-    for arguments, code, sentence in (
-        ((), ExitCode.WRONG_USE, "run hybrid-router promote s3://bucket/key"),
-        (("a.ndjson",), ExitCode.WRONG_USE, "'a.ndjson' is not a valid S3 URI: pass s3://bucket/key"),
-        (("--dataset", "nowhere"), ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
-        (("--from", "yesterday"), ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time: pass a UTC day"),
-    ):
-        answer = command("promote", *place, *arguments)
-        assert answer.returncode == code
-        assert sentence in answer.stderr
-        assert "Traceback" not in answer.stderr
-
-
-def test_a_command_without_a_cloud_says_what_to_run() -> None:
-    answer = command("status", "--local", "--stage", "nowhere")
-    assert answer.returncode == ExitCode.NOT_REACHABLE
-    assert "local up" in answer.stderr
-
-
-def test_wrong_settings_name_key_and_value(tmp_path: Path) -> None:
-    path = tmp_path / "wrong.toml"
-    path.write_text('stage = "x"\n[stream]\ntrigger_seconds = 0\n')
-    for arguments in (("settings", "check", str(path)), ("local", "up", "--settings", str(path))):
-        answer = command(*arguments)
-        assert answer.returncode == ExitCode.WRONG_USE
-        assert "stream.trigger_seconds = 0" in answer.stderr
-        assert "Traceback" not in answer.stderr
 
 
 def test_a_second_cloud_of_a_stage_is_refused_and_names_the_first(two: list[LocalUp], tmp_path: Path) -> None:

@@ -200,19 +200,3 @@ def test_the_deployed_machine_finds_a_missing_object_of_the_date(scenario: Scena
     assert f"s3://{name}/{key}" in {item["uri"] for report in reports for item in report["differences"]}
     log = next(scenario.cloud.logs_dir.rglob(f"{run}.log")).read_text()
     assert any(f" ALARM verify {DATASET} " in line for line in log.splitlines())
-
-
-def test_what_has_not_been_converted_is_not_proven(scenario: Scenario, hours: dict[str, str]) -> None:
-    file = scenario.put(f"{DATASET}/c.ndjson", lines_of("late"))
-    scenario.wait_state(file, State.QUEUED)
-    arrival = scenario.deployment.ledger.arrivals.get(file)
-    assert arrival is not None
-    assert arrival.partition is not None
-    late = {"dataset": DATASET, "from": arrival.partition.stamp, "to": arrival.partition.stamp}
-    assert run(late)[0] == ExitCode.NOT_REACHABLE
-
-
-def test_wrong_use_says_what_to_pass(hours: dict[str, str]) -> None:
-    assert command({**hours, "to": "yesterday"}).exit_code == ExitCode.WRONG_USE
-    refused = command(hours, "--share", "0")
-    assert (refused.exit_code, "--share = 0.0" in refused.stderr) == (ExitCode.WRONG_USE, True)
