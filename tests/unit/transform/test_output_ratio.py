@@ -23,10 +23,10 @@ from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
     from collections.abc import Sequence
     from pathlib import Path
 
+    from lake.manifest import ObjectVersion
     from transform.task_model import Split
 
 MIB = 1 << 20
