@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import warnings
 from typing import TYPE_CHECKING
 
-import coverage
 import pytest
-from coverage.exceptions import CoverageWarning
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
@@ -29,27 +26,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("random", print_blob=True, deadline=None)
 settings.load_profile("repeatable")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Coverage is measured in the first case only of a test whose cases run the same lines again and again."""
-    measured = coverage.Coverage.current()
-    if measured is None or not _repeats_lines(item):
-        return (yield)
-    measured.stop()
-    try:
-        return (yield)
-    finally:
-        # It warns of the modules that were imported before: it has measured them until it was stopped.
-        with warnings.catch_warnings(action="ignore", category=CoverageWarning):
-            measured.start()
-
-
-def _repeats_lines(item: pytest.Item) -> bool:
-    case = getattr(item, "callspec", None)
-    is_first = case is not None and not any(case.indices.values())
-    return item.get_closest_marker("repeats_lines") is not None and not is_first
 
 
 @pytest.fixture(scope="session", autouse=True)

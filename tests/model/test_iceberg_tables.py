@@ -37,7 +37,6 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(import_module(name), "ThreadPoolExecutor", InlinePool)
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_table_is_right_after_each_fault(scenario: str) -> None:
     played = list(histories(scenario))
@@ -186,7 +185,6 @@ RULES: dict[Mutation, str] = {
 """A rule that is removed, and the scenario in which it is missed."""
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("mutation", RULES, ids=lambda mutation: mutation.__name__)
 def test_each_removed_rule_is_detected(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)

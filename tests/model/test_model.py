@@ -25,9 +25,9 @@ LONG_SCENARIOS = (
     ),
     *("wide", "wrong results"),
 )
-EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "requests": 16, "shards": 31, "poison": 31}
-"""Only every n-th single fault is tried here; ``python -m tests.model`` explores further."""
-DEFAULT_EVERY = 4
+EVERY = {**dict.fromkeys(LONG_SCENARIOS, 17), "expired": 17, "promote": 29, "requests": 31, "shards": 41, "poison": 61}
+"""Only every n-th single fault is tried here; each night ``python -m tests.model`` explores further."""
+DEFAULT_EVERY = 7
 MAX_HISTORIES = {
     "poison": 8,
     "wide": 20,

@@ -23,7 +23,6 @@ from tests.unit.lake.transitions import (
 from tests.unit.lake.world import LEASE, World
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("transition", LEGAL)
 def test_a_transition_is_applied_only_where_it_is_legal(world: World, transition: Transition, state: str) -> None:

@@ -8,13 +8,11 @@ from tests.fuzz import fuzz_parquet, fuzz_reader
 from tests.fuzz.rounds import run
 
 
-@pytest.mark.repeats_lines
 def test_the_reader_and_the_oracle_agree_on_mutated_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(fuzz_reader, seconds=600, seed=20_000, rounds=3000, keep=None) == 0
     assert capsys.readouterr().out == "the results agree in 3000 rounds from seed 20000\n"
 
 
-@pytest.mark.repeats_lines
 def test_the_native_parquet_writer_and_pyarrow_agree(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(fuzz_parquet, seconds=600, seed=30_000, rounds=150, keep=None) == 0
     assert capsys.readouterr().out == "the results agree in 150 rounds from seed 30000\n"

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, detect_codec, original_key
@@ -60,7 +59,6 @@ FILE = (
 POSITIONS = st.lists(st.integers(1, 400), max_size=8)
 
 
-@pytest.mark.repeats_lines
 @settings(max_examples=400)
 @given(FILE, POSITIONS, POSITIONS, st.sampled_from([1, 40, 1 << 20]))
 def test_any_chunks_splits_and_flushes_give_the_same_result(
@@ -70,7 +68,6 @@ def test_any_chunks_splits_and_flushes_give_the_same_result(
     assert_same(read, oracle.read(data), provenance=True)
 
 
-@pytest.mark.repeats_lines
 @settings(max_examples=60)
 @given(FILE, st.integers(1, 5))
 def test_splits_of_a_few_bytes_give_every_line_once(data: bytes, size: int) -> None:
@@ -78,7 +75,6 @@ def test_splits_of_a_few_bytes_give_every_line_once(data: bytes, size: int) -> N
     assert_same(read_file(data, splits=splits, cuts=range(len(data))), oracle.read(data))
 
 
-@pytest.mark.repeats_lines
 @settings(max_examples=200)
 @given(FILE, st.integers(0, 3), st.integers(3, 60), st.lists(st.sampled_from(["a", "b", "zz", "__a"]), unique=True))
 def test_any_limits_and_known_columns_give_the_same_result(

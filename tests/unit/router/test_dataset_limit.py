@@ -104,7 +104,6 @@ def test_two_invocations_at_once_do_not_exceed_the_limit(deployment: Deployment)
     assert deployment.ledger.datasets.admit("fast", 3, ())
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", range(1, 10))
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop"])
 def test_whatever_happens_to_a_write_the_file_gets_one_owner_and_the_dataset_one_place(

@@ -73,7 +73,6 @@ OWNED = object_(Owner="<ID>x</ID><DisplayName>y</DisplayName>")
 """An object with a member that has members."""
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize(
     "body",
     [

@@ -138,7 +138,6 @@ def test_the_number_of_writes_without_faults(deployment: Deployment) -> None:
     assert len(deployment.faults.writes) == len(WRITES), deployment.faults.writes
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", range(1, len(WRITES) + 1))
 def test_a_process_that_dies_leaves_nothing_that_a_repetition_or_the_sweep_cannot_end(
     deployment: Deployment, number: int

@@ -102,7 +102,6 @@ def test_an_engine_that_lacks_the_worker_type_is_left_out() -> None:
     assert {item.engine for item in simulated(large).options} == {"", "glue"}
 
 
-@pytest.mark.repeats_lines
 def test_batch_is_cheaper_and_stream_is_sooner() -> None:
     found = simulated(urgent_share=0)
     stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
@@ -141,7 +140,6 @@ def test_the_backlog_of_the_night_is_gone_at_its_end(usual: Simulation) -> None:
     assert line[-1] < max(line) / 2
 
 
-@pytest.mark.repeats_lines
 def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
     found = option(simulated(settings(quota={"dpus": 20}), files=50_000, sizes=[{"bytes": 1000 * MB}]), "all-batch")
     assert found.night

@@ -158,7 +158,6 @@ def sweep(lane: MovingLane) -> None:
     assert repair.failed == []
 
 
-@pytest.mark.repeats_lines
 def test_a_thousand_waiting_manifests_move_from_one_job_to_three_to_two(lane: MovingLane) -> None:
     # Given what waits for one job, which has begun
     lane.configure(1)

@@ -148,7 +148,6 @@ def test_a_query_that_has_read_enough_is_followed_by_a_new_one(lane: FakeLane) -
     lane.check_all_converted_once()
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("fault", ["crash_before", "drop"])
 def test_a_fault_at_any_write_loses_no_pointer(lane: FakeLane, fault: str) -> None:
     # Given the writes of a run

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from lake.settings import ConvertSettings
 from tests.unit.transform.test_run_task import PARTITION, Bodies, ReadingUploads, version
 from transform.run_task import run_task
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.repeats_lines
 def test_a_task_writes_more_than_a_thousand_objects_under_keys_of_their_own(tmp_path: Path) -> None:
     # Given a target so small that every row is a Parquet file
     rows = 1001

@@ -48,7 +48,6 @@ def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(
     assert len(pointed(deployment)) == 5
 
 
-@pytest.mark.repeats_lines
 def test_a_full_supersede_fits_into_a_transaction(deployment: Deployment) -> None:
     deployment.configure(stream={"manifest_files": 1})
     names = [f"{number:03d}" for number in range(move.MAX_SUCCESSORS + 2)]

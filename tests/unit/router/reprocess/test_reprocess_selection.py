@@ -81,7 +81,6 @@ def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_page
     assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 2
 
 
-@pytest.mark.repeats_lines
 def test_an_answer_is_bounded(deployment: Deployment) -> None:
     for number in range(MAX_MESSAGES + 2):
         failed(deployment, str(number))

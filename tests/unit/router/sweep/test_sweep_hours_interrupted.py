@@ -53,7 +53,6 @@ def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deploy
     assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10)]
 
 
-@pytest.mark.repeats_lines
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
