@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 
-def new_session(cloud: LocalCloud, folder: Path, more_options: Mapping[str, str] | None = None) -> SparkSession:
+def new_session(cloud: LocalCloud, folder: Path) -> SparkSession:
     """A new session. Its workers inherit the environment of this process; ``folder`` is for its files."""
     from pyspark.sql import SparkSession
 
@@ -41,7 +40,7 @@ def new_session(cloud: LocalCloud, folder: Path, more_options: Mapping[str, str]
         "spark.hadoop.fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
         "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
     }
-    for key, value in {**options, **(more_options or {})}.items():
+    for key, value in options.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -13,14 +13,11 @@ from local.cloud import LocalCloud
 from local.limits import Limits
 from router.estimate.other_costs import estimate_shares
 from tests.chaos.pool_worker import connect_to
-from tests.load.checkpoint import checkpoint_load
 from tests.load.control_plane import compare_with_old_manifests
-from tests.load.lane_speed import lane_speeds
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
-from tests.load.shards import shard_load
 from tests.load.urgent import urgent_load
 
 if TYPE_CHECKING:
@@ -33,10 +30,6 @@ MAX_SLOWDOWN = 1.25
 """Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
-MIN_STREAM_SPEED = 0.9
-"""Speed of the stream lane divided by that of the batch lane, on the same files."""
-MAX_CHECKPOINT_BYTES = 2 << 20
-"""Spark writes 1.3 MB for the pointers of one query."""
 MAX_SETTLE_SECONDS = 120
 MAX_SETTLE_MIB = 512
 
@@ -53,16 +46,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--stream-rate", type=float, default=56.0, help="files per second")
     parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --batch-bytes each")
     parser.add_argument("--urgent-files", type=int, default=60, help="one a second")
-    parser.add_argument("--shard-files", type=int, default=400, help="peak files of --batch-bytes each")
-    parser.add_argument("--shards", type=int, default=2, help="streaming jobs, compared with one")
     parser.add_argument("--old-manifests", type=int, default=100_000)
-    parser.add_argument("--lane-files", type=int, default=2_000, help="files of --batch-bytes each, through each lane")
     parser.add_argument("--batch-files", type=int, default=1_000)
     parser.add_argument("--batch-bytes", type=int, default=3_500_000)
     parser.add_argument("--manifest-files", type=int, default=500)
     parser.add_argument("--backlog", type=int, default=2_000, help="manifests")
     parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
-    parser.add_argument("--pointers", type=int, default=20_000)
     options = parser.parse_args(argv)
     if unknown := set(options.names) - set(LOAD_TESTS):
         parser.error(f"unknown load tests: {', '.join(sorted(unknown))}; choose from {', '.join(LOAD_TESTS)}")
@@ -101,27 +90,10 @@ def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
     return found.after > 0
 
 
-def _shards(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    loads = {jobs: shard_load(cloud, options.shard_files, options.batch_bytes, jobs) for jobs in (1, options.shards)}
-    for jobs, load in loads.items():
-        print(f"shards: {jobs} streaming jobs: {load}", flush=True)
-    return all(load.converts_each_line_once for load in loads.values()) and min(loads[options.shards].shares) > 0
-
-
 def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:
     empty, full = compare_with_old_manifests(options.old_manifests)
     print(f"old manifests: none: {empty}; {options.old_manifests}: {full}", flush=True)
     return full.requests == empty.requests and full.micro_batch <= empty.micro_batch * MAX_SLOWDOWN
-
-
-def _lanes(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    speeds = lane_speeds(cloud, options.lane_files, options.batch_bytes)
-    print(
-        f"lanes: {options.lane_files} files through each: batch {speeds.batch:.0f} MB/s, "
-        f"stream {speeds.stream:.0f} MB/s ({speeds.stream / speeds.batch:.2f})",
-        flush=True,
-    )
-    return speeds.stream >= MIN_STREAM_SPEED * speeds.batch
 
 
 def _batch(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
@@ -169,25 +141,15 @@ def _settle(_: argparse.Namespace, __: LocalCloud, ___: Path) -> bool:
     )
 
 
-def _checkpoint(options: argparse.Namespace, cloud: LocalCloud, folder: Path) -> bool:
-    costs = checkpoint_load(cloud, folder, options.pointers)
-    print(f"checkpoint: {options.pointers} pointers: {costs}", flush=True)
-    small = costs.max_bytes <= MAX_CHECKPOINT_BYTES and costs.heap_growth <= MAX_MEMORY_GROWTH
-    return small and costs.slowdown <= MAX_SLOWDOWN and costs.read_twice == 0
-
-
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
     "urgent": _urgent,
-    "shards": _shards,
     "old": _old,
-    "lanes": _lanes,
     "batch": _batch,
     "manifest": _manifest,
     "backlog": _backlog,
     "large": _large,
     "settle": _settle,
-    "checkpoint": _checkpoint,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ OWNED = object_(Owner="<ID>x</ID><DisplayName>y</DisplayName>")
 )
 def test_every_way_to_write_an_object_is_read_as_by_botocore(body: bytes) -> None:
     # Given the same answer for both
-    expected, found = (answered(session, body) for session in (boto3.Session(), new_session()))
+    expected, found = (answered(s3, body) for s3 in clients())
     # When, Then
     assert [{name: item[name] for name in READ if name in item} for item in expected.get("Contents", [])] == found.get(
         "Contents", []
@@ -102,15 +103,28 @@ def test_every_way_to_write_an_object_is_read_as_by_botocore(body: bytes) -> Non
 
 @pytest.mark.parametrize("body", [b"<Error><Code>InternalError</Code><Message>m</Message></Error>", b"<List", b"\xff"])
 def test_an_answer_that_is_no_listing_is_told_by_botocore(body: bytes) -> None:
-    for session in (boto3.Session(), new_session()):
+    for s3 in clients():
         with pytest.raises((ClientError, ResponseParserError)):
-            answered(session, body)
+            answered(s3, body)
 
 
-def answered(session: Any, body: bytes) -> Any:
+@cache
+def clients() -> list[Any]:
+    """Botocore's own client, and that of the functions' sessions."""
+    options: Any = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "region_name": REGION}
+    options["config"] = Config(retries={"total_max_attempts": 1})
+    return [session.client("s3", **options) for session in (boto3.Session(), new_session())]
+
+
+def answered(s3: Any, body: bytes) -> Any:
     """The listing of a client whose service answers with this body and status 200."""
-    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
-    s3 = session.client("s3", region_name=REGION, config=Config(retries={"total_max_attempts": 1}), **keys)
     raw = type("Raw", (BytesIO,), {"stream": lambda self, **_: iter([self.read()])})
-    s3.meta.events.register("before-send", lambda request, **_: AWSResponse(request.url, 200, HTTPHeaders(), raw(body)))
-    return s3.list_objects_v2(Bucket="lake")
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        return AWSResponse(request.url, 200, HTTPHeaders(), raw(body))
+
+    s3.meta.events.register("before-send", answer)
+    try:
+        return s3.list_objects_v2(Bucket="lake")
+    finally:
+        s3.meta.events.unregister("before-send", answer)

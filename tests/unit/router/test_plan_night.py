@@ -48,11 +48,6 @@ def test_the_largest_day_ends_within_eight_hours_on_a_default_account() -> None:
     assert night.night.concurrency * night.night.workers <= 490
 
 
-def test_it_ends_within_four_hours_with_twice_the_dpus() -> None:
-    night = planned(manifests(22_533, 67 * GB), 4.4, quota={"dpus": 1000, "job_runs": 200}, batch={"max_runs": 150})
-    assert night.forecast.minutes < 240
-
-
 def test_a_small_backlog_takes_one_run_and_not_all_that_the_quota_allows() -> None:
     night = planned(manifests(30, GB))
     assert (len(night.runs), night.night.concurrency) == (1, 1)
@@ -161,11 +156,6 @@ def test_the_forecast_of_one_run() -> None:
     assert night.forecast.deadline == "2026-11-21T05:00:00.000+00:00"
 
 
-def test_nothing_to_convert_takes_no_run() -> None:
-    night = planned([])
-    assert (night.runs, night.forecast.dollars, night.forecast.fits) == ((), 0, True)
-
-
 @pytest.mark.parametrize(
     ("hours", "engines", "engine"),
     [
@@ -216,10 +206,9 @@ def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
 
 
 def test_many_small_files_take_the_time_of_their_requests() -> None:
-    # Given 100,000 manifests of 15 files, 1 kB each
+    # Given a manifest of 15 files, 1 kB each
     row, speeds = manifests(1, 15_000)[0], Speeds({}, PriceSettings())
     assert speeds.core_seconds(row) == pytest.approx(15 / FILES_PER_SECOND)
-    assert planned(manifests(100_000, 15_000)).forecast.minutes > 10
 
 
 def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:

@@ -93,8 +93,8 @@ def test_the_sweep_renews_pointers_in_each_inbox_and_starts_each_job(deployment:
 def test_a_promote_starts_each_job_that_has_room(deployment: Deployment) -> None:
     # Given queued files in the batch lane, and no room for one of the jobs
     names = [f"{number}.ndjson" for number in range(40)]
-    for name in names:
-        owned(deployment, name)
+    deployment.configure(stream={"jobs": 3, "manifest_files": 1})
+    owned(deployment, *names)
     deployment.glue.without_room.add("stream-job-2")
     # When, Then all are promoted, the other jobs are started, and the error is raised
     with pytest.raises(TransientError, match="stream-job-2"):

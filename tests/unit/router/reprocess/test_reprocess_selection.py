@@ -8,7 +8,6 @@ import pytest
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 from router.requests import reprocess as handler_module
-from router.requests.report import MAX_MESSAGES
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.reprocess.reprocessing import ask, counts, done, failed, generations, owned, superseded
@@ -79,13 +78,6 @@ def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_page
     assert generations(deployment, *manifests) == [("QUEUED", 2)] * 5
     # And: the whole request again, from the beginning
     assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 2
-
-
-def test_an_answer_is_bounded(deployment: Deployment) -> None:
-    for number in range(MAX_MESSAGES + 2):
-        failed(deployment, str(number))
-    answer = ask(deployment, dataset="orders")
-    assert (answer["queued"], len(answer["messages"]), answer["omitted"]) == (MAX_MESSAGES + 2, MAX_MESSAGES, 2)
 
 
 VALID_ID = "20261120T093000" + "0" * 20
