@@ -13,7 +13,7 @@ import re
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from lake.checksum import checksum_of
 from lake.commit import PendingObject
@@ -24,19 +24,29 @@ from lake.partition import Partition
 from offline.converted_files import ConvertedFiles, identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from lake.commit import SourceCount
 
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
+TABLES = "tables"
+"""Folder of the Iceberg tables and their catalog, where they are asked for."""
 FOLDERS = "folders.json"
 FORMAT = 1
 GENERATION = 1
 """A folder's files are never published again under another generation."""
 OBJECT_FOLDER = re.compile(r"([a-z][a-z0-9_]{0,62})/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)/", re.ASCII)
 DISK_THREADS = 4
+
+
+class PublishedFile(NamedTuple):
+    """A Parquet file of a published manifest."""
+
+    path: Path
+    partition: Partition
+    rows: int
 
 
 class StagedFiles:
@@ -67,8 +77,10 @@ class StagedFiles:
 class OutputFolder:
     """A context manager: one process at a time uses a folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, with_tables: bool = False) -> None:
+        """``with_tables``: the folder gets Iceberg tables, unless it has them already."""
         self.root = root
+        self.has_tables = with_tables or (root / TABLES).exists()
         self._own = root / "_hybrid-router"
         self._results = self._own / "results"
         self._commits = self._own / "commits"
@@ -90,7 +102,7 @@ class OutputFolder:
         InvalidInputError
             Another process uses it, it cannot be written to, or something in it was not written by a conversion.
         """
-        for folder in (self._results, self._commits, self._withdrawn, self._own / "staging"):
+        for folder in (self._results, self._commits, self._withdrawn, self._own / "staging", self.root / TABLES):
             self._refuse_links(folder)
         try:
             for folder in (self._results, self._commits, self._withdrawn):
@@ -120,8 +132,8 @@ class OutputFolder:
             self._read(document)
         for commit in commits:
             self._publish(commit)
-        for document in withdrawn:
-            self._remove_objects(document)
+        if not self.has_tables:
+            self.remove_withdrawn()
         shutil.rmtree(self._own / "staging", ignore_errors=True)
         for result in self._results.glob("*.json"):
             self.converted.add(self._read(result))
@@ -228,12 +240,29 @@ class OutputFolder:
         return found
 
     def withdraw(self, manifest: str) -> None:
-        """Remove a published manifest: its files count as not converted, also after the process was killed."""
+        """Remove a published manifest: its files count as not converted, also after the process was killed.
+
+        Where there are tables, which still show its objects, these stay until ``remove_withdrawn``.
+        """
         result, withdrawn = (folder / f"{manifest}.json" for folder in (self._results, self._withdrawn))
         self.converted.discard(self._read(result))
         result.replace(withdrawn)
         self._synchronize([self._results, self._withdrawn])
-        self._remove_objects(withdrawn)
+        if not self.has_tables:
+            self._remove_objects(withdrawn)
+
+    def remove_withdrawn(self) -> None:
+        """Remove the objects of manifests that are withdrawn."""
+        for document in sorted(self._withdrawn.glob("*.json")):
+            self._remove_objects(document)
+
+    def published_files(self) -> Iterator[PublishedFile]:
+        """The Parquet files of all published manifests."""
+        root = self.root.resolve()
+        for result in sorted(self._results.glob("*.json")):
+            for item in self._read(result)["objects"]:
+                if item["bucket"] == LAKE:
+                    yield PublishedFile(root / LAKE / item["key"], _partition_of(item["key"]), item["rows"])
 
     def _remove_objects(self, withdrawn: Path) -> None:
         objects = [self.root / item["bucket"] / item["key"] for item in self._read(withdrawn)["objects"]]
@@ -285,11 +314,14 @@ class OutputFolder:
 
 
 def _is_own_key(key: str, manifest: str) -> bool:
+    return OBJECT_FOLDER.match(key) is not None and is_own_key(key, _partition_of(key), manifest, GENERATION)
+
+
+def _partition_of(key: str) -> Partition:
     parts = OBJECT_FOLDER.match(key)
-    if parts is None:
-        return False
+    assert parts is not None
     dataset, date, hour = parts.groups()
-    return is_own_key(key, Partition(dataset, date, int(hour)), manifest, GENERATION)
+    return Partition(dataset, date, int(hour))
 
 
 def _synchronize_file(path: Path) -> None:

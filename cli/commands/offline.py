@@ -50,6 +50,9 @@ def convert(
     replace: Annotated[
         bool, typer.Option("--replace", help="Convert files that have changed in place of their old rows.")
     ] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="Iceberg tables over the files, which later calls extend.")
+    ] = False,
     region: BucketRegion = None,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +68,7 @@ def convert(
         packed = dataclasses.replace(chosen.convert, compression=compression)
         chosen = dataclasses.replace(chosen, convert=packed)
     search = Search(names, chosen, parse_destination(dataset, hour), region or region_of_environment(names))
-    raise typer.Exit(convert_files(Request(search, output, cores, as_json, replace)))
+    raise typer.Exit(convert_files(Request(search, output, cores, as_json, replace, table)))
 
 
 @app.command(name="try")

@@ -60,6 +60,8 @@ class Request:
     as_json: bool
     replace: bool = False
     """Whether files that have changed are converted in place of their old rows."""
+    with_tables: bool = False
+    """Whether the folder gets Iceberg tables, unless it has them already."""
 
 
 @dataclass(slots=True)
@@ -104,6 +106,8 @@ class Summary:
     """One of these entries."""
     not_replaced: dict[str, str] = field(default_factory=dict)
     """Reasons by URI: files that have changed and cannot be converted in place of their old rows."""
+    tables: dict[str, int | None] = field(default_factory=dict)
+    """The current snapshot of each Iceberg table."""
     stopped: str | None = None
     """Why the conversion has ended before its last file."""
 
@@ -181,8 +185,13 @@ def convert_files(request: Request) -> int:
     """
     started, summary = time.monotonic(), Summary()
     try:
-        with OutputFolder(request.output) as output, _piped(request, output) as asked:
+        with OutputFolder(request.output, with_tables=request.with_tables) as output, _piped(request, output) as asked:
             _convert(asked, output, summary)
+            if output.has_tables:
+                from cli.offline.iceberg_tables import update_tables
+
+                summary.tables = update_tables(output)
+                output.remove_withdrawn()
     except OSError as error:
         place = error.filename or request.output
         summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
@@ -311,6 +320,7 @@ def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
         "otherFiles": summary.other_files,
         "stopped": summary.stopped,
         "parquetFiles": summary.parquet_files,
+        "snapshots": {name: snapshot and str(snapshot) for name, snapshot in summary.tables.items()},
         "seconds": round(seconds, 3),
     }
 
@@ -327,6 +337,8 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
         f"{format_count(summary.files, 'file')}, {format_size(summary.bytes)}: {format_count(summary.rows, 'row')} in "
         f"{format_count(summary.parquet_files, 'Parquet file')} below {output / 'lake'}; {seconds:,.1f} s{speed}"
     )
+    for name, snapshot in summary.tables.items():
+        typer.echo(f"Iceberg table lake.{name} of {output / 'tables' / 'catalog.db'}: snapshot {snapshot}")
     if summary.skipped:
         typer.echo(f"{format_count(summary.skipped, 'file was', 'files were')} converted before")
     if summary.other_files:

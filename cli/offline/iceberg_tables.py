@@ -1,0 +1,123 @@
+"""Iceberg tables over the Parquet files of an output folder, one for each dataset, in a catalog that is a file.
+
+A table is a projection of the folder: what is published comes in and what is withdrawn goes out, in one snapshot. A
+call that was killed is completed by the next one, and what other programs change in a table is undone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
+from pyiceberg.types import StringType
+
+from offline.output_folder import LAKE, TABLES
+from router.iceberg.metadata import NAME_MAPPING, PROPERTIES, SPEC, current_schema, hour_of, new_metadata, with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pyiceberg.table import Table, Transaction
+
+    from offline.output_folder import OutputFolder, PublishedFile
+
+CATALOG = "hybrid_router"
+KEEPS_FEW_DOCUMENTS = {"write.metadata.delete-after-commit.enabled": "true"}
+
+
+def update_tables(output: OutputFolder) -> dict[str, int | None]:
+    """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset."""
+    wanted: defaultdict[str, dict[str, PublishedFile]] = defaultdict(dict)
+    for file in output.published_files():
+        wanted[file.partition.dataset][str(file.path)] = file
+    catalog = open_catalog(output.root)
+    catalog.create_namespace_if_not_exists(LAKE)
+    datasets = wanted.keys() | {name for _, name in catalog.list_tables(LAKE)}
+    return {name: _update(_table(catalog, output.root, name), wanted[name]) for name in sorted(datasets)}
+
+
+def open_catalog(root: Path) -> SqlCatalog:
+    """The catalog of an output folder."""
+    folder = root.resolve() / TABLES
+    folder.mkdir(exist_ok=True)
+    return SqlCatalog(CATALOG, uri=f"sqlite:///{folder / 'catalog.db'}")
+
+
+def _table(catalog: SqlCatalog, root: Path, dataset: str) -> Table:
+    if catalog.table_exists((LAKE, dataset)):
+        return catalog.load_table((LAKE, dataset))
+    empty = new_metadata(str(root.resolve() / TABLES / dataset), "", 0, 0)
+    (schema,), (partitions,), properties = empty["schemas"], empty["partition-specs"], empty["properties"]
+    return catalog.create_table(
+        (LAKE, dataset),
+        Schema.model_validate(schema),
+        location=empty["location"],
+        partition_spec=PartitionSpec.model_validate(partitions),
+        properties={**PROPERTIES, **KEEPS_FEW_DOCUMENTS, NAME_MAPPING: properties[NAME_MAPPING]},
+    )
+
+
+def _update(table: Table, wanted: Mapping[str, PublishedFile]) -> int | None:
+    """The current snapshot afterwards; None: the table has never had a row."""
+    shown = {file.file_path: file for file in _files(table)}
+    added = [file for path, file in wanted.items() if path not in shown]
+    removed = [file for path, file in shown.items() if path not in wanted]
+    if added or removed:
+        with table.transaction() as transaction:
+            _add_columns(transaction, added)
+            with transaction.update_snapshot().overwrite() as snapshot:
+                for file in added:
+                    snapshot.append_data_file(_data_file(file))
+                for gone in removed:
+                    snapshot.delete_data_file(gone)
+        if removed:
+            # Their files are about to be deleted.
+            named = {reference.snapshot_id for reference in table.refs().values()}
+            earlier = [item.snapshot_id for item in table.snapshots() if item.snapshot_id not in named]
+            table.maintenance.expire_snapshots().by_ids(earlier).commit()
+    current = table.current_snapshot()
+    return None if current is None else current.snapshot_id
+
+
+def _files(table: Table) -> Iterator[DataFile]:
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        return
+    for manifest in snapshot.manifests(table.io):
+        if manifest.content == ManifestContent.DATA:
+            yield from (entry.data_file for entry in manifest.fetch_manifest_entry(table.io))
+
+
+def _add_columns(transaction: Transaction, files: Iterable[PublishedFile]) -> None:
+    """The columns of the files that the table has not: the text of each names them in its files."""
+    document: dict[str, Any] = json.loads(transaction.table_metadata.model_dump_json())
+    names = dict.fromkeys(name for file in files for name in pq.read_schema(file.path).names)
+    extended = with_columns(document, names)
+    known = len(current_schema(document)["fields"])
+    new = current_schema(extended)["fields"][known:]
+    if new:
+        with transaction.update_schema() as schema:
+            for field in new:
+                schema.add_column((field["name"],), StringType())
+        transaction.set_properties({NAME_MAPPING: extended["properties"][NAME_MAPPING]})
+
+
+def _data_file(file: PublishedFile) -> DataFile:
+    days, hour = hour_of(file.partition)
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=str(file.path),
+        file_format=FileFormat.PARQUET,
+        partition=Record(days, hour),
+        record_count=file.rows,
+        file_size_in_bytes=file.path.stat().st_size,
+        spec_id=SPEC,
+    )

@@ -1,0 +1,135 @@
+"""`hybrid-router convert --table`: Iceberg tables whose readers see each file once, in one version."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from cli.offline.convert import convert_files
+from cli.offline.iceberg_tables import open_catalog
+from local.duckdb_iceberg import duckdb_with_iceberg
+from tests.unit.offline.conversions import request
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from cli.offline.convert import Request
+
+
+def table_of(asked: Request, dataset: str = "orders") -> Table:
+    return open_catalog(asked.output).load_table(("lake", dataset))
+
+
+def rows_of(asked: Request) -> Counter[str]:
+    """What pyiceberg and DuckDB find in the table of the orders."""
+    table = table_of(asked)
+    found = normal(table.scan().to_arrow())
+    with duckdb_with_iceberg() as connection:
+        assert normal(connection.sql(f"FROM iceberg_scan('{table.metadata_location}')").to_arrow_table()) == found
+    return found
+
+
+def normal(table: pa.Table) -> Counter[str]:
+    rows: list[dict[str, Any]] = table.drop_columns(["date", "hour"]).to_pylist()
+    return Counter(json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Request:
+    """Two files of orders that are converted together, in a folder that gets tables."""
+    folder = tmp_path / "in" / "orders"
+    folder.mkdir(parents=True)
+    (folder / "a.ndjson").write_text('{"a": 1, "_pos": "x"}\n')
+    (folder / "b.ndjson").write_text('{"a": 2}\n')
+    return replace(request(tmp_path / "in", output=tmp_path / "out #1"), with_tables=True)
+
+
+BEFORE = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}'])
+AFTER = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}', '{"a": "3", "late": "y"}'])
+
+
+def grown(asked: Request) -> Request:
+    """The folder was converted; then one of its files has got a line more."""
+    convert_files(asked)
+    with (Path(asked.search.names[0]) / "orders" / "b.ndjson").open("a") as file:
+        file.write('{"a": 3, "late": "y"}\n')
+    return replace(asked, replace=True, with_tables=False)
+
+
+def test_a_later_call_extends_the_table_in_one_snapshot(asked: Request, capsys: pytest.CaptureFixture[str]) -> None:
+    convert_files(asked)
+    assert rows_of(asked) == BEFORE
+    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    capsys.readouterr()
+    # When the option is not passed again
+    convert_files(replace(asked, with_tables=False))
+    # Then
+    assert rows_of(asked) == AFTER
+    first, second = table_of(asked).snapshots()
+    assert json.loads(capsys.readouterr().out)["snapshots"] == {"orders": str(second.snapshot_id)}
+    assert second.parent_snapshot_id == first.snapshot_id
+    # And a call that finds nothing new changes nothing
+    convert_files(asked)
+    assert table_of(asked).current_snapshot() == second
+
+
+def test_a_replacement_is_one_snapshot(asked: Request) -> None:
+    convert_files(grown(asked))
+    assert rows_of(asked) == AFTER
+    # And snapshots whose files were deleted are not offered
+    (current,) = table_of(asked).snapshots()
+    assert current.sequence_number == 2
+    assert len(list(asked.output.rglob("*.parquet"))) == 1
+
+
+@pytest.mark.parametrize("step", range(10))
+def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(
+    asked: Request, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    steps = iter(range(step))
+    replacing = grown(asked)
+
+    class KilledError(Exception):
+        pass
+
+    def until(call: Any) -> Any:
+        def called(*arguments: Any, **options: Any) -> Any:
+            if next(steps, None) is None:
+                raise KilledError
+            return call(*arguments, **options)
+
+        return called
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "replace", until(Path.replace))
+        killed.setattr(Path, "unlink", until(Path.unlink))
+        try:
+            convert_files(replacing)
+        except KilledError:
+            assert rows_of(asked) in (BEFORE, AFTER)
+    convert_files(replacing)
+    assert rows_of(asked) == AFTER
+    assert len(list(asked.output.rglob("*.parquet"))) == 1
+
+
+def test_what_another_program_changes_in_the_table_is_undone(asked: Request) -> None:
+    convert_files(asked)
+    table = table_of(asked)
+    shown = table.scan().to_arrow()
+    table.overwrite(shown.set_column(shown.column_names.index("a"), "a", pa.array(["other", "other"])))
+    assert rows_of(asked) != BEFORE
+    convert_files(asked)
+    assert rows_of(asked) == BEFORE
+
+
+def test_a_table_of_files_without_a_row_is_empty(asked: Request) -> None:
+    for file in (Path(asked.search.names[0]) / "orders").iterdir():
+        file.write_bytes(b"\n")
+    convert_files(asked)
+    assert open_catalog(asked.output).list_tables("lake") == []
