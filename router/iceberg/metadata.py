@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from router.iceberg.avro import EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from lake.partition import Partition
 
@@ -116,15 +116,19 @@ def with_columns(metadata: Metadata, columns: Iterable[str]) -> Metadata:
     schema = current_schema(metadata)
     encoded = metadata["properties"].get(NAME_MAPPING)
     mapping = json.loads(encoded) if encoded else _mapping(schema["fields"])
-    known = {name for item in mapping for name in item["names"]} | {field["name"] for field in schema["fields"]}
+    mapped = {item["field-id"] for item in mapping}
+    taken = {field["name"] for field in schema["fields"]}
+    known = {name for item in mapping for name in item["names"]}
+    known |= {field["name"] for field in schema["fields"] if field["id"] not in mapped}
     missing = [column for column in columns if column not in known]
     if not missing:
         return metadata
     first = int(metadata["last-column-id"]) + 1
-    added = [
-        {"id": first + number, "name": table_column(name), "required": False, "type": "string"}
-        for number, name in enumerate(missing)
-    ]
+    added = []
+    for number, name in enumerate(missing):
+        shown = table_column(name, taken)
+        taken.add(shown)
+        added.append({"id": first + number, "name": shown, "required": False, "type": "string"})
     number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
     mapping += [{"field-id": field["id"], "names": [name]} for field, name in zip(added, missing, strict=True)]
     return {
@@ -136,9 +140,11 @@ def with_columns(metadata: Metadata, columns: Iterable[str]) -> Metadata:
     }
 
 
-def table_column(name: str) -> str:
-    """The name in the table of a column of the files."""
-    return f"{name}__" if name in METADATA_COLUMNS else name
+def table_column(name: str, taken: Collection[str] = ()) -> str:
+    """The name in the table of a column of the files, where other columns have the names that are ``taken``."""
+    while name in METADATA_COLUMNS or name in taken:
+        name += "__"
+    return name
 
 
 def _mapping(fields: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
