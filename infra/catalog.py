@@ -24,6 +24,7 @@ class Catalog(Construct):
     ) -> None:
         super().__init__(scope, name)
         self._storage = storage
+        self.has_tables = has_tables
         self._add_database("Database", resources.catalog_database, "catalog")
         if has_tables:
             self._add_database("Tables", resources.tables_database, "tables")

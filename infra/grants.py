@@ -192,6 +192,11 @@ class Grants:
         allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
         allow(role, ("s3:ListBucket",), [lake.bucket_arn])
 
+    def find_iceberg_tables(self, role: iam.Role) -> None:
+        """Learn which metadata of Iceberg tables is needed; nothing where no dataset has one."""
+        if self.catalog.has_tables:
+            allow(role, ("glue:GetTable",), self.catalog.iceberg_arns, ANY_TABLE)
+
     def delete_outbox(self, role: iam.Role) -> None:
         """Delete entries of the outboxes of tables; no other row."""
         prefix = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{OUTBOX}#*"]}}

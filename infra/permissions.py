@@ -134,6 +134,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP)
     grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
+    grants.find_iceberg_tables(role)
     grants.announce_hours(role)
     grants.look_up_events(role)
     grants.start_stream(role)

@@ -6,6 +6,7 @@ The table is a projection of the ledger: docs/exactly-once.md says how batches b
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ class TableRow:
     """The lowest batch that a retained snapshot shows; only grows."""
     stopped: str | None = None
     """Why nothing is brought into the table until a person has decided; None: it is not stopped."""
+    cleaned_at: str = ""
+    """ISO 8601, UTC: when the sweep has looked for files of the metadata that nothing needs; empty: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,12 @@ class Tables:
         else:
             self._table.update(_key(row.dataset), assign={"stopped": reason}, conditions=same)
 
+    def note_cleaned(self, row: TableRow, now: datetime) -> None:
+        """The sweep has looked for files of the metadata that nothing needs; not noted for a table that is new."""
+        same = [Condition("uuid", "=", row.uuid)]
+        with suppress(RefusedError):
+            self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
+
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
         """List a generation that is about to be DONE. Before that, so that no crash loses it."""
         self._list(dataset, generation_entry(manifest, generation), now)
@@ -202,4 +211,13 @@ def _attributes(row: TableRow) -> dict[str, Any]:
 
 def _row(dataset: str, item: dict[str, Any]) -> TableRow:
     pending = BatchReference(**item["pending"]) if "pending" in item else None
-    return TableRow(dataset, item["uuid"], item["first"], item["applied"], pending, item["oldest"], item.get("stopped"))
+    return TableRow(
+        dataset,
+        item["uuid"],
+        item["first"],
+        item["applied"],
+        pending,
+        item["oldest"],
+        item.get("stopped"),
+        item.get("cleaned_at", ""),
+    )

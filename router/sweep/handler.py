@@ -27,6 +27,7 @@ from router.sweep.repair import MAX_ITEMS, Repair
 from router.sweep.replaced import delete_replaced
 from router.sweep.stalled import report_stalled
 from router.sweep.stream_health import measure_stream
+from router.sweep.table_files import delete_table_files
 from router.sweep.uploads import abort_uploads
 from router.telemetry import Metric, count, logger, metrics
 
@@ -131,6 +132,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
         ("uploads", abort_uploads),
         ("stalled", report_stalled),
         ("replaced objects", delete_replaced),
+        *([("table files", delete_table_files)] if services.settings.has_tables else []),
         ("hours", announce_hours),
     ]
 

@@ -122,6 +122,12 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     assert (state["state"], state["waiting"]) == ("current", 0)
     explained = CliRunner().invoke(app, ["explain", late.uri, *place])
     assert f"snapshot {added}\n" in explained.stdout
+    # And the sweep finds no metadata that is old enough to be deleted
+    stack.sweep(dry_run=False)
+    swept = stack.ledger.tables.get(WITH_TABLE)
+    assert swept is not None
+    assert swept.cleaned_at
+    assert rows_of(scenario, third, added) == rows
     # When a person rebuilds it, Then it has the same rows
     assert CliRunner().invoke(app, ["tables", "rebuild", WITH_TABLE, *place]).exit_code == ExitCode.FINE
     wait_for("the table to be rebuilt", lambda: not list(stack.ledger.tables.outbox(WITH_TABLE)))

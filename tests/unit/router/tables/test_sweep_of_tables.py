@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,9 +12,12 @@ from lake.layout import complete_marker_key
 from lake.ledger import HourState
 from lake.publish import complete_all
 from router.catalog.handler import catalog
+from router.iceberg.commit import Batch, commit_batch
 from router.sweep.hours import announce_hours
 from router.sweep.repair import Repair
 from router.sweep.replaced import delete_replaced
+from router.sweep.table_files import delete_table_files
+from router.tables.catalog_entry import TableCatalog
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
@@ -124,3 +127,64 @@ def test_a_dataset_with_an_iceberg_table_gets_no_hive_table(deployment: Deployme
     deployment.ledger.datasets.register("clicks")
     deployment.configure(datasets=[{"name": "orders", "prefix": "orders/", "table": "iceberg"}, {"name": "{folder}"}])
     assert catalog(deployment.services)["created"] == ["clicks"]
+
+
+def cleaned(deployment: Deployment) -> int:
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    delete_table_files(repair)
+    assert repair.failed == []
+    return repair.counts["deleted"]
+
+
+def test_metadata_that_no_retained_snapshot_needs_is_deleted_once_a_day(deployment: Deployment) -> None:
+    # Given batches of some days, of which one has lost its swap
+    rows = [publish(deployment, listed(deployment, "a"))]
+    commit(deployment)
+    entry = TableCatalog(deployment.services, "orders").load()
+    assert entry is not None
+    commit_batch(entry.metadata, TableCatalog(deployment.services, "orders"), Batch(9, []), 0, 0)
+    for name in "bcd":
+        deployment.wait(timedelta(days=20))
+        rows.append(publish(deployment, listed(deployment, name)))
+        commit(deployment)
+    before = deployment.keys("lake", "_tables/")
+    # When
+    deleted = cleaned(deployment)
+    # Then each retained snapshot can be read, and so can the documents of the log
+    kept = deployment.keys("lake", "_tables/")
+    assert deleted == len(before) - len(kept) > 3
+    metadata = table(deployment)
+    for snapshot in metadata["snapshots"]:
+        assert shown(deployment, snapshot)
+    assert shown(deployment) == sorted(name_of(row) for row in rows)
+    for item in metadata["metadata-log"]:
+        assert get_document(deployment.s3, "lake", item["metadata-file"].removeprefix("s3://lake/"))
+    assert len(deployment.keys("lake", "orders/")) == 4
+    # And it looks again a day later only
+    assert [cleaned(deployment) for _ in range(2)] == [0, 0]
+    catalog = TableCatalog(deployment.services, "orders")
+    catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
+    assert cleaned(deployment) == 0
+    deployment.wait(timedelta(days=1))
+    assert cleaned(deployment) == 1
+
+
+def test_metadata_that_is_young_stays(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    catalog = TableCatalog(deployment.services, "orders")
+    catalog.write(f"{catalog.location}/metadata/being-written.avro", b"")
+    deployment.now = datetime.now(UTC)
+    assert cleaned(deployment) == 0
+
+
+def test_a_dry_run_deletes_no_metadata(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    catalog = TableCatalog(deployment.services, "orders")
+    catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
+    deployment.wait(timedelta(days=20))
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1), dry_run=True)
+    delete_table_files(repair)
+    assert repair.items == [f"deleted: {catalog.location}/metadata/lost.avro"]
+    assert cleaned(deployment) == 1
