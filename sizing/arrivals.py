@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo
 
 from lake.errors import InvalidInputError
-from lake.time import minutes_of_day
 from sizing.keys import file_keys
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[fl
     length = settings.input.event_window_seconds
     for number in range(windows_of_day(settings)):
         local = (night + timedelta(seconds=(number + 0.5) * length - DAY_SECONDS)).astimezone(zone)
-        weights.append(profile.curve[local.hour] * _burst_factor(profile, local))
+        weights.append(profile.curve[local.hour])
     total, sums = sum(weights), 0.0
     if not total:
         raise InvalidInputError(
@@ -132,12 +131,3 @@ def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[fl
         shares.append(sums / total)
     last = max(number for number, weight in enumerate(weights) if weight)
     return [1.0 if number >= last else share for number, share in enumerate(shares)]
-
-
-def _burst_factor(profile: Profile, local: datetime) -> float:
-    minute = local.hour * 60 + local.minute
-    factor = 1.0
-    for burst in profile.bursts:
-        if (minute - minutes_of_day(burst.start)) % 1440 < burst.minutes:
-            factor *= burst.factor
-    return factor

@@ -14,7 +14,6 @@ from router.estimate.night import DRIVERS
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.stream_cluster import stream_cluster
-from sizing.options import comparable_emr
 from sizing.speed import CPU_GZIP, CPU_PLAIN, given_gzip_speed
 
 if TYPE_CHECKING:
@@ -51,8 +50,6 @@ PLAN_SECONDS = 30.0
 """Assumed: from the schedule until the first runs are started."""
 SETTLE_SECONDS = 60.0
 """Assumed: from the end of the last run until the verdict."""
-FAILED_WORK = 0.5
-"""Assumed: a run that fails has done half of its work, which the next one repeats."""
 
 
 class Basis(StrEnum):
@@ -145,14 +142,13 @@ def _night(settings: Settings) -> Iterator[Row]:
     yield tail, offer.TAIL_OF_LONGEST, "", ASSUMED, estimate
     yield "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", ASSUMED, estimate
-    yield "work that a failed run repeats", FAILED_WORK, "", ASSUMED, HERE
     yield "last run to verdict", SETTLE_SECONDS, "s", ASSUMED, HERE
     margin = "share of the time until the deadline that a plan leaves"
     yield margin, MARGIN, "", LISTED, "router/estimate/choose.py"
     yield "quota of Glue", quota.dpus, "DPU", SETTING, "quota.dpus"
     yield "quota of Glue", quota.job_runs, "job runs", SETTING, "quota.job_runs"
-    source = "emr.max_vcpus" if settings.batch.uses_emr else "as many vCPUs as Glue's quota leaves"
-    yield "limit of EMR Serverless", comparable_emr(settings).max_vcpus, "vCPU", SETTING, source
+    if settings.batch.uses_emr:
+        yield "limit of EMR Serverless", settings.emr.max_vcpus, "vCPU", SETTING, "emr.max_vcpus"
 
 
 def _prices(settings: Settings) -> Iterator[Row]:

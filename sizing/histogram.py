@@ -1,8 +1,8 @@
-"""Latencies of many files, and what was in use or waiting over time."""
+"""Latencies of many files."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 ROUNDING = 1e-6
 """Files, by which the shares of a file may miss one."""
@@ -36,23 +36,3 @@ class Latencies:
             if left <= 0:
                 break
         return found
-
-
-class Timeline:
-    """Averages over intervals of ``STEP_SECONDS``; times are seconds from the start of the day."""
-
-    STEP_SECONDS = 300
-
-    def __init__(self) -> None:
-        self._sums: Counter[int] = Counter()
-
-    def add(self, start: float, end: float, value: float) -> None:
-        """Add ``value`` from ``start`` to ``end``."""
-        step = self.STEP_SECONDS
-        for number in range(int(start // step), int(-(-end // step))):
-            overlap = min(end, (number + 1) * step) - max(start, number * step)
-            self._sums[number] += value * overlap / step  # type: ignore[assignment]
-
-    def values(self) -> list[float]:
-        """Averages from the start of the day on."""
-        return [round(float(self._sums[number]), 3) for number in range(max(self._sums, default=-1) + 1)]

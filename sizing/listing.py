@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 from array import array
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
-from zoneinfo import ZoneInfo
 
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
@@ -16,11 +15,9 @@ from lake.errors import InvalidInputError
 from lake.printable import printable
 from sizing.arrivals import DAY_SECONDS, FileGroup, windows_of_day
 from sizing.profile import MAX_BYTES
-from sizing.schedule import night_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import date
     from pathlib import Path
 
     from lake.settings import Settings
@@ -78,22 +75,22 @@ class ListedArrivals:
     Keys that the settings treat alike are followed under one of them, so each file takes a few dozen bytes of memory.
     """
 
-    def __init__(self, files: Iterable[ListedFile], source: str, settings: Settings, day: date | None) -> None:
+    def __init__(self, files: Iterable[ListedFile], source: str, settings: Settings, night: datetime) -> None:
         """Read the listing; its files are read once.
 
         Parameters
         ----------
         source
             The listing's name, for errors.
-        day
-            The local date on which the night begins; None: that with the most files before it.
+        night
+            Start of the night, aware.
 
         Raises
         ------
         InvalidInputError
             There is no file of the day, or ``files`` raises it.
         """
-        self._settings, self._source = settings, source
+        self._settings, self.night = settings, night
         self._keys: dict[tuple[object, ...], int] = {}
         self._representatives: list[str] = []
         self._times, self._sizes, self._kinds = array("d"), array("Q"), array("L")
@@ -101,7 +98,6 @@ class ListedArrivals:
             self._times.append(time)
             self._sizes.append(size)
             self._kinds.append(self._kind(key))
-        self.night = self._night(day)
         first = self.night.timestamp() - DAY_SECONDS
         self._order = [number for number, time in enumerate(self._times) if 0 <= time - first < DAY_SECONDS]
         self._order.sort(key=self._times.__getitem__)
@@ -133,27 +129,3 @@ class ListedArrivals:
             self._keys[kind] = len(self._representatives)
             self._representatives.append(key)
         return self._keys[kind]
-
-    def _night(self, day: date | None) -> datetime:
-        if day is not None:
-            return night_start(self._settings, day)
-        nights: Counter[datetime] = Counter()
-        minutes = Counter(int(time // 60) for time in self._times)
-        for minute, files in minutes.items():
-            if (night := self._next_night(datetime.fromtimestamp(minute * 60, UTC))) is not None:
-                nights[night] += files
-        if not nights:
-            raise InvalidInputError(f"{self._source} has no files, or none on a day with a night (schedule.overnight)")
-        return max(nights, key=lambda night: (nights[night], night))
-
-    def _next_night(self, instant: datetime) -> datetime | None:
-        """The night of at most 24 hours later; None: none begins then."""
-        local = instant.astimezone(ZoneInfo(self._settings.time_zone)).date()
-        for day in (local, local + timedelta(days=1)):
-            try:
-                night = night_start(self._settings, day)
-            except InvalidInputError:
-                continue
-            if instant < night <= instant + timedelta(days=1):
-                return night
-        return None

@@ -6,23 +6,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lake.engines import ENGINES, Engine
-from lake.engines.workers import ARM, DPUS, MAX_WORKERS, WORKERS, X86
+from lake.engines.workers import DPUS, MAX_WORKERS
 from lake.settings import DatasetUrgentSettings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
 from router.estimate.night import DRIVERS
 from router.estimate.stream_cluster import stream_cluster
-from router.plan.glue_room import configured_room
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.settings import EmrSettings, Settings
+    from lake.settings import Settings
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
-ON_ARM = f"{Engine.EMR_SERVERLESS.value}-arm"
-"""Name of EMR Serverless on Arm processors; without the suffix it is that on x86-64."""
 STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
 BUSY_TRIGGER_SECONDS = 5
@@ -110,35 +104,3 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
         f"stream.trigger_seconds = {trigger}",
     )
     return RoutingOption(ALL_STREAM, changed, changes)
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedEngine:
-    """An engine of the night, and of EMR Serverless the processor."""
-
-    name: str
-    engine: Engine
-    architecture: str
-
-
-def simulated_engines(settings: Settings) -> Iterator[SimulatedEngine]:
-    """Every engine that has the worker type of the settings; EMR Serverless with both processors."""
-    for engine in (Engine.GLUE, Engine.GLUE_FLEX, Engine.EMR_SERVERLESS):
-        if settings.batch.worker_type in ENGINES[engine].worker_types:
-            yield SimulatedEngine(engine.value, engine, X86)
-    if settings.batch.worker_type in ENGINES[Engine.EMR_SERVERLESS].worker_types:
-        yield SimulatedEngine(ON_ARM, Engine.EMR_SERVERLESS, ARM)
-
-
-def with_engine(settings: Settings, found: SimulatedEngine) -> Settings:
-    """The settings with this engine alone."""
-    emr = replace(comparable_emr(settings), architecture=found.architecture)
-    return replace(settings, batch=replace(settings.batch, engines=(found.engine.value,)), emr=emr)
-
-
-def comparable_emr(settings: Settings) -> EmrSettings:
-    """EMR Serverless as the settings limit it where they use it; else with as many vCPUs as Glue's quota leaves."""
-    if settings.batch.uses_emr:
-        return settings.emr
-    worker = settings.batch.worker_type
-    return replace(settings.emr, max_vcpus=int(configured_room(settings).dpus / DPUS[worker] * WORKERS[worker]))

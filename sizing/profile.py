@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lake.errors import InvalidInputError, InvalidSettingsError
-from lake.settings.checks import DATE, TIME
+from lake.settings.checks import DATE
 from lake.settings.declaration import Conflict, Range, Unit
 from lake.settings.parse import build
 
@@ -40,24 +40,6 @@ class GzipShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
-    """Minutes in which more files arrive than the curve says; the number of a day stays the same."""
-
-    start: Annotated[str, TIME, "Local time."]
-    minutes: Annotated[int, Range(1, 1440), Unit("minutes"), "Duration."] = 30
-    factor: Annotated[float, Range(0.001, 10_000), "Multiple of the curve's rate."] = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class Failures:
-    """A day on which work fails."""
-
-    share: Annotated[
-        float, Range(0, 1), "Share of runs, and of the stream's manifests, that fail once and are converted again."
-    ] = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Profile:
     """The files of the 24 hours before a night; each day is assumed to be like it."""
 
@@ -70,8 +52,6 @@ class Profile:
     ) * 24
     urgent_share: Annotated[float, Range(0, 1), "Share of the files that are urgent."] = 0.0
     gzip: GzipShare = field(default_factory=GzipShare)
-    bursts: tuple[Burst, ...] = ()
-    failures: Failures = field(default_factory=Failures)
 
     def conflicts(self) -> Iterator[Conflict]:
         """Values that do not fit together."""

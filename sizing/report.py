@@ -1,4 +1,4 @@
-"""A simulation as tables for people; times are those of the settings' time zone."""
+"""A simulation as a table and sentences for people; times are those of the settings' time zone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from router.estimate.speed import FAST, SLOW
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sizing.result import LaneResult, OptionResult, Simulation
+    from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 NOTHING = "-"
 
@@ -32,73 +32,65 @@ class Table:
 
 
 def options_table(found: Simulation, time_zone: str) -> Table:
-    """What each routing comes to with its cheapest engine: input and latency, the end of the night, dollars."""
+    """What each routing comes to: input and latency by lane, the end of the night, dollars."""
     zone = ZoneInfo(time_zone)
     title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
     names = ("routing", "engine of the night", "in the stream", "p50, p95", "urgent p95", "overnight", "p50, p95")
     numbers = ("night ends", "$ a day", "of it requests", "$ a month", "low to high")
-    return Table(title, names, numbers, [_option_row(option, zone) for option in best_options(found)])
-
-
-def best_options(found: Simulation) -> list[OptionResult]:
-    """Of each routing the cheapest option that ends in time; the soonest if none does."""
-    best: dict[str, OptionResult] = {}
-    for option in found.options:
-        if option.routing not in best or _rank(option) < _rank(best[option.routing]):
-            best[option.routing] = option
-    return list(best.values())
-
-
-def _rank(option: OptionResult) -> tuple[float, float]:
-    return (option.night.late_minutes if option.night else 0.0, option.dollars.total)
-
-
-def nights_table(found: Simulation, time_zone: str) -> Table:
-    """The night of each routing on each engine, its plan, and whether it ends before its deadline."""
-    zone = ZoneInfo(time_zone)
-    names = ("routing", "engine", "ends, low to high", "in time", "plan says", "runs", "side by side", "workers")
-    rows = [_night_row(option, zone) for option in found.options if option.night]
-    return Table("Nights", names, ("max DPU", "$ a day", "$ a month"), rows)
+    return Table(title, names, numbers, [_option_row(option, zone) for option in found.options])
 
 
 def assumptions_table(found: Simulation) -> Table:
     """Every value that the figures rest on, how it is known, and where it comes from."""
-    title = "Assumptions"
     rows = [
         (f"{item.value:g} {item.unit}".strip(), item.name, item.basis.value, item.source) for item in found.assumptions
     ]
-    return Table(title, ("value", "what", "known", "source"), (), rows)
+    return Table("Assumptions", ("value", "what", "known", "source"), (), rows)
 
 
 def notes(found: Simulation, time_zone: str) -> Iterator[str]:
-    """Sentences on storage, the range, gzip, and each routing: its own settings, largest backlog, spilled files."""
-    best = best_options(found)
+    """Sentences on storage, the range, gzip, and each routing: its night, its own settings, its largest backlog."""
+    zone = ZoneInfo(time_zone)
     yield (
-        f"what a day has written costs {format_dollars(max(option.dollars.storage_month for option in best))} for each "
-        "month that it is kept; that is in no other figure"
+        f"what a day has written costs {format_dollars(max(item.dollars.storage_month for item in found.options))} for "
+        "each month that it is kept; that is in no other figure"
     )
-    if any(option.dollars.high > option.dollars.low for option in best):
+    if any(option.dollars.high > option.dollars.low for option in found.options):
         yield (
             f"low to high: S3 read {FAST:g} to {SLOW:g} times as fast as assumed. No one has measured it: the first "
             "night replaces it (simulate --from-ledger)"
         )
     if found.as_gzip:
-        plain = min(option.dollars.month for option in best if option.routing == found.as_gzip.routing)
-        gzip = found.as_gzip.dollars
+        gzip = found.as_gzip
+        plain = next(option.dollars.month for option in found.options if option.routing == gzip.routing)
         yield (
-            f"as gzip files from whoever writes them, {found.as_gzip.routing} on {found.as_gzip.engine} takes "
-            f"${gzip.month:,.0f} a month, not ${plain:,.0f}, and input takes {format_size(found.as_gzip.batch.bytes)}"
+            f"as gzip files from whoever writes them, {gzip.routing} on {gzip.engine} takes ${gzip.dollars.month:,.0f} "
+            f"a month, not ${plain:,.0f}, and input takes {format_size(gzip.batch.bytes)}"
         )
-    for option in {option.routing: option for option in found.options}.values():
+    for option in found.options:
         if option.changes:
             yield f"{option.routing} differs from the settings: {', '.join(option.changes)}"
+        if option.night:
+            yield f"{option.routing}: {_night(option.night, zone)}"
         if option.peak_backlog_at:
-            at = datetime.fromisoformat(option.peak_backlog_at).astimezone(ZoneInfo(time_zone))
             spilled = f"; spilled: {format_count(option.spilled_files, 'file')}" if option.spilled_files else ""
-            backlog = format_size(option.peak_backlog_bytes)
-            yield f"{option.routing}: largest backlog of the stream lane {backlog}, {at:%a %H:%M}{spilled}"
+            backlog, at = format_size(option.peak_backlog_bytes), _clock(option.peak_backlog_at, zone)
+            yield f"{option.routing}: largest backlog of the stream lane {backlog}, {at}{spilled}"
     if ignored := found.options[0].ignored_files:
         yield f"ignored, because no rule of the settings takes them: {format_count(ignored, 'file')}"
+
+
+def _night(night: NightResult, zone: ZoneInfo) -> str:
+    low, high = (_clock(end, zone) for end in (night.end_low, night.end_high))
+    return (
+        f"{format_count(night.runs, 'run')}, {night.concurrency} side by side, of {night.workers} workers "
+        f"{night.worker_type}; the night ends {low if low == high else f'from {low} to {high}'}; its plan says "
+        f"{format_duration(60 * night.forecast_minutes)} and {format_dollars(night.forecast_dollars)}"
+    )
+
+
+def _clock(instant: str, zone: ZoneInfo) -> str:
+    return f"{datetime.fromisoformat(instant).astimezone(zone):%a %H:%M}"
 
 
 def _option_row(option: OptionResult, zone: ZoneInfo) -> tuple[str, ...]:
@@ -125,21 +117,3 @@ def _lane_cells(lane: LaneResult) -> tuple[str, str]:
     if not lane.files:
         return NOTHING, NOTHING
     return format_size(lane.bytes), ", ".join(format_duration(seconds or 0.0) for seconds in latency)
-
-
-def _night_row(option: OptionResult, zone: ZoneInfo) -> tuple[str, ...]:
-    night = option.night
-    assert night is not None
-    return (
-        option.routing,
-        option.engine,
-        ", ".join(f"{datetime.fromisoformat(end).astimezone(zone):%H:%M}" for end in (night.end_low, night.end_high)),
-        "yes" if night.fits else f"{format_duration(60 * night.late_minutes)} late",
-        f"{format_duration(60 * night.forecast_minutes)}, {format_dollars(night.forecast_dollars)}",
-        f"{night.runs:,}" + (f" + {night.repeated_runs:,} repeated" if night.repeated_runs else ""),
-        f"{night.concurrency}",
-        f"{night.workers} x {night.worker_type}",
-        f"{option.max_dpus:.0f}",
-        f"{option.dollars.total:,.2f}",
-        f"{option.dollars.month:,.0f}",
-    )

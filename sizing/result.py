@@ -53,7 +53,6 @@ class NightResult:
     worker_type: str
     manifests: int
     """Those that the night converts."""
-    repeated_runs: int
     forecast_minutes: float
     """What the plan says before the night."""
     forecast_dollars: float
@@ -85,12 +84,12 @@ class Dollars:
 
 @dataclass(frozen=True, slots=True)
 class OptionResult:
-    """One way to route the day's files, with one engine of the night."""
+    """One way to route the day's files."""
 
     routing: str
     """``all-stream``, ``all-batch`` or ``hybrid``."""
     engine: str
-    """Of the night; empty: there is no night."""
+    """The engine that the plan takes for the night; empty: there is no night."""
     changes: tuple[str, ...]
     """Settings that differ from the file's."""
     stream: LaneResult
@@ -103,19 +102,6 @@ class OptionResult:
     """... and the end of the window in which it was reached; None: there was no backlog."""
     night: NightResult | None
     dollars: Dollars
-    max_dpus: float
-    """Highest average over 5 minutes; of EMR Serverless four vCPUs count as one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Averages over intervals of 5 minutes from ``start`` on, of one option."""
-
-    start: str
-    stream_backlog_bytes: tuple[float, ...]
-    batch_backlog_bytes: tuple[float, ...]
-    stream_dpus: tuple[float, ...]
-    night_dpus: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +111,6 @@ class Simulation:
     files: int
     bytes: int
     options: tuple[OptionResult, ...]
-    series: dict[str, Series]
-    """By routing, and engine where there is a night: ``hybrid/glue-flex``."""
     assumptions: tuple[Assumption, ...]
     as_gzip: OptionResult | None = None
-    """The cheapest night of the same rows, if whoever writes them compresses them; None: unknown, or they are."""
+    """All files overnight, if whoever writes them compresses them; None: they do, or that night ends too late."""

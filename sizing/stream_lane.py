@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from lake.settings.lanes import BATCH_FILES
 from sizing.assumptions import LOOK_SECONDS, PORTION_SECONDS, URGENT_CORE_SHARE, URGENT_PORTION_SECONDS
-from sizing.histogram import Latencies, Timeline
+from sizing.histogram import Latencies
 from sizing.stream_workers import StreamWorkers
 
 if TYPE_CHECKING:
@@ -24,20 +23,15 @@ MAX_POINTERS = 500
 
 
 class StreamLane:
-    """Converts manifests in the order in which their pointers came, and urgent ones beside the others.
+    """Converts manifests in the order in which their pointers came, and urgent ones next to the others.
 
-    Parameters
-    ----------
-    window
-        Start and end of the stream window, in seconds from the start of the day; None: there is none.
-    failing_share
-        Share of the manifests that are converted twice.
+    ``window`` is the stream window, in seconds from the start of the day; None: there is none.
     """
 
-    def __init__(self, settings: Settings, window: tuple[float, float] | None, failing_share: float) -> None:
+    def __init__(self, settings: Settings, window: tuple[float, float] | None) -> None:
         self._stream = settings.stream
         self._spread = settings.input.event_window_seconds
-        self._window, self._failing_share, self._failing = window, failing_share, 0.0
+        self._window = window
         self._queue: deque[SimulatedManifest] = deque()
         self._urgent: deque[SimulatedManifest] = deque()
         self._looked = 0.0
@@ -54,11 +48,6 @@ class StreamLane:
         self.inflated_bytes = 0.0
 
     @property
-    def dpus(self) -> Timeline:
-        """DPUs in use over the day; complete after ``finish``."""
-        return self._workers.dpus
-
-    @property
     def dollars(self) -> float:
         """What is billed of the job; complete after ``finish``."""
         return self._workers.dollars
@@ -67,7 +56,7 @@ class StreamLane:
         """A pointer is in the inbox; call it in the order of time."""
         (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
-        self.backlog_core_seconds += self._workers.byte_seconds(manifest.work)
+        self.backlog_core_seconds += manifest.work.core_seconds
         self.bytes += manifest.row.bytes
         self.objects += manifest.work.tasks
         self.inflated_bytes += manifest.work.inflated_bytes
@@ -89,7 +78,7 @@ class StreamLane:
         while self._published and self._published[0][0] <= until:
             _, _, manifest = heapq.heappop(self._published)
             self.backlog_bytes -= manifest.row.bytes
-            self.backlog_core_seconds -= self._workers.byte_seconds(manifest.work)
+            self.backlog_core_seconds -= manifest.work.core_seconds
 
     def finish(self) -> None:
         """Convert what is left, and bill all runs."""
@@ -209,20 +198,8 @@ class StreamLane:
             yield portion
 
     def _convert(self, manifests: list[SimulatedManifest], start: float, overhead: float) -> list[float]:
-        """When each is published; one that fails is converted twice."""
-        works = [
-            replace(manifest.work, core_seconds=2 * manifest.work.core_seconds) if self._fails() else manifest.work
-            for manifest in manifests
-        ]
-        return self._workers.convert(works, start, overhead)
-
-    def _fails(self) -> bool:
-        """Every so many manifests, evenly."""
-        self._failing += self._failing_share
-        if self._failing < 1:
-            return False
-        self._failing -= 1
-        return True
+        """The times at which they are published."""
+        return self._workers.convert([manifest.work for manifest in manifests], start, overhead)
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -8,7 +8,6 @@ from router.estimate.night import DRIVERS
 from router.estimate.offer import RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
 from sizing.assumptions import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS, TASK_SECONDS
-from sizing.histogram import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,6 @@ class StreamWorkers:
         self._min_executors = self._cluster.min_executors
         self._max_executors = settings.stream.max_workers - DRIVERS
         self._executors, self._busy_until = self._min_executors, 0.0
-        self.dpus = Timeline()
         self.dollars = 0.0
 
     @property
@@ -62,13 +60,9 @@ class StreamWorkers:
         self._busy_until = max(ends)
         return ends
 
-    def byte_seconds(self, work: Work) -> float:
-        """Time of cores for its bytes."""
-        return work.core_seconds
-
     def core_seconds(self, work: Work) -> float:
         """Time of cores for it, that of the tasks besides their bytes included."""
-        return self.byte_seconds(work) + work.tasks * TASK_SECONDS
+        return work.core_seconds + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:
         """Its longest task."""
@@ -96,6 +90,5 @@ class StreamWorkers:
 
     def _bill(self, start: float, end: float, executors: int, drivers: int = 0) -> None:
         cluster = self._cluster
-        self.dpus.add(start, end, drivers * cluster.driver_dpus + executors * cluster.executor_dpus)
         hours = (end - start) / 3600
         self.dollars += hours * (drivers * cluster.driver_dollars + executors * cluster.executor_dollars)

@@ -69,7 +69,7 @@ def simulate(
         Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
     ] = None,
     ledger: Annotated[bool, typer.Option("--from-ledger", help="Instead: what a stage recorded of --date.")] = False,
-    day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
+    day: Annotated[str | None, typer.Option("--date", help="Local date of their night: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Json = False,
     stage: Stage = "dev",

@@ -14,18 +14,17 @@ from lake.counted import format_count
 from lake.errors import InvalidInputError
 from sizing.day import simulate, simulate_profile
 from sizing.listing import ListedArrivals, read_csv
-from sizing.profile import Failures, GzipShare, load_profile, profile_of_sizes
+from sizing.profile import GzipShare, load_profile, profile_of_sizes
 from sizing.recorded import read_recorded
-from sizing.report import assumptions_table, nights_table, notes, options_table
+from sizing.report import assumptions_table, notes, options_table
 from sizing.schedule import night_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
     from lake.settings import Settings
-    from sizing.listing import ListedFile
     from sizing.report import Table
     from sizing.result import Simulation
 
@@ -45,10 +44,7 @@ class Source:
 def print_simulation(source: Source, settings: Settings, day: str | None, *, as_json: bool) -> None:
     """Print what the files of the source come to, as tables or as a JSON document.
 
-    Parameters
-    ----------
-    day
-        Local date on which the night of a listing begins, ``YYYY-MM-DD``; None: the one with the most files before it.
+    ``day`` is the local date on which the night of a listing or of the ledger begins, ``YYYY-MM-DD``.
 
     Raises
     ------
@@ -66,16 +62,12 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
         if not a_day or not files_of:
             raise typer.BadParameter("pass both --a-day and --files-of")
         found = simulate_profile(profile_of_sizes(a_day, files_of), settings, _progress)
-    elif source.csv is not None:
-        arrivals = _listed(read_csv(source.csv), str(source.csv), settings, _parse_day(day))
-        found = simulate(arrivals, settings, GzipShare().ratio, Failures().share, _progress)
-    elif source.ledger is not None:
-        found = _simulate_ledger(source.ledger(), settings, _parse_day(day))
+    else:
+        found = _simulate_listing(source, settings, _parse_day(day))
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
         return
-    for table in (options_table(found, settings.time_zone), nights_table(found, settings.time_zone)):
-        _print(table)
+    _print(options_table(found, settings.time_zone))
     for note in notes(found, settings.time_zone):
         typer.echo(note)
     _print(assumptions_table(found))
@@ -85,30 +77,31 @@ def _print(table: Table) -> None:
     print_table(table.title, table.names, table.numbers, table.rows)
 
 
-def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date | None) -> Simulation:
-    """The speed of each dataset is what the ledger has measured of it, as for the plan of a night."""
+def _simulate_listing(source: Source, settings: Settings, day: date) -> Simulation:
+    """A listing, or what the ledger has recorded, at the speeds that the ledger has measured of each dataset."""
+    night, speeds = night_start(settings, day), None
+    if source.csv is not None:
+        files, name = read_csv(source.csv), str(source.csv)
+    else:
+        assert source.ledger is not None
+        stack = source.ledger()
+        buckets = (stack.resources.control_bucket, stack.resources.input_bucket)
+        files, name = read_recorded(stack.s3, *buckets, night, _progress), "the ledger"
+        speeds = stack.ledger.datasets.speeds()
+    arrivals = ListedArrivals(files, name, settings, night)
+    if arrivals.left_out:
+        left_out = format_count(arrivals.left_out, "file of other days is", "files of other days are")
+        _progress(f"{left_out} left out; --date chooses the night")
+    return simulate(arrivals, settings, GzipShare().ratio, _progress, speeds)
+
+
+def _parse_day(day: str | None) -> date:
     if day is None:
         raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
-    resources, night = stack.resources, night_start(settings, day)
-    files = read_recorded(stack.s3, resources.control_bucket, resources.input_bucket, night, _progress)
-    arrivals = _listed(files, "the ledger", settings, day)
-    speeds = stack.ledger.datasets.speeds()
-    return simulate(arrivals, settings, GzipShare().ratio, Failures().share, _progress, speeds)
-
-
-def _parse_day(day: str | None) -> date | None:
     try:
-        return None if day is None else date.fromisoformat(day)
+        return date.fromisoformat(day)
     except ValueError as error:
         raise InvalidInputError(f"--date {day} is not a date: pass one such as 2026-11-18") from error
-
-
-def _listed(files: Iterable[ListedFile], source: str, settings: Settings, day: date | None) -> ListedArrivals:
-    arrivals = ListedArrivals(files, source, settings, day)
-    if arrivals.left_out:
-        files_left_out = format_count(arrivals.left_out, "file of other days is", "files of other days are")
-        _progress(f"{files_left_out} left out; --date chooses the night")
-    return arrivals
 
 
 def _progress(text: str) -> None:

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.engines import ENGINES
-from lake.engines.workers import DPUS, WORKERS
+from lake.engines.workers import WORKERS
 
 if TYPE_CHECKING:
     from lake.settings import Settings
-
-VCPUS_OF_A_DPU = 4
-"""AWS Glue, "Worker types"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +19,6 @@ class StreamCluster:
     vcpus: int
     """vCPUs of an executor; each converts one task at a time."""
     min_executors: int
-    driver_dpus: float
-    """Four vCPUs of an engine that bills these count as one."""
-    executor_dpus: float
     driver_dollars: float
     """Price of an hour, in US dollars."""
     executor_dollars: float
@@ -45,8 +39,6 @@ def stream_cluster(settings: Settings) -> StreamCluster:
     return StreamCluster(
         WORKERS[stream.worker_type],
         engine.min_stream_executors(stream),
-        driver.dpu or driver.vcpu / VCPUS_OF_A_DPU,
-        DPUS[stream.worker_type],
         driver.at(prices),
         engine.worker(stream.worker_type).at(prices),
         engine.start_seconds,

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.bills import MICRO, Bill
 from lake.engines import ENGINES, Engine
-from lake.engines.workers import DPUS, MEMORY_GIB, WORKERS
+from lake.engines.workers import ARM, DPUS, MEMORY_GIB, WORKERS, X86
 from lake.ledger import DatasetMeasurement, ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
@@ -22,7 +22,6 @@ from router.route.handler import route
 from router.telemetry import metrics
 from sizing.arrivals import FileGroup
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
-from sizing.options import SimulatedEngine, simulated_engines, with_engine
 from sizing.routing import Router, SimulatedManifest, invocations
 from sizing.schedule import night_start
 from sizing.speed import Speed
@@ -45,12 +44,12 @@ GROUPS = {
     ],
 }
 """By the number of the window of 20 seconds in the day before the night."""
-LIMITS = {
+LIMITS: dict[str, dict[str, Any]] = {
     "input": {"event_window_seconds": 20},
     "stream": {"manifest_bytes": 50_000_000, "batch_bytes": 60_000_000},
     "batch": {"manifest_bytes": 10_000_000_000, "run_bytes": 100_000_000, "engines": ["glue"]},
 }
-RATIO = 8.0
+RATIO, EMR = 8.0, Engine.EMR_SERVERLESS
 METERED: dict[Engine, dict[str, dict[str, Any]]] = {
     Engine.GLUE: {"dpu_milliseconds": DPUS},
     Engine.GLUE_FLEX: {"dpu_milliseconds": DPUS},
@@ -103,7 +102,7 @@ def lanes(rows: Sequence[ManifestRow]) -> dict[Lane, tuple[int, int, int, int]]:
 
 def simulated_night(of: Settings) -> SimulatedNight:
     waiting = [found for found in routed_by_the_simulator(of) if found.row.lane == Lane.BATCH]
-    night = simulate_night(collect_backlog(waiting, of), of, the_night(of), 0.0)
+    night = simulate_night(collect_backlog(waiting, of), of, the_night(of))
     assert night is not None
     return night
 
@@ -116,7 +115,7 @@ def test_lanes_have_the_same_manifests_files_and_bytes(deployment: Deployment) -
     routed = routed_by_the_simulator(deployment.services.settings)
     waiting = collect_backlog([item for item in routed if item.row.lane == Lane.BATCH], deployment.services.settings)
     found = [item.row for item in routed if item.row.lane == Lane.STREAM]
-    found += [item.row for item in waiting.items.values()]
+    found += [item.row for item in waiting]
     assert lanes(found) == lanes(rows)
     assert {row.lane for row in rows} == set(Lane)
 
@@ -143,10 +142,11 @@ def test_the_plan_has_the_same_manifests_and_runs(deployment: Deployment) -> Non
     assert answer["forecast"]["dollars"] == pytest.approx(night.planned.forecast.dollars, abs=0.01)
 
 
-@pytest.mark.parametrize("simulated", [*simulated_engines(Settings("t"))], ids=lambda found: found.name)
-def test_billed_seconds_cost_the_same(simulated: SimulatedEngine) -> None:
+@pytest.mark.parametrize(("engine", "architecture"), [*((engine, X86) for engine in METERED), (EMR, ARM)])
+def test_billed_seconds_cost_the_same(engine: Engine, architecture: str) -> None:
     # Given a night of this engine, and the bill of each of its runs for the seconds that the simulator bills
-    of, engine = with_engine(parse_settings({**SETTINGS, **LIMITS}), simulated), simulated.engine
+    batch = {**LIMITS["batch"], "engines": [engine.value]}
+    of = parse_settings({**SETTINGS, **LIMITS, "batch": batch, "emr": {"architecture": architecture}})
     night = simulated_night(of)
     (offer,) = (offer for offer in offers(of) if offer.engine == engine)
     worker, workers = of.batch.worker_type, night.planned.night.workers

@@ -58,12 +58,6 @@ def test_the_curve_is_that_of_the_local_time() -> None:
     assert hours == {**dict.fromkeys(range(24), 0), 9: 1000}
 
 
-def test_a_burst_moves_files_and_adds_none() -> None:
-    hours = files_by_hour(files=2700, bursts=[{"start": "09:00", "minutes": 60, "factor": 4}])
-    assert [hours[9], hours[10]] == pytest.approx([400, 100], abs=2)
-    assert hours.total() == 2700
-
-
 def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
     # Given the day on which the clock goes from 02:00 to 03:00
     with pytest.raises(InvalidInputError, match="2026-03-29 in Europe/Berlin"):

@@ -11,7 +11,7 @@ import pytest
 
 from sizing.day import simulate_at
 from sizing.profile import Profile
-from sizing.result import NightResult, OptionResult
+from sizing.result import NightResult
 from sizing.speed import Speed
 from tests.unit.sizing import world
 
@@ -30,6 +30,7 @@ class Day:
     plain: dict[int, int]
     """Size -> number."""
     gzip: dict[int, int]
+    engine: str
     ratio: int = 8
     datasets: int = 1
 
@@ -55,11 +56,11 @@ class Day:
 
 
 DAYS = {
-    "large": Day({4_500 * MB: 20_000}, {}),
-    "small": Day({MB: 200_000}, {}, datasets=5),
-    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, ratio=10, datasets=8),
-    "mixed": Day({2 * GB: 8_000}, {2 * GB: 12_000}, datasets=2),
-    "tiny": Day({10_000: 1_000_000}, {}),
+    "large": Day({4_500 * MB: 20_000}, {}, "glue-flex"),
+    "small": Day({MB: 200_000}, {}, "glue", datasets=5),
+    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, "emr-serverless", ratio=10, datasets=8),
+    "mixed": Day({2 * GB: 8_000}, {2 * GB: 12_000}, "glue", datasets=2),
+    "tiny": Day({10_000: 1_000_000}, {}, "glue-flex"),
 }
 
 
@@ -97,24 +98,16 @@ def other_dollars(day: Day, manifests: int, planned: int) -> float:
     )
 
 
-@pytest.fixture(scope="module", params=DAYS)
-def simulated(request: pytest.FixtureRequest) -> tuple[Day, dict[str, OptionResult]]:
-    day, of = DAYS[request.param], world.settings(input={"event_window_seconds": 60})
-    found = simulate_at(
-        world.arrivals(day.profile(), of), of, Speed.of(of, day.ratio), 0.0, lambda _: None, "all-batch"
-    )
-    return day, {item.result.engine: item.result for item in found}
-
-
-@pytest.mark.parametrize("engine", HOUR_OF_WORKER)
-def test_a_night_costs_and_takes_what_an_own_calculation_says(
-    simulated: tuple[Day, dict[str, OptionResult]], engine: str
-) -> None:
+@pytest.mark.parametrize("day", DAYS.values(), ids=DAYS)
+def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     # Given what the plan has decided
-    day, night, option = simulated[0], simulated[1][engine].night, simulated[1][engine]
+    of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
+    arrivals, speed = world.arrivals(day.profile(), of), Speed.of(of, day.ratio)
+    (option,) = simulate_at(arrivals, of, speed, lambda _: None, "all-batch")
+    night = option.night
     assert night
     # When
-    dollars, seconds = night_of(day.tasks(night.manifests), engine, night)
+    dollars, seconds = night_of(day.tasks(night.manifests), day.engine, night)
     other = other_dollars(day, option.batch.manifests, night.manifests)
     # Then
     assert option.dollars.total == pytest.approx(dollars + other, rel=0.03)

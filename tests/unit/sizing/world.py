@@ -35,6 +35,6 @@ def routed(of: Settings, groups: list[FileGroup], at: datetime, *, spilling: boo
     return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups, spilling=spilling)
 
 
-def simulated(of: Settings | None = None, failing_share: float = 0.0, **fields: Any) -> Simulation:
+def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
     of = of or settings()
-    return simulate(arrivals(profile(**fields), of), of, 8.0, failing_share, lambda _: None)
+    return simulate(arrivals(profile(**fields), of), of, 8.0, lambda _: None)
