@@ -14,6 +14,7 @@ from lake.documents import encode_document, put_document
 from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
 from lake.object_listing import list_objects
+from lake.settings.sweep import STALLED
 from lake.time import iso_utc
 from transform.outcome import ALARM
 from verify.hours import Effort, HoursCheck
@@ -45,7 +46,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     Parameters
     ----------
     which
-        ``due``: the last dates (UTC) that ended ``sweep.stalled_hours`` ago and have no document; or a date.
+        ``due``: the last dates (UTC) that ended ``STALLED`` ago and have no document; or a date.
 
     Returns
     -------
@@ -60,9 +61,8 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     if not settings.verify.share:
         raise InvalidInputError("verify.share is 0, so there is nothing to compare: set it and deploy again")
     now = context.clock()
-    settled = timedelta(hours=settings.sweep.stalled_hours)
-    dates = due_dates(now, settled, _verified_dates(context)) if which == DUE else [_parse_date(which)]
-    last = last_settled_date(now, settled)
+    dates = due_dates(now, STALLED, _verified_dates(context)) if which == DUE else [_parse_date(which)]
+    last = last_settled_date(now, STALLED)
     effort = Effort(
         share=settings.verify.share,
         run_tasks=SparkTasks(context.spark, context.services.region).run,

@@ -40,6 +40,8 @@ SWEEP_PERIOD = Duration.minutes(15)
 """The interval between two sweeps: one value in each period."""
 SILENCE_PERIOD = Duration.hours(1)
 """Four sweeps are missing."""
+STREAM_OLDEST_MINUTES = 30
+"""Two intervals of the sweep: the first of them repairs lost pointers."""
 HOURS_WITHOUT_NIGHT = 25
 """A day, and the hour by which it is longer when summer time ends."""
 TABLES_BEHIND_MINUTES = 15
@@ -78,7 +80,7 @@ class Alarms(Construct):
             *_of_files(own),
             *_ignored_share(own, arrivals, settings),
             *_of_nights(own),
-            *_of_stream(own, settings),
+            *_of_stream(own),
             *_of_dollars(own, settings),
             *_of_tables(own, functions),
             *(records.of_stage(own) if records else ()),
@@ -175,7 +177,7 @@ def _of_manifests(own: OwnMetrics, alarm_lines: cloudwatch.Metric) -> Iterator[P
         "SweepStalled",
         own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
         1,
-        "Manifests are open for longer than sweep.stalled_hours, or the listing of missed events is behind: run "
+        "Manifests are open for longer than 36 hours, or the listing of missed events is behind: run "
         "'hybrid-router status', and read the log of sweep.",
     )
 
@@ -234,13 +236,13 @@ def _of_nights(own: OwnMetrics) -> Iterator[PlainAlarm]:
     )
 
 
-def _of_stream(own: OwnMetrics, settings: Settings) -> Iterator[PlainAlarm]:
+def _of_stream(own: OwnMetrics) -> Iterator[PlainAlarm]:
     """The whole lane: a metric has the value of its worst shard, and 'hybrid-router stream status' shows each."""
     yield PlainAlarm(
         "StreamOldest",
         own.metric("sweep", "StreamOldestMinutes", "Maximum", LASTING_PERIOD),
-        settings.alarms.stream_oldest_minutes,
-        "A stream manifest is open for alarms.stream_oldest_minutes or longer: run 'hybrid-router stream status'.",
+        STREAM_OLDEST_MINUTES,
+        f"A stream manifest is open for {STREAM_OLDEST_MINUTES} minutes or longer: run 'hybrid-router stream status'.",
     )
     yield PlainAlarm(
         "StreamSilent",

@@ -42,9 +42,7 @@ class OpenFile:
     def __init__(self, path: Path, settings: ConvertSettings, sample: ChunkSample) -> None:
         self._sample = sample
         self._row_group_bytes = settings.row_group_bytes
-        self._file = ParquetFile(
-            path, compression=settings.compression, encoding=settings.encoding, zstd_level=settings.zstd_level
-        )
+        self._file = ParquetFile(path, compression=settings.compression, zstd_level=settings.zstd_level)
         self._columns: tuple[list[str], list[str]] = ([], [])
         self._row_groups = 1
         self._row_group_rows = 0

@@ -34,12 +34,6 @@ class ConvertSettings:
         "Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before.",
     ] = 128 * MIB
     compression: Annotated[str, Choice(("zstd", "snappy")), "Codec of the Parquet pages."] = "zstd"
-    encoding: Annotated[
-        str,
-        Choice(("dictionary", "plain")),
-        "Encoding of the values in Parquet pages: dictionary, where values repeat, and plain elsewhere; or plain "
-        "everywhere.",
-    ] = "dictionary"
     zstd_level: Annotated[
         int, Range(1, 19), "Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."
     ] = 1

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
-from lake.settings.declaration import Range, Text, Unit
+from lake.settings.declaration import Range, Unit
 
-PRINTABLE = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
+"""Region of the default prices, the day on which they were read, and where."""
+OWN = "price.* of the settings"
 
 
 @dataclass(frozen=True, slots=True)
 class PriceSettings:
     """Prices, for forecasts and for what job runs have cost; the assumed speed, for forecasts."""
 
-    source: Annotated[
-        str,
-        Text(PRINTABLE, "a printable text"),
-        "Region of the prices, the day on which they were read, and where; for people. Set it with prices of your own.",
-    ] = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
     dpu_hour: Annotated[
         float,
         Range(0, 100),
@@ -57,3 +53,9 @@ class PriceSettings:
         "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON measured "
         "(performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
     ] = 15.75
+
+    @property
+    def source(self) -> str:
+        """The origin of the prices; for people."""
+        prices = (item for item in fields(self) if item.name.endswith("_hour") or item.name.endswith("_flex"))
+        return LISTED if all(getattr(self, item.name) == item.default for item in prices) else OWN

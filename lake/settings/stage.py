@@ -47,13 +47,6 @@ class AlarmSettings:
         "Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such "
         "alarm.",
     ] = 100
-    stream_oldest_minutes: Annotated[
-        float,
-        Range(1, 10_080),
-        Unit("minutes"),
-        "Age of a manifest of the stream lane above which the alarm StreamOldest is raised; the sweep compares every "
-        "15 minutes. A value below 15 also raises it for lost pointers, which the sweep repairs.",
-    ] = 30
     max_quarantined_share: Annotated[
         float,
         Range(0, 1),

@@ -21,6 +21,8 @@ PUBLISHING_MINUTES = 60
 POINTER_MINUTES = 15
 """Age at which a QUEUED manifest of the stream lane gets a new pointer: the interval of the sweep. Each one doubles
 the next wait."""
+STALLED = timedelta(hours=36)
+"""Age at which an open manifest is reported: longer than one overnight execution and the day before it."""
 CLOCK_MARGIN = timedelta(days=1)
 """Difference between the time of an arrival, which is S3's, and that of its row, which is the function's."""
 WAY_BACK = 7
@@ -31,12 +33,6 @@ WAY_BACK = 7
 class SweepSettings:
     """The age at which ``sweep`` repairs or reports something."""
 
-    stalled_hours: Annotated[
-        float,
-        Range(1, 720),
-        Unit("hours"),
-        "Age at which an open manifest is reported: longer than one overnight execution and the day before it.",
-    ] = 36
     grace_minutes: Annotated[
         float,
         Range(0, 10_080),
@@ -56,7 +52,7 @@ class SweepSettings:
 def min_keep_days(sweep: SweepSettings) -> int:
     """Days for which a file and the row of its arrival are needed: redelivery or the sweep may still look for them."""
     round_hours = 24 * LISTING_DAYS + sweep.listing_hours + sweep.missed_minutes / 60
-    return max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24), math.ceil(sweep.stalled_hours / 24)) + WAY_BACK
+    return max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24)) + WAY_BACK
 
 
 def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[Conflict]:
@@ -65,7 +61,7 @@ def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[Co
     if 0 < days < minimum:
         expected = (
             f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered for {MAX_REDELIVERY_DAYS} "
-            "days, and the sweep looks back by sweep.stalled_hours"
+            "days"
         )
         yield Conflict((key, "sweep"), days, expected)
 

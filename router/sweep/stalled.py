@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
+from lake.settings.sweep import STALLED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -14,19 +15,18 @@ if TYPE_CHECKING:
 
 
 def report_stalled(repair: Repair) -> None:
-    """Report manifests that are open for longer than ``sweep.stalled_hours``; counts them as ``stalled``.
+    """Report manifests that are open for longer than ``STALLED``; counts them as ``stalled``.
 
     The age of a reprocessed manifest counts from its last reprocess.
     """
     services = repair.services
-    limit = timedelta(hours=services.settings.sweep.stalled_hours)
     for lane in Lane:
         for state in OPEN_STATES:
             for row in services.ledger.manifests.open(lane, state):
                 # Oldest first: the rest of this state is younger.
-                if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < limit:
+                if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < STALLED:
                     break
-                if row.forced_at and services.clock() - datetime.fromisoformat(row.forced_at) < limit:
+                if row.forced_at and services.clock() - datetime.fromisoformat(row.forced_at) < STALLED:
                     continue
                 repair.counts["stalled"] += 1
                 logger.warning(

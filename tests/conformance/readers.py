@@ -42,7 +42,7 @@ def parquet_readers(folder: Path) -> Opinion:
         if problem:
             different[f"{reader}, {file.stem}"] = problem
     asked = (
-        f"{ROWS:,} rows in {len(files)} files, of each compression, zstd level, encoding and size of row groups: every "
+        f"{ROWS:,} rows in {len(files)} files, of each compression, zstd level and size of row groups: every "
         "value as pyarrow, DuckDB, Polars, Spark 4.1 and 3.5 (vectorized and row by row) and parquet-go read it"
     )
     return Opinion("The Parquet readers", asked, questions, {}, different)
@@ -71,15 +71,14 @@ def _rows() -> Rows:
 
 def _files(folder: Path, rows: Rows) -> Iterator[Path]:
     settings = [
-        ConvertSettings(compression=compression, encoding=encoding, zstd_level=level, row_group_bytes=row_group_bytes)
+        ConvertSettings(compression=compression, zstd_level=level, row_group_bytes=row_group_bytes)
         for compression, level in (("snappy", 1), ("zstd", 1), ("zstd", 9), ("zstd", 19))
-        for encoding in ("dictionary", "plain")
         for row_group_bytes in (1 << 20, 1 << 27)
     ]
     for one in settings:
         size = f"{one.row_group_bytes >> 20} MiB"
         level = f" {one.zstd_level}" if one.compression == "zstd" else ""
-        file = OpenFile(folder / f"{one.compression}{level}, {one.encoding}, {size}.parquet", one, _no_sample())
+        file = OpenFile(folder / f"{one.compression}{level}, {size}.parquet", one, _no_sample())
         reader = Reader()
         for first in range(0, len(rows), BATCH_ROWS):
             reader.open(f"rows {first}")

@@ -78,7 +78,7 @@ def test_a_planted_difference_raises_an_alarm_and_fails_the_run(lake: VerifiedHo
 def test_a_date_that_is_not_due_is_compared_for_a_person_and_again_when_it_is(
     lake: VerifiedHour, spark: SparkSession
 ) -> None:
-    # Given a date that ended less than sweep.stalled_hours ago
+    # Given a date that ended less than 36 hours ago
     lake.world.clock.advance(minutes=-1)
     assert run(context_of(lake, spark), {"verify": DATE}) == 0
     # When it is due

@@ -108,7 +108,7 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),
         records=RECORDS,
-        alarms=AlarmSettings(email="data-team@example.com", daily_dollars=250, stream_oldest_minutes=12.5),
+        alarms=AlarmSettings(email="data-team@example.com", daily_dollars=250),
         protection=ProtectionSettings(versions=True, deletion=True),
         spark=SparkSettings(ui_logs=True),
     )

@@ -125,13 +125,6 @@ def test_an_execution_that_fails_or_times_out_raises_an_alarm(assembly: Assembly
         assert {metric for metric, _ in found} == {"ExecutionsFailed", "ExecutionsTimedOut"}
 
 
-def test_the_age_that_raises_the_alarm_is_a_setting(assembly: Assembly, other_assembly: Assembly) -> None:
-    for item, minutes in ((assembly, 30), (other_assembly, 12.5)):
-        alarm = named(item, "StreamOldest")
-        assert (alarm["MetricName"], alarm["Statistic"]) == ("StreamOldestMinutes", "Maximum")
-        assert alarm["Threshold"] == minutes == item.settings.alarms.stream_oldest_minutes
-
-
 def test_a_stage_has_a_budget_unless_its_settings_say_otherwise(assembly: Assembly, other_assembly: Assembly) -> None:
     assert named(assembly, "DailyDollars")["Threshold"] == 100
     assert named(other_assembly, "DailyDollars")["Threshold"] == 250
