@@ -11,8 +11,9 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bench.figure import Figure
 from bench.input_files import Recipe, prepare
 from bench.lake_queries import QUERY_KEYS, WRITERS
 from bench.markdown_tables import replace_figures, replace_lakes
@@ -20,9 +21,6 @@ from bench.measuring_process import CHECKOUT
 from bench.results import Results
 from bench.runner import BenchmarkRunner
 from bench.targets import check_lakes, check_targets
-
-if TYPE_CHECKING:
-    from bench.figure import Figure
 
 STARTED = time.monotonic()
 CORES = 2

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
-from ndjson_arrow import ParquetFile, Reader
+from ndjson_arrow import Batch, ParquetFile, Reader
 
 from lake.settings import ConvertSettings
 from transform.run_task import BATCH_BYTES, PIECE_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from ndjson_arrow import Batch
 
 COMPRESSIONS = ("none", "snappy", "zstd")
 _T = TypeVar("_T")

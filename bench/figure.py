@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bench.competitors import Competitor
-    from bench.input_files import InputFiles
+from bench.competitors import Competitor
+from bench.input_files import InputFiles
 
 MEGABYTE = 10**6
 

@@ -6,16 +6,14 @@ import gzip
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.shapes import SHAPES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FORMAT_VERSION = 1
 """Part of the cache's key: increase it with every change of a shape."""

@@ -10,21 +10,18 @@ import shutil
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ndjson_arrow import column_name
 from pyspark.sql import SparkSession
 
+from bench.input_files import InputFiles
 from bench.library_competitors import convert_by_duckdb, convert_by_polars
 from bench.offline_competitor import convert_offline
 from bench.spark_competitors import all_strings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from bench.input_files import InputFiles
 
 WRITERS = ("convert", "duckdb", "polars", "spark")
 ENGINES = ("DuckDB", "Polars", "Spark")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from bench.input_files import InputFiles
 from sizing.peak_memory import peak_bytes
-
-if TYPE_CHECKING:
-    from bench.input_files import InputFiles
 
 
 def convert_by_duckdb(files: InputFiles, output: Path, threads: int) -> int:

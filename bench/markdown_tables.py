@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bench.competitors import COMPETITORS
+from bench.figure import Figure
 from bench.lake_queries import QUERIES, WRITERS
 from bench.shapes import SHAPES
+from bench.targets import Target
 from scripts.markdown_page import markdown_table, replace_between
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bench.figure import Figure
-    from bench.targets import Target
 
 BEGIN_MARKER = "<!-- figures: written by make bench -->"
 END_MARKER = "<!-- end of figures -->"

@@ -8,13 +8,10 @@ import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.input_files import InputFiles
-from bench.measurement import measure_conversion
-
-if TYPE_CHECKING:
-    from bench.measurement import Convert
+from bench.measurement import Convert, measure_conversion
 
 
 def spark_methods(cores: int, scratch: Path) -> dict[str, Convert]:

@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import IO, Any, Self
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 END_SECONDS = 60

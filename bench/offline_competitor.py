@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from bench.input_files import InputFiles
 from lake.settings import parse_settings
 from offline.conversion import Conversion
 from offline.input_files import Destination, Search, groups
 from offline.output_folder import OutputFolder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bench.input_files import InputFiles
 
 
 def convert_offline(files: InputFiles, output: Path, cores: int) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.input_files import InputFiles
 from lake.partition import Partition
+from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.run_partition import forget_zip_importers
@@ -18,12 +21,8 @@ from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pyspark import SparkContext
 
-    from bench.input_files import InputFiles
-    from lake.settings import ConvertSettings
 
 TASKS = 2
 """One for each of two cores: in production a task reads 600 MB of such data, more than half of a large shape."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.competitors import COMPETITORS
+from bench.figure import Figure
 from bench.markdown_tables import (
     join_sections,
     lake_queries_table,
@@ -19,11 +21,6 @@ from bench.markdown_tables import (
     targets_table,
 )
 from bench.targets import check_lakes, check_targets
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from bench.figure import Figure
 
 CPU_INFO = Path("/proc/cpuinfo")
 PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")

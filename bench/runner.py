@@ -8,21 +8,17 @@ import shutil
 import statistics
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
-from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, STEP_SHAPES
+from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, STEP_SHAPES, Competitor
 from bench.figure import MEGABYTE, Figure
+from bench.input_files import InputFiles
 from bench.measuring_process import CHECKOUT, MeasuringProcess
 from transform.spark_job import WORKER_ENVIRONMENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from bench.competitors import Competitor
-    from bench.input_files import InputFiles
 
 WARM_UP_FILES_PER_CORE = 2
 

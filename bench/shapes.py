@@ -6,12 +6,9 @@ random values: a row group holds no more repetition than real data of this kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from random import Random
+from random import Random
 
 SYLLABLES = ("ka", "lo", "mi", "ren", "tas", "vel", "no", "sur", "pi", "dan", "he", "gra", "ol", "wy", "bo", "chi")
 WORDS = tuple(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bench.input_files import InputFiles
+from bench.input_files import InputFiles
 
 OUTPUT_FILES = 4
 """Two for each core, so that no core waits long for the last one."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.competitors import MAIN_SHAPES, PRODUCT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bench.figure import Figure
+from bench.figure import Figure
 
 PRODUCT_ONE_CORE = "hybrid_router_1_core"
 BASELINE = "spark_one_pass"

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from local.isolation import REGION
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from local.isolation import AccessKey
+from local.isolation import REGION, AccessKey
 
 LOCAL_PROFILE = "hybrid-router-local"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -16,9 +17,6 @@ from cli.deployed_stack import DeployedStack
 from cli.local_stage.local_clouds import LocalStage, local_state
 from infra.names import stack_name
 from local import isolation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CONNECT_SECONDS = 1
 """To a server on this machine."""

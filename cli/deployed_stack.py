@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,11 @@ from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import Ledger
+from lake.resource_names import ResourceNames
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import boto3
     from mypy_boto3_s3 import S3Client
-
-    from lake.resource_names import ResourceNames
 
 
 INVOKE_TIMEOUT_SECONDS = 910

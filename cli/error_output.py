@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.aws_errors import advise
 from cli.exit_codes import ExitCode, exit_code_of
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cli.deployed_stack import DeployedStack
 from lake.errors import UnknownDatasetError
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 
 def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import typer
 from rich.cells import cell_len
 
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 GAP = "  "
 

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lake.commit import PendingObject, SourceCount
 from lake.compression import has_compressed_name
-from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.settings import ConvertSettings
 from lake.time import iso_utc
-from offline.output_folder import GENERATION, LAKE, QUARANTINE, StagedFiles
+from offline.input_files import InputFile
+from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
 from offline.s3_files import InputFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
 from transform.quarantine_excluded import excluded_key, write_excluded
 from transform.run_task import run_task
-from transform.task_model import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from lake.commit import PendingObject, SourceCount
-    from lake.manifest import ObjectVersion
-    from lake.settings import ConvertSettings
-    from offline.input_files import InputFile
-    from offline.output_folder import OutputFolder
-    from transform.task_model import FileFailure, TaskResult
+from transform.task_model import FileFailure, Task, TaskResult
 
 TASKS_PER_CORE = 2
 """Tasks that wait or run; more groups are not begun."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lake.manifest import ObjectVersion
+from lake.manifest import ObjectVersion
 
 
 class ConvertedVersion(NamedTuple):

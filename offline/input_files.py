@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
+from lake.manifest import ObjectVersion
 from lake.partition import Partition
+from lake.settings import Settings
 from lake.settings.routing import name_of_folder
 from offline.converted_files import identity
 from offline.local_files import LocalFile
@@ -20,11 +23,6 @@ from offline.s3_files import SCHEME, list_named
 from transform.clients import s3_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from lake.manifest import ObjectVersion
-    from lake.settings import Settings
-
     OnRefusal = Callable[[Path, str], None]
     OnLeftOut = Callable[[str], None]
 

@@ -11,23 +11,19 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from lake.checksum import checksum_of
-from lake.commit import PendingObject
+from lake.commit import PendingObject, SourceCount
 from lake.errors import InvalidInputError
 from lake.layout import is_own_key
 from lake.manifest import is_manifest_id
 from lake.partition import Partition
 from offline.converted_files import ConvertedFiles, identity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from lake.commit import SourceCount
 
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from lake.counted import format_count
+from lake.manifest import ObjectVersion
 from offline.converted_files import has_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.manifest import ObjectVersion
-    from offline.output_folder import OutputFolder
+from offline.output_folder import OutputFolder
 
 
 def withdraw_changed(output: OutputFolder, found: Iterable[ObjectVersion]) -> dict[str, str]:

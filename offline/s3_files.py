@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from offline.local_files import LocalFile, LocalFiles, denial
 from transform.source import DeniedFileError, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mypy_boto3_s3 import S3Client
     from typing_extensions import Buffer
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.bills import SUCCEEDED
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from report.costs import CostFigures
-    from report.model import Report
+from report.costs import CostFigures
+from report.model import Report
 
 MAX_RUNS = 150
 """Bars on the time line; the table has more."""

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.bills import divide
 from lake.documents import find_document
 from lake.layout import manifest_day_prefix, manifest_of_key, plan_summary_key
-from lake.ledger import State
+from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.object_listing import list_objects
 from lake.successors import follow
 from report.costs import cost_figures
-from report.days import first_day, last_days
+from report.days import Day, first_day, last_days
 from report.figures import arrival_of
 from report.model import ExecutionFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from mypy_boto3_s3 import S3Client
 
-    from lake.ledger import CostRow, Ledger, ManifestRow
-    from report.days import Day
 
 ONE_DAY = timedelta(days=1)
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.ledger import CostRow, CostShare
+from lake.ledger import CostRow, CostShare
 
 GIGABYTE = 1_000_000_000
 

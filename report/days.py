@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 DAYS = 30
 """Days of the page, today included."""

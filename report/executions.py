@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
 from lake.counted import format_count
 from lake.format_values import format_dollars, format_duration, format_instant, format_size
+from report.costs import JobRun
+from report.model import ExecutionFacts
 from report.texts import reason_line, safe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from report.costs import JobRun
-    from report.model import ExecutionFacts
 
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from lake.ledger import ManifestCounts, State
+from lake.ledger import ManifestCounts, ManifestRow, PublishedTotals, State
 from lake.manifest import Lane
 from report.over_time import BacklogOverTime, LatencyOverTime
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lake.ledger import ManifestRow, PublishedTotals
 
 MAX_NAMED_MANIFESTS = 100
 """Maximum number of manifests that are not DONE that a report names; all of them are counted."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import quote
 
 from lake.bills import MICRO
 from lake.counted import format_count
 from lake.format_values import format_dollars, format_instant, format_size
 from lake.layout import REPORT_PAGE
-from report.days import DAYS
+from report.days import DAYS, Day, SettledExecution
 from report.executions import badge
 from report.page import render_document
 from report.sections import number_tiles
 from report.texts import large, reason_line, safe
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from report.days import Day, SettledExecution
 
 COLUMNS = ("day", "outcome", "input", "rows", "quarantined", "unreadable", "not done", "cost", "reports")
 """Lines are quarantined, files unreadable, manifests not done."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.format_values import format_instant
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from report.costs import CostFigures, JobRun
-    from report.figures import ManifestFigures
+from report.costs import CostFigures, JobRun
+from report.figures import ManifestFigures
 
 BY_ENGINES = "billed time of the engines, at price.* of the settings"
 """Where the costs come from on AWS."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 STEPS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400)
 """Lengths of an interval in seconds; each is a multiple of the one before, so that intervals can be joined."""

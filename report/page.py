@@ -7,16 +7,13 @@ import hashlib
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lake.format_values import format_instant
 from report.charts import chart_data
 from report.executions import outcomes
+from report.model import Report
 from report.sections import SECTIONS, tiles
 from report.texts import safe
-
-if TYPE_CHECKING:
-    from report.model import Report
 
 STATIC = Path(__file__).parent / "static"
 CHARTS = "chart.umd.min.js"

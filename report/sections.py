@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from lake.bills import MICRO
 from lake.counted import format_count
@@ -11,13 +11,9 @@ from lake.ledger import State
 from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
+from report.model import Report
 from report.tables import Cell, dollars, duration, instant, number, size, table, text
 from report.texts import large, reason_line, safe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from report.model import Report
 
 OPEN_ROWS = 10
 """Rows up to which a table without a chart is unfolded."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.format_values import format_dollars, format_duration, format_instant, format_size
 from report.texts import safe
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LONG_WORD = 30
 """Characters from which a word is shortened."""

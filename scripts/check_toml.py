@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lake.errors import HybridRouterError
 from lake.settings import load_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 CHECKOUT = Path(__file__).parents[1]
 PATTERNS = ("*.toml", "[!.]*/*.toml")

@@ -7,15 +7,13 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from infra.synth import synth
 from lake.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 CHECKOUT = Path(__file__).parents[1]
 ENGINE = re.compile(r"\bEngine\b|\bon_emr\b|\bemr[_.-]|\bEMR\b|\bEmr[A-Z]|GLUE_FLEX|emr-serverless")

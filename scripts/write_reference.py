@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cli.documents import (
     FailuresDocument,
@@ -26,9 +27,6 @@ from lake.json_document import schema_of
 from lake.settings import Settings
 from lake.settings.declaration import Field, declared, declared_keys
 from router.sweep.hour_marker import HourDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 160

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.engines.workers import MIB
 from lake.settings import ConvertSettings, PriceSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from sizing.measure import Measurement
+from sizing.measure import Measurement
 
 MEGABYTE = 1_000_000
 TASK_MEMORY_BYTES = 300 * MEGABYTE

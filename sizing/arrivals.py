@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from lake.errors import InvalidInputError
+from lake.settings import Settings
 from sizing.keys import file_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lake.settings import Settings
-    from sizing.profile import Profile
+from sizing.profile import Profile
 
 DAY_SECONDS = 86_400
 _PHASE = (math.sqrt(5) - 1) / 2

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from lake.engines import emr_serverless, glue
+from lake.settings import Settings
 from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
@@ -14,13 +15,7 @@ from router.estimate.night import DRIVERS
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.stream_cluster import stream_cluster
-from sizing.speed import CPU_GZIP, CPU_PLAIN, given_gzip_speed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from lake.settings import Settings
-    from sizing.speed import Speed
+from sizing.speed import CPU_GZIP, CPU_PLAIN, Speed, given_gzip_speed
 
 # Measured of the stream lane means: on the local cloud, 2 busy cores, with 25 ms more for each read and 40 ms more for
 # each write (docs/sizing.md, "Compared with real runs").

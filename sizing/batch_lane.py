@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from lake.ledger import DatasetSpeed
+from lake.ledger import DatasetSpeed, ManifestRow
+from lake.partition import Partition
+from lake.settings import BatchSettings, PriceSettings, Settings
 from lake.time import next_local_time
 from router.estimate.night import RunWork, run_dollars, run_seconds
-from router.estimate.offer import offers
+from router.estimate.offer import Offer, offers
 from router.estimate.speed import Speeds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from sizing.arrivals import DAY_SECONDS
 from sizing.assumptions import PLAN_SECONDS, SETTLE_SECONDS
 from sizing.histogram import Latencies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
-    from lake.ledger import ManifestRow
-    from lake.partition import Partition
-    from lake.settings import BatchSettings, PriceSettings, Settings
-    from router.estimate.offer import Offer
-    from sizing.routing import SimulatedManifest
+from sizing.routing import SimulatedManifest
 
 
 @dataclass(frozen=True, slots=True)

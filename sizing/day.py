@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from datetime import date, datetime, timedelta
 
 from lake.compression import has_compressed_name
 from lake.counted import format_count
 from lake.dataset_rules import matching_rule
-from lake.ledger import CostShare
+from lake.ledger import CostShare, DatasetSpeed
 from lake.manifest import Lane
+from lake.settings import Settings
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.estimate.speed import FAST, SLOW
 from router.stream.spill import is_spilling
-from sizing.arrivals import DAY_SECONDS, ProfileArrivals
+from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
 from sizing.assumptions import assumptions, dataset_speeds
-from sizing.batch_lane import collect_backlog, simulate_night
+from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
 from sizing.histogram import Latencies
-from sizing.options import ALL_BATCH, as_one_stream_job, routing_options
+from sizing.options import ALL_BATCH, RoutingOption, as_one_stream_job, routing_options
+from sizing.profile import Profile
 from sizing.result import Dollars, LaneResult, LatencySeconds, NightResult, OptionResult, Simulation
-from sizing.routing import Router
+from sizing.routing import Router, SimulatedManifest
 from sizing.schedule import night_start, stream_window
 from sizing.speed import Speed
 from sizing.stream_lane import StreamLane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
-    from lake.ledger import DatasetSpeed
-    from lake.settings import Settings
-    from sizing.arrivals import Arrivals
-    from sizing.batch_lane import SimulatedNight
-    from sizing.options import RoutingOption
-    from sizing.profile import Profile
-    from sizing.routing import SimulatedManifest
 
 TERABYTE = 10**12
 DAYS_OF_A_MONTH = 30

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
+from lake.settings import Settings
 from lake.settings.routing import FOLDER
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
 
 NAME = "file"
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import csv
 from array import array
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
 from lake.printable import printable
+from lake.settings import Settings
 from sizing.arrivals import DAY_SECONDS, FileGroup, windows_of_day
 from sizing.profile import MAX_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from lake.settings import Settings
 
 COLUMNS = ("key", "size", "time")
 

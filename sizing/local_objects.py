@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from obstore.store import LocalStore
+from obstore.store import LocalStore, S3Store
 
 from lake.manifest import ObjectVersion
 from transform.source import Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mypy_boto3_s3 import S3Client
-    from obstore.store import S3Store
 
 
 def local_source() -> Source:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from lake.compression import has_compressed_name
 from lake.engines.workers import MIB
 from lake.errors import InvalidInputError
 from lake.partition import Partition
+from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.plan_attempt import HEAD_BYTES
@@ -28,16 +30,12 @@ from transform.run_partition import forget_zip_importers
 from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.splits import pack_tasks, split_files
-from transform.task_model import Task
+from transform.task_model import Task, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from pyspark import SparkContext
 
-    from lake.settings import ConvertSettings
-    from transform.task_model import TaskResult
 
 FIRST_BYTES = 16 * MIB
 """Input of the first conversion, as stored; one file at least."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from lake.engines.workers import DPUS, MAX_WORKERS
-from lake.settings import DatasetUrgentSettings
+from lake.settings import DatasetUrgentSettings, Settings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
 from router.estimate.night import DRIVERS
 from router.estimate.stream_cluster import stream_cluster
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
 STREAM_RESERVE = 1.5

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings.checks import DATE
 from lake.settings.declaration import Conflict, Range, Unit
 from lake.settings.parse import build
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MAX_BYTES = 5 << 40
 """Far above the largest object that S3 stores."""

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.layout import manifest_day_prefix
-from lake.manifest import Identity, decode_manifest
+from lake.manifest import Identity, Manifest, decode_manifest
 from lake.object_listing import list_objects
 from sizing.arrivals import DAY_SECONDS
 from sizing.listing import ListedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mypy_boto3_s3 import S3Client
 
-    from lake.manifest import Manifest
 
 LATE = timedelta(hours=3)
 """Files are recorded soon after they arrive; one whose event was lost, by the sweep after ``sweep.missed_minutes``."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lake.counted import format_count
 from lake.format_values import format_dollars, format_duration, format_size
 from router.estimate.speed import FAST, SLOW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from sizing.result import LaneResult, NightResult, OptionResult, Simulation
+from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 NOTHING = "-"
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sizing.assumptions import Assumption
+from sizing.assumptions import Assumption
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lake.compression import has_compressed_name
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
+from lake.settings import Settings
 from lake.time import iso_utc
-from router.ownership.draft import RoutedArrival, cut_drafts
+from router.ownership.draft import Draft, RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane, stream_file_limit
-from sizing.arrivals import DAY_SECONDS
+from sizing.arrivals import DAY_SECONDS, FileGroup
 from sizing.assumptions import POLLERS, ROUTE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
-    from lake.settings import Settings
-    from router.ownership.draft import Draft
-    from sizing.arrivals import FileGroup
-    from sizing.speed import Speed, Work
+from sizing.speed import Speed, Work
 
 Event = TypeVar("Event")
 MAX_ARRIVALS = 1000

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lake.errors import InvalidInputError
 from lake.schedule import Schedule
+from lake.settings import Settings
 from lake.time import local_time, next_local_time
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
 
 
 def night_start(settings: Settings, day: date) -> datetime:

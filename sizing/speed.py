@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from lake.ledger import DatasetSpeed
+from lake.settings import Settings
 from lake.settings.price import PriceSettings
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lake.ledger import DatasetSpeed
-    from lake.settings import Settings
 
 CPU_PLAIN = 178.0
 """Measured: megabytes of nested NDJSON a second and core (docs/performance.md, "Figures")."""

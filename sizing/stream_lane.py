@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING
 
+from lake.settings import Settings
 from lake.settings.lanes import BATCH_FILES
 from sizing.assumptions import LOOK_SECONDS, PORTION_SECONDS, URGENT_CORE_SHARE, URGENT_PORTION_SECONDS
 from sizing.histogram import Latencies
+from sizing.routing import SimulatedManifest
 from sizing.stream_workers import StreamWorkers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.settings import Settings
-    from sizing.routing import SimulatedManifest
 
 MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""

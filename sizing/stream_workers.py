@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from lake.settings import Settings
 from router.estimate.night import DRIVERS
 from router.estimate.offer import RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
 from sizing.assumptions import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS, TASK_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lake.settings import Settings
-    from sizing.speed import Work
+from sizing.speed import Work
 
 
 class StreamWorkers:

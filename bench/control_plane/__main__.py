@@ -7,22 +7,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
 from bench.measuring_process import CHECKOUT
+from infra.functions import FunctionSpec
 from infra.node import use_bundled_node
 from scripts.markdown_page import markdown_table, replace_between
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from infra.functions import FunctionSpec
 
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"

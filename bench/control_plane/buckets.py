@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from bench.control_plane.night import RESOURCES
+from bench.control_plane.night import RESOURCES, Night
 from lake.layout import MANIFESTS, PARTS
-from lake.manifest import encode_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from bench.control_plane.night import Night
-    from lake.manifest import ObjectVersion
+from lake.manifest import ObjectVersion, encode_manifest
 
 PAGE_KEYS = 1000
 """S3's limit on the keys of one page of a listing."""

@@ -7,12 +7,13 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 
-from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START
+from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START, Night
 from lake.layout import run_key
 from lake.ledger import Ledger
 from lake.settings import Settings
@@ -24,11 +25,6 @@ from router.services import CLIENT_CONFIG, Services
 from router.sweep.handler import sweep
 from router.telemetry import logger
 from sizing.peak_memory import peak_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bench.control_plane.night import Night
 
 EXECUTION = "night"
 

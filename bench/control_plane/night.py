@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.collection_documents import new_part
 from lake.ledger import CollectionId, Part
@@ -19,9 +20,6 @@ from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, InputSettings
 from lake.time import iso_utc
 from sizing.assumptions import POLLERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 """First hour of the files."""

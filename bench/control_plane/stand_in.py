@@ -9,20 +9,16 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from boto3.dynamodb.types import TypeSerializer
 
 from bench.control_plane.buckets import Buckets
-from bench.control_plane.night import COLUMNS, NIGHTS
+from bench.control_plane.night import COLUMNS, NIGHTS, Night
 from bench.control_plane.table import RefusedRequestError, Table
 from lake.ledger.datasets import name_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from bench.control_plane.night import Night
 
 READ_SECONDS = 0.025
 WRITE_SECONDS = 0.040

@@ -7,10 +7,8 @@ import json
 import re
 import time
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 Item = dict[str, Any]
 MAX_PAGE_BYTES = 1 << 20

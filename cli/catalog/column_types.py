@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import NoReturn
 
 MAX_DIGITS = 38
 """Maximum precision of a DECIMAL in Athena, DuckDB and Spark."""

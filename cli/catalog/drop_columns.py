@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import IO, TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import IO, cast
 
 import pyarrow.parquet as pq
 import typer
@@ -11,6 +12,7 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from cli.catalog.sample import RangeReader
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
 from lake.counted import format_count
@@ -21,11 +23,6 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.object_listing import list_objects
 from lake.settings.conversion import MAX_COLUMN_LIMIT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
 
 STATUS_EVERY = 100
 """Files between two updates of the progress."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
 
+from cli.deployed_stack import DeployedStack
 from lake.faults import error_code
 from lake.layout import parse_generation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from mypy_boto3_s3 import S3Client
     from typing_extensions import Buffer
 
-    from cli.deployed_stack import DeployedStack
 
 T = TypeVar("T")
 

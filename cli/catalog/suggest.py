@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 from rich.console import Console
 
-from cli.catalog.column_types import FORMATS, propose
-from cli.catalog.sample import read_folder_sample, read_sample
+from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
+from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
+from cli.deployed_stack import DeployedStack
 from cli.documents import SuggestedColumn, Suggestion
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
@@ -19,14 +21,6 @@ from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.json_document import format_json
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cli.catalog.column_types import ColumnType, Proposal
-    from cli.catalog.sample import DatasetSample
-    from cli.deployed_stack import DeployedStack
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""

@@ -5,13 +5,10 @@ A value that a cast does not accept is NULL in the column of the type, and uncha
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from cli.catalog.column_types import MAX_FRACTION_DIGITS, ColumnType, TypeKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 PARTITION_COLUMNS = ("date", "hour")
 HIVE_PRECISION = 3

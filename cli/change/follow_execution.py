@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.executions import execution_arn, find_execution
 from cli.inspect.night_progress import format_progress, read_progress
@@ -17,11 +19,6 @@ from lake.documents import find_document
 from lake.format_values import format_duration, read_instant
 from lake.layout import plan_summary_key
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cli.deployed_stack import DeployedStack
 
 POLL_SECONDS = 5.0
 MAX_EVENTS = 100

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 
 from cli.change.response_messages import print_messages
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cli.deployed_stack import DeployedStack
 
 UNPROMOTED_LABELS = {
     "inStream": "already in the stream lane",

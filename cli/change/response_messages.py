@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def print_messages(response: Mapping[str, Any]) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 
 from cli.change.follow_execution import follow_execution, print_end, print_started
 from cli.cost.plan import print_plan
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
 from lake.counted import format_count
 from lake.format_values import format_size
 from router.requests.selection import parse_hours
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cli.deployed_stack import DeployedStack
 
 
 def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.stream_shards import read_shards
 from lake.counted import format_count
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
 
 POLL_SECONDS = 5.0
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 LABELS = {
     "rolledForward": ("publish", "publishes", "finished"),

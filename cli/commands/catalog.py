@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.catalog.view_sql import Dialect  # noqa: TC001
+from cli.catalog.view_sql import Dialect
 from cli.commands.options import Json, Local, Profile, Region, Stage, on_stack
 
 if TYPE_CHECKING:

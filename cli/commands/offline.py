@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import Json, Local, Profile, Region, SettingsFile, Stage  # noqa: TC001
+from cli.commands.options import Json, Local, Profile, Region, SettingsFile, Stage
 from lake.errors import InvalidInputError
 
 BucketRegion = Annotated[str | None, typer.Option("--region", help="AWS region of the buckets.")]

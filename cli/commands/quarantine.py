@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,6 @@ from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack, pa
 from cli.quarantine.group_by import GroupBy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cli.deployed_stack import DeployedStack
     from cli.quarantine.records import QuarantineSelection
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
@@ -12,10 +13,6 @@ from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings
 from sizing.advice import advise, report_lines, toml_lines
 from sizing.measure import measure
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0

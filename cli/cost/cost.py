@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 import typer
 
-from cli.cost.cost_report import cost_report, executions_of
+from cli.cost.cost_by import CostBy
+from cli.cost.cost_report import CostReport, cost_report, executions_of
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.tables import print_table
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.format_values import format_size
+from lake.ledger import Ledger
 from lake.printable import printable
+from report.costs import CostPart
 from report.model import BY_ENGINES
-
-if TYPE_CHECKING:
-    from cli.cost.cost_by import CostBy
-    from cli.cost.cost_report import CostReport
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import Ledger
-    from report.costs import CostPart
 
 MAX_DAYS = 366
 """Each day is at least two requests."""

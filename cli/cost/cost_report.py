@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cli.cost.cost_by import CostBy
 from lake.bills import MICRO
+from lake.ledger import CostRow, CostShare
 from report.costs import CostPart
-from router.estimate.other_costs import estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from lake.ledger import CostRow, CostShare
-    from router.estimate.other_costs import Estimate
+from router.estimate.other_costs import Estimate, estimate
 
 NO_DATASET = "(no manifest)"
 """Shown for a job run that held no manifest: it failed early, or found everything done."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.night_schedule import read_schedule
 from cli.tables import print_table
@@ -15,12 +18,6 @@ from lake.counted import format_count
 from lake.format_values import format_clock, format_size, read_instant
 from lake.printable import printable
 from router.estimate.speed import FAST, SLOW
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from zoneinfo import ZoneInfo
-
-    from cli.deployed_stack import DeployedStack
 
 RANGE = ("low", "high")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from cli.exit_codes import ExitCode
 from infra.quotas import needed_quotas
+from lake.settings import Settings
 from router.plan.glue_room import read_quota
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
 
 
 def print_quotas(settings: Settings, service_quotas: Any) -> int:  # noqa: ANN401

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.tables import print_table
 from lake.counted import format_count
 from lake.errors import InvalidInputError
+from lake.settings import Settings
 from sizing.day import simulate, simulate_profile
 from sizing.listing import ListedArrivals, read_csv
 from sizing.profile import GzipShare, load_profile, profile_of_sizes
 from sizing.recorded import read_recorded
-from sizing.report import assumptions_table, notes, options_table
+from sizing.report import Table, assumptions_table, notes, options_table
+from sizing.result import Simulation
 from sizing.schedule import night_start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from cli.deployed_stack import DeployedStack
-    from lake.settings import Settings
-    from sizing.report import Table
-    from sizing.result import Simulation
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 PLAIN_WIDTH = 160
 """Characters per line when the output is not a terminal."""

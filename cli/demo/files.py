@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from lake.dataset_rules import format_taken, matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
-from lake.settings import InputSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from lake.settings import DatasetRule
+from lake.settings import DatasetRule, InputSettings
 
 INPUT = InputSettings()
 """The demo deploys with the default suffixes."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cli.demo import stages
 from cli.demo.console import DemoConsole
-from cli.demo.files import DemoCase, user_files
+from cli.demo.files import DemoCase, DemoFile, user_files
+from cli.deployed_stack import DeployedStack
 from lake.counted import format_count
 from lake.settings import (
     BatchSettings,
@@ -22,12 +23,6 @@ from lake.settings import (
     Settings,
     StreamSettings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cli.demo.files import DemoFile
-    from cli.deployed_stack import DeployedStack
 
 
 def demo_settings() -> Settings:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from cli.demo.files import DemoCase, DemoFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CITIES = ("Köln", "São Paulo", "東京", "Łódź", "New York", "Αθήνα", "Reykjavík", "القاهرة")
 WORDS = ("gut", "schnell", "naïve", "café", "🚚 unterwegs", "zurück", 'with "quotes"', "tab\there", "a\\b", "第一")

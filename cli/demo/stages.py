@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from cli.demo.console import DemoConsole
+from cli.demo.files import DemoCase, DemoFile
+from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import Trace, trace_arrival
 from lake.errors import TerminalError
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.object_listing import list_objects
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from cli.demo.console import DemoConsole
-    from cli.demo.files import DemoCase, DemoFile
-    from cli.deployed_stack import DeployedStack
 
 POLL_SECONDS = 0.5
 STAGE_TIMEOUT_SECONDS = 900

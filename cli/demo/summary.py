@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.demo.stages import SentFile
+from cli.inspect.trace import Trace
 from cli.tables import print_table
 from lake.counted import format_count
 from lake.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from rich.console import Console
-
-    from cli.demo.stages import SentFile
-    from cli.inspect.trace import Trace
 
 
 def file_record(sent_file: SentFile, trace: Trace | None) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
@@ -14,15 +16,12 @@ from infra.names import stack_name
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
 from lake.errors import InvalidSettingsError
+from lake.settings import Settings
 from router.plan.glue_room import read_quota
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     import boto3
 
-    from lake.settings import Settings
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
 """Seconds; a request takes about 16 of them at most."""

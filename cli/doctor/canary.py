@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.aws_errors import advise
-from cli.doctor.canary_jobs import TIMEOUT_MINUTES, canary_jobs
+from cli.deployed_stack import DeployedStack
+from cli.doctor.canary_jobs import TIMEOUT_MINUTES, CanaryJob, canary_jobs
 from cli.doctor.finding import Readiness
 from cli.end_signals import ended_by_signal
 from cli.exit_codes import ExitCode
@@ -29,13 +31,7 @@ from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.printable import printable
 from lake.publish import abort_under_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from cli.doctor.canary_jobs import CanaryJob
-    from lake.settings import Settings
+from lake.settings import Settings
 
 ERRORS = (BotoCoreError, ClientError, HybridRouterError)
 LOG_MINUTES = 3

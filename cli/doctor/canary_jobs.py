@@ -6,20 +6,16 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from cli.inspect.stream_shards import read_shards
-from lake.canary import CANARY_ARGUMENT
-from lake.engines import ENGINES, Engine, emr_serverless, glue
+from lake.canary import CANARY_ARGUMENT, CanaryRequest
+from lake.engines import ENGINES, Engine, EngineDescription, Units, emr_serverless, glue
 from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.manifest import Lane
+from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from lake.canary import CanaryRequest
-    from lake.engines import EngineDescription, Units
-    from lake.settings import Settings
 
 TIMEOUT_MINUTES = 5
 """After this time the engine ends a run, also where nobody watches it any more; the least of EMR Serverless."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import boto3
 import typer
@@ -17,9 +17,6 @@ from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.printable import printable
 from lake.settings import Settings, load_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 CHECKOUT = Path(__file__).parents[2]
 """The folder of the packages; of an installed command it is not a checkout."""

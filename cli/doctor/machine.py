@@ -6,17 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cli.doctor.finding import Finding, Readiness
 from lake.errors import HybridRouterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from lake.settings import Settings
+from lake.settings import Settings
 
 FIRST_PYTHON, LAST_PYTHON = (3, 11), (3, 13)
 """``requires-python`` of pyproject.toml."""

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import TablesDocument, TableState
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
 from lake.counted import format_count
 from lake.json_document import format_json
+from lake.ledger import TableRow
 from lake.ledger.table import batches_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import TableRow
 
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from cli.documents import Backlog, Collected
 from lake.format_values import read_instant
-from lake.ledger import Failure, State
+from lake.ledger import Failure, Ledger, ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from lake.ledger import Ledger, ManifestRow
 
 LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failure))
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack
 
 
 def count_dead_letters(stack: DeployedStack) -> int:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lake.layout import SPARK_LOGS
 from lake.object_listing import list_objects
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from mypy_boto3_s3 import S3Client
 
 OF_EMR = re.compile(r"applications/[^/]+/jobs/[^/]+/(attempts/[^/]+/)?sparklogs/")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from lake.format_values import read_instant
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
 
 PAGE = 100
 RUNNING = "RUNNING"

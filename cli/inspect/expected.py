@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import Expectation, NextNight
 from cli.inspect.night_schedule import read_forecast, read_schedule
 from lake.format_values import read_instant
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
 
 
 def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import (
     ExplainedManifest,
     ExplainedVersion,
@@ -15,6 +17,8 @@ from cli.documents import (
     FileHour,
     FileResult,
     JobRunLog,
+    NextNight,
+    ObjectExplanation,
     OmittedObjects,
     PublishedObject,
     PutAgain,
@@ -26,27 +30,18 @@ from cli.inspect.explain_object import explain_object
 from cli.inspect.explain_output import print_file, print_object
 from cli.inspect.first_reject import read_first_reject
 from cli.inspect.run_logs import log_of_run
-from cli.inspect.trace import trace_arrival
+from cli.inspect.trace import Trace, trace_arrival
 from cli.inspect.unreadable import find_put_again
 from cli.progress import shown_when_slow
 from lake.json_document import format_json
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
+from lake.partition import Partition
 from lake.printable import printable
-from lake.s3_uri import parse_s3_uri
+from lake.s3_uri import S3Uri, parse_s3_uri
 from lake.settings.records import FAILED_RECORDS
 from router.requests.find import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from cli.documents import NextNight, ObjectExplanation
-    from cli.inspect.trace import Trace
-    from lake.ledger import ManifestRow
-    from lake.partition import Partition
-    from lake.s3_uri import S3Uri
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import ExplainedInput, ObjectExplanation
 from lake.layout import is_own_key, parse_generation, result_key
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from lake.s3_uri import S3Uri
+from lake.s3_uri import S3Uri
 
 
 def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.documents import FailureKind
+from cli.documents import (
+    ExplainedManifest,
+    ExplainedVersion,
+    FailureKind,
+    FileExplanation,
+    FileHour,
+    FileResult,
+    NextNight,
+    ObjectExplanation,
+)
 from lake.counted import format_count
 from lake.format_values import format_clock, format_size, read_instant
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
-    from cli.documents import (
-        ExplainedManifest,
-        ExplainedVersion,
-        FileExplanation,
-        FileHour,
-        FileResult,
-        NextNight,
-        ObjectExplanation,
-    )
 
 OUTCOMES = {
     "DONE": "every line became a row",

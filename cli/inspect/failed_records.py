@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from lake.object_listing import list_objects
 from lake.settings.records import FAILED_RECORDS
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from cli.deployed_stack import DeployedStack
 
 MAX_LISTED = 20_000
 """Maximum number of objects that are listed."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.exit_codes import ExitCode
 from cli.inspect.dead_letters import count_dead_letters
@@ -22,15 +24,9 @@ from cli.known_dataset import check_dataset_is_known
 from cli.progress import shown_when_slow
 from lake.commands import explain_command
 from lake.json_document import format_json
-from lake.ledger import Failure, State
+from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
 
 PARALLEL_READS = 16
 MAX_SCANNED_ROWS = 20_000

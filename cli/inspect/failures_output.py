@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.documents import FailureKind
+from cli.documents import FailureKind, FailuresDocument, Trouble
 from lake.counted import format_count
 from lake.format_values import format_clock, format_size, read_instant
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
-
-    from cli.documents import FailuresDocument, Trouble
 
 
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:

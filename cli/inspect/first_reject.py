@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -11,8 +12,6 @@ from cli.documents import FirstReject
 from lake.faults import RIGHTS_CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from mypy_boto3_s3 import S3Client
 
 MAX_OBJECTS = 8

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
@@ -22,11 +23,6 @@ from lake.layout import complete_marker_key
 from lake.ledger import HourCounts, HourRow, HourState
 from lake.partition import Partition
 from router.requests.selection import parse_hours
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from cli.deployed_stack import DeployedStack
 
 MAX_HOURS = 24 * 366
 

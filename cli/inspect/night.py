@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.change.follow_execution import FINE_VERDICTS
+from cli.deployed_stack import DeployedStack
 from cli.documents import (
     DamagedObject,
     ManifestNotDone,
@@ -20,7 +22,7 @@ from cli.documents import (
     UnreadableFile,
 )
 from cli.exit_codes import ExitCode
-from cli.inspect.executions import execution_arn, find_execution, list_executions
+from cli.inspect.executions import Execution, execution_arn, find_execution, list_executions
 from cli.inspect.night_output import print_night_document, print_nights_document
 from cli.inspect.night_progress import read_progress
 from cli.inspect.night_runs import actual_of, read_runs
@@ -33,12 +35,6 @@ from lake.json_document import format_json
 from lake.layout import plan_summary_key, verdict_key
 from lake.printable import printable
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-    from cli.deployed_stack import DeployedStack
-    from cli.inspect.executions import Execution
 
 LAST = "last"
 NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")

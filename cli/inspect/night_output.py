@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.documents import NightDocument, NightsDocument
 from cli.inspect.night_progress import format_progress
 from cli.tables import print_table
 from lake.format_values import (
@@ -17,12 +19,6 @@ from lake.format_values import (
     read_instant,
 )
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
-
-    from cli.documents import NightDocument, NightsDocument
 
 UNKNOWN = "-"
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import NightProgress, RunProgress
 from lake.counted import format_count
 from lake.format_values import format_size
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.successors import follow
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cli.deployed_stack import DeployedStack
 
 MAX_NAMED_RUNS = 3
 """Job runs that one line names, those with the most manifests at work."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import NightActual, NightRun
+from cli.inspect.executions import Execution
 from cli.inspect.run_logs import log_of_run
 from lake.bills import MICRO
 from lake.format_values import read_instant
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from cli.inspect.executions import Execution
 
 MAX_DAYS = 15
 """An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import PlannedNight
 from lake.documents import find_document
 from lake.format_values import read_instant
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.schedule import Schedule
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cli.deployed_stack import DeployedStack
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import OpenAlarm
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
 
 
 def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,12 +13,14 @@ import typer
 from rich.console import Console
 
 from cli.cost.cost import metered_by
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.report_alarms import read_alarm_changes
 from cli.progress import shown_when_slow
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
+from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.time import iso_utc
 from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
@@ -28,11 +31,6 @@ from report.model import Report
 from report.page import render_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
-
     Rows = Iterator[tuple[ManifestRow, Mapping[float, int]]]
 
 PROGRESS_ROWS = 1000

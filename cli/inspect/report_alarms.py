@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 from botocore.exceptions import ClientError
 
+from cli.deployed_stack import DeployedStack
 from cli.inspect.open_alarms import own_alarms
 from lake.faults import RIGHTS_CODES, error_code
 from lake.time import iso_utc
 from report.model import AlarmChange
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from cli.deployed_stack import DeployedStack
 
 MAX_CHANGES = 200
 """The latest ones; an alarm that comes and goes each minute would fill the page."""

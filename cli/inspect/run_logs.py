@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cli.deployed_stack import DeployedStack
 from lake.engines import engine_of_run
 from lake.manifest import Lane
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 KEPT = "30d"
 """The log groups keep events for a month."""

@@ -9,12 +9,14 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.end_signals import ended_by_signal
 from cli.exit_codes import ExitCode
 from cli.inspect.event_logs import copy_event_logs, newest_event_logs
@@ -23,11 +25,6 @@ from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.format_values import format_size
 from local.spark_jars import java_command, spark_class
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
 
 SERVER = "org.apache.spark.deploy.history.HistoryServer"
 HOST = "127.0.0.1"

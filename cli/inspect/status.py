@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import typer
 
-from cli.documents import LastNight, MissedEvents, Nights, StatusDocument, StreamLane, StreamShard
+from cli.deployed_stack import DeployedStack
+from cli.documents import Backlog, LastNight, MissedEvents, Nights, StatusDocument, StreamLane, StreamShard
 from cli.exit_codes import ExitCode
 from cli.inspect.backlog import read_open
 from cli.inspect.dead_letters import count_dead_letters
 from cli.inspect.executions import RUNNING, list_executions
 from cli.inspect.failed_records import list_failed_records
-from cli.inspect.night_schedule import planned_night, read_forecast, read_schedule
+from cli.inspect.night_schedule import NightSchedule, planned_night, read_forecast, read_schedule
 from cli.inspect.open_alarms import read_alarms
 from cli.inspect.status_output import print_status_document
-from cli.inspect.stream_shards import read_shards
+from cli.inspect.stream_shards import ShardState, read_shards
 from cli.progress import shown_when_slow
 from lake.documents import find_document
 from lake.json_document import format_json
 from lake.layout import sweep_key
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from cli.documents import Backlog
-    from cli.inspect.night_schedule import NightSchedule
-    from cli.inspect.stream_shards import ShardState
 
 MAX_EXECUTIONS = 20
 """Executions that are read to find the last night: dry runs and running ones are passed over."""

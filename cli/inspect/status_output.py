@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.documents import Backlog, MissedEvents, Nights, StatusDocument, StreamLane, StreamShard
 from cli.tables import print_table
 from lake.counted import format_count
 from lake.format_values import (
@@ -18,12 +22,6 @@ from lake.format_values import (
 from lake.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
-
-    from cli.documents import Backlog, MissedEvents, Nights, StatusDocument, StreamLane, StreamShard
-
     Clock = Callable[[str], str]
     """An instant, ISO 8601 -> its text on the clock of the stage."""
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from cli.deployed_stack import DeployedStack
 from lake.engines import ENGINES
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import StreamRow
+from lake.ledger import StreamRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.layout import result_key
-from lake.ledger import State
+from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
+from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import ArrivalRow, Ledger, ManifestRow
-    from lake.resource_names import ResourceNames
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
 from lake.documents import get_document
 from lake.layout import result_key
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
+from lake.manifest import ObjectVersion
 from lake.s3_uri import parse_s3_uri
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mypy_boto3_s3 import S3Client
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
-    from lake.manifest import ObjectVersion
 
 
 def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:

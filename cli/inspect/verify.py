@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode, exit_code_of
 from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
@@ -17,12 +17,8 @@ from lake.settings import Settings, parse_settings
 from router.requests.selection import check_kept, parse_selection
 from router.services import Services
 from verify.hours import Effort, HoursCheck
-from verify.report import HourOutcome
+from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from verify.report import HourReport
 
 
 def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_json: bool) -> int:

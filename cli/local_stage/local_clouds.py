@@ -10,15 +10,13 @@ import fcntl
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from lake.errors import HybridRouterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEPT = "-kept"
 """End of the name of a folder that ``local up --keep`` has left."""

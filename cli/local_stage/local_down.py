@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -14,9 +15,6 @@ from cli.exit_codes import ExitCode
 from cli.local_stage.local_clouds import KEPT, LocalStage, local_state, stages
 from lake.errors import InvalidInputError
 from lake.settings.model import STAGE_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 END_SECONDS = 60
 """Time that the end of a cloud may take: it ends processes and deletes its files."""

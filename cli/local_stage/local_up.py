@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import typer
 
@@ -14,13 +14,8 @@ from cli.aws_cli import aws_on_local_cloud, local_config
 from cli.end_signals import ended_by_signal
 from cli.local_stage.local_clouds import KEPT, LocalStage, local_state
 from infra.synth import synth
-from lake.settings import load_settings
+from lake.settings import Settings, load_settings
 from local.cloud import LocalCloud
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lake.settings import Settings
 
 
 def local_up(settings_file: Path, *, keep: bool = False) -> None:

@@ -7,11 +7,13 @@ import shutil
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import boto3
@@ -22,26 +24,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
+from lake.commit import SourceCount
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.format_values import format_size
+from lake.manifest import ObjectVersion
 from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
-from offline.conversion import Conversion
-from offline.input_files import Destination, Search, groups
+from offline.conversion import Conversion, GroupOutcome
+from offline.input_files import Destination, InputFile, Search, groups
 from offline.local_files import LocalFile
 from offline.output_folder import OutputFolder
 from offline.replacement import withdraw_changed
 from offline.s3_files import SCHEME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from lake.commit import SourceCount
-    from lake.manifest import ObjectVersion
-    from offline.conversion import GroupOutcome
-    from offline.input_files import InputFile
 
 PIPE = "-"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"

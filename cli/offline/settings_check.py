@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import typer
 
@@ -11,9 +11,6 @@ from cli.offline.settings_summary import doubts, summary
 from cli.tables import print_facts
 from lake.printable import printable
 from lake.settings import dump_settings, load_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def check_settings(path: Path, *, as_json: bool) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from cli.aws_errors import NotReachableError
 from cli.exit_codes import ExitCode
+from lake.commit import SourceCount
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.faults import error_code
@@ -23,6 +26,7 @@ from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.printable import printable
 from lake.s3_uri import parse_s3_uri
+from lake.settings import Settings
 from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.local_files import LocalFile
@@ -33,14 +37,10 @@ from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
     from mypy_boto3_s3 import S3Client
 
-    from lake.commit import SourceCount
-    from lake.settings import Settings
     from router.route.decide_lane import Attributes
+
 
 MEGABYTE = 1_000_000
 MAX_NAMED_COLUMNS = 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -10,20 +11,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from botocore.exceptions import ClientError
 
-from cli.quarantine.records import ONE_LINE
+from cli.quarantine.records import ONE_LINE, QuarantineRecord
 from lake.faults import Fault, judge
 from lake.manifest import ObjectVersion
 from lake.s3_uri import parse_s3_uri
-from verify.elements import lines_of
+from verify.elements import Line, lines_of
 from verify.objects import GoneError, open_text, pinned_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from mypy_boto3_s3 import S3Client
 
-    from cli.quarantine.records import QuarantineRecord
-    from verify.elements import Line
 
 MAX_READ_BYTES = 64 << 20
 """Maximum bytes read of a file, after decompression: a line's number is known only to a reader of all lines before

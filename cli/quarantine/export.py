@@ -5,25 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
-from cli.quarantine.records import ONE_LINE, WHOLE_FILE, RecordScan
+from cli.quarantine.records import ONE_LINE, WHOLE_FILE, QuarantineRecord, QuarantineSelection, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.partition import Partition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from cli.deployed_stack import DeployedStack
-    from cli.quarantine.records import QuarantineRecord, QuarantineSelection
 
 ORIGINS_SUFFIX = ".origins"
 ORIGINS_FORMAT = 1

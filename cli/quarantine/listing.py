@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.quarantine.group_by import GroupBy
-from cli.quarantine.records import WHOLE_FILE, RecordScan
+from cli.quarantine.records import WHOLE_FILE, QuarantineRecord, QuarantineSelection, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
 from cli.tables import print_table
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from cli.quarantine.records import QuarantineRecord, QuarantineSelection
 
 NUMBERS = {"lines": "lines", "resubmitted": "given back", "files": "files"}
 COLUMNS = {

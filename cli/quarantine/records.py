@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from botocore.exceptions import ClientError
 
+from cli.deployed_stack import DeployedStack
 from cli.known_dataset import check_dataset_is_known
 from lake.commit import read_commit
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
+from lake.ledger import ManifestRow
 from lake.object_listing import list_objects
 from lake.partition import Partition
 from lake.s3_uri import parse_s3_uri
 from router.requests.selection import Selection, parse_hours
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
 
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
 """Kinds of records: a file that could not be read, a rejected line, and rejected lines that are only counted."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cli.quarantine.records import ONE_LINE
+from cli.deployed_stack import DeployedStack
+from cli.quarantine.records import ONE_LINE, QuarantineRecord
+from lake.ledger import ResubmissionRow
+from lake.partition import Partition
 from lake.resubmission import read_resubmission
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from cli.quarantine.records import QuarantineRecord
-    from lake.ledger import ResubmissionRow
-    from lake.partition import Partition
 
 
 class ResubmittedLines:

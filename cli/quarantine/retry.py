@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
-from cli.quarantine.export import line_digest, origins_file, read_origins
+from cli.quarantine.export import Origin, line_digest, origins_file, read_origins
 from cli.quarantine.resubmitted import ResubmittedLines
 from lake.counted import format_count
 from lake.documents import put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import new_manifest_id
+from lake.partition import Partition
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission, encode_resubmission
 from router.requests.resubmit import check_resubmission
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from cli.deployed_stack import DeployedStack
-    from cli.quarantine.export import Origin
-    from lake.partition import Partition
 
 LEFT_OUT = {
     "empty": "left empty",

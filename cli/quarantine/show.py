@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.progress import shown_when_slow
 from cli.quarantine.context import LineContext, read_contexts
 from cli.quarantine.listing import say_if_cut, values_of
-from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, RecordScan
+from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, QuarantineRecord, QuarantineSelection, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
 from lake.counted import format_count
 from lake.printable import printable
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from cli.quarantine.records import QuarantineRecord, QuarantineSelection
-    from verify.elements import Line
+from verify.elements import Line
 
 SHOWN_CHARACTERS = 300
 """Maximum length of a line on the terminal; ``--json`` and ``export`` have all of it."""
