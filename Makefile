@@ -42,7 +42,7 @@ test-measured: setup ## all tests, and their coverage, whose floor is in pyproje
 	@$(PY) -m coverage report
 
 # Both lanes, urgent, duplicates, bad files, records, backfill, quarantine retry, verify, a removed right, every engine: one deployed stack.
-NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_backfill_reprocesses.py test_verify.py test_engines.py \
+NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_verify.py test_engines.py \
   test_removed_permissions.py)
 
 # Tests of the emulator show nothing new until it or what it runs on has changed.

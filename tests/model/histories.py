@@ -31,7 +31,6 @@ from tests.model.invariants import InvariantChecker
 from tests.model.overnight import overnight
 from tests.model.scenarios import single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
-from tests.model.verified_hours import check_hours
 from tests.model.world import LONG_AGO, OWNER_DIED, World, with_attempts
 
 if TYPE_CHECKING:
@@ -90,8 +89,6 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
             history.trace = scheduler.trace
             if scheduler.violation:
                 raise Violation(scheduler.violation)
-            if not world.denied:
-                check_hours(world, ended=False)
             _repair(world, checker, scenario)
         except Violation as violation:
             history.violation = str(violation)
@@ -201,7 +198,6 @@ def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None
             if number == MAX_REPAIR_ROUNDS - 1:
                 raise
         else:
-            check_hours(world, ended=True)
             return
 
 

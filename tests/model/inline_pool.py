@@ -29,8 +29,6 @@ MODULES_WITH_POOLS = (
     "transform.upload",
     "transform.convert",
     "transform.plan_attempt",
-    "verify.find_files",
-    "verify.hours",
 )
 """Modules that use ``ThreadPoolExecutor``."""
 

@@ -13,7 +13,6 @@ from tests.model import (
     mutations,
     ownership_mutations,
     publishing_mutations,
-    verify_mutations,
 )
 from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.histories import History, histories_with_one_fault, play, scripted
@@ -108,12 +107,6 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "reserve no columns": (attempt_mutations.reserve_no_columns, "wide"),
     "count an attempt without room": (attempt_mutations.count_an_attempt_without_room_for_its_columns, "wide"),
     "more columns than an item holds": (attempt_mutations.reserve_more_columns_than_an_item_holds, "wide"),
-    "verify lists the input only": (verify_mutations.list_the_input_only, "poison"),
-    "verify skips unknown files": (verify_mutations.skip_unknown_files, "intents"),
-    "verify skips ignored files": (verify_mutations.skip_ignored_files, "new rule"),
-    "verify looks at no objects": (verify_mutations.look_at_no_objects, "reprocess"),
-    "verify proves an hour while it is published": (verify_mutations.prove_what_is_being_published, "reprocess"),
-    "verify mistakes kept objects for replaced ones": (verify_mutations.mistake_kept_objects, "expired"),
 }
 """Each removed rule, with the scenario that needs it."""
 SCRIPTS = {
@@ -165,16 +158,6 @@ SCRIPTS = {
         ("route1", "put_item", ""),
         ("route1", "put_item", "lose_response"),
         ("route1", "get_item", "lose_request"),
-    ],
-    # The rule comes after everything that could adopt the ignored file has ended.
-    "verify skips ignored files": [("worker1", "query", "add_rule")],
-    # Every process dies while the second generation is visible and not DONE yet.
-    "verify proves an hour while it is published": [
-        ("worker1", "complete_multipart_upload", ""),
-        ("worker1", "complete_multipart_upload", "crash"),
-        ("sweep1", "list_objects_v2", "crash"),
-        ("worker2", "get_item", "crash"),
-        ("sweep2", "list_objects_v2", "crash"),
     ],
 }
 """Traces that need several switches between actors. They break a promise only without the rule."""
