@@ -6,16 +6,13 @@ import gzip
 import json
 from typing import TYPE_CHECKING
 
-import ndjson_arrow
 import pytest
 from ndjson_arrow import Reader, can_split
 
-from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import ReadResult, assert_same, chunks_of, read_file, read_split
+from tests.unit.native.reader_driver import ReadResult, chunks_of, read_file, read_split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 ROWS = [{"id": number, "text": 'a "]},[" b\n', "tags": [{"x": [number]}, []]} for number in range(50)]
 
@@ -111,20 +108,3 @@ def test_a_part_of_such_a_file_is_refused(body: bytes, options: dict[str, bool],
 )
 def test_a_file_that_begins_like_an_array_is_not_divided(head: bytes, *, divisible: bool) -> None:
     assert can_split(head) is divisible
-
-
-def test_a_large_array_is_read_in_batches_as_an_arrow_stream(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_bytes(b"[" + b",\n".join(b'{"n":%d,"x":"%s"}' % (n, b"x" * 100) for n in range(10_000)) + b"]")
-    sizes = [batch.num_rows for batch in ndjson_arrow.read(path, batch_bytes=100_000)]
-    assert sum(sizes) == 10_000
-    assert max(sizes) < 1000
-
-
-def test_the_oracle_agrees_on_deep_and_unbalanced_elements() -> None:
-    for body in (
-        b"[" + b"[" * 300 + b"]" * 300 + b',{"a":1}]',
-        b"[" + b'{"a":' * 300 + b"1" + b"}" * 299 + b"]",
-        b"[" + b"[{" * 200 + b"}" * 10 + b"]" * 200 + b',{"a":1}]',
-    ):
-        assert_same(read_file(body, cuts=range(len(body))), oracle.read(body))

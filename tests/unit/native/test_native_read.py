@@ -70,11 +70,6 @@ def test_the_error_names_a_format_that_the_file_seems_to_have(body: bytes, hint:
         ndjson_arrow.read(io.BytesIO(body)).read_all()
 
 
-def test_concatenated_objects_are_read_by_an_option() -> None:
-    rows = ndjson_arrow.read(io.BytesIO(b'{"a":1}{"a":2}\n{\n"a":3}'), concatenated=True).read_all().to_pylist()
-    assert [row["a"] for row in rows] == ["1", "2", "3"]
-
-
 def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
     with duckdb.connect() as connection:
         connection.register("stream", ndjson_arrow.read(file, rejects=ignore))
@@ -123,11 +118,6 @@ def test_memory_holds_a_batch_and_not_the_file(tmp_path: Path) -> None:
     sizes = [batch.num_rows for batch in ndjson_arrow.read(path, batch_bytes=100_000)]
     assert sum(sizes) == 5000
     assert max(sizes) <= 100
-
-
-def test_an_empty_file_has_no_rows() -> None:
-    table = ndjson_arrow.read(io.BytesIO()).read_all()
-    assert (table.num_rows, table.column_names) == (0, ["_rescued"])
 
 
 @pytest.mark.parametrize(

@@ -45,19 +45,6 @@ def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment)
     assert deployment.glue.tables["orders"]["VersionId"] == "1"
 
 
-def test_a_field_that_is_empty_in_the_answer_is_not_sent_back(deployment: Deployment) -> None:
-    # Given: a table of which Glue tells an empty owner, which UpdateTable does not take
-    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
-    catalog(deployment.services)
-    deployment.glue.tables["orders"]["Owner"] = ""
-    deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
-    # When
-    assert catalog(deployment.services)["extended"] == ["orders"]
-    # Then
-    assert "Owner" not in deployment.glue.tables["orders"]
-    assert names(deployment) == ["a", "_rescued", "b"]
-
-
 def test_provenance_columns_by_setting(deployment: Deployment) -> None:
     deployment.configure(convert={"provenance": True})
     deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.denials import read_denied, write_denied
+from lake.denials import write_denied
 from lake.layout import denial_key
 from router.executions.run_status import run_status
 from tests.unit.router.settling import done, planned
@@ -33,10 +33,3 @@ def test_without_a_list_nothing_counts_as_denied(deployment: Deployment) -> None
     deployment.raw_s3.put_object(Bucket="control", Key=denial_key("plans/overnight/runs/00000.json"), Body=b"{")
     # When, Then
     assert run_status({"run": RUN}, deployment.services)["denied"] == 0
-
-
-def test_the_list_is_replaced(deployment: Deployment) -> None:
-    assert read_denied(deployment.raw_s3, "control", RUN) == frozenset()
-    for manifests in (["b"], ["a", "b"]):
-        write_denied(deployment.raw_s3, "control", RUN, manifests)
-        assert read_denied(deployment.raw_s3, "control", RUN) == frozenset(manifests)

@@ -47,44 +47,31 @@ def with_runs(deployment: Deployment, *states: str) -> Any:
     return replace(deployment.services, glue=glue)
 
 
-def test_the_stream_keeps_its_reserve(deployment: Deployment) -> None:
-    # Given quotas.* of 500 DPU and 50 runs, and an account that has fewer; 10 workers for the stream and each run
-    services = with_runs(deployment)
-    room = read_glue_room(services, quotas(300, -20))
-    # Then
-    assert (room.dpus, room.runs) == (290, 19)
-    assert "300 DPU, 20 job runs" in room.source
-
-
-def test_streaming_jobs_on_emr_serverless_take_nothing_of_glue(deployment: Deployment) -> None:
-    deployment.configure(stream={"engine": "emr-serverless", "jobs": 3})
-    room = read_glue_room(with_runs(deployment), quotas(300, 20))
-    assert (room.dpus, room.runs) == (300, 20)
-
-
-def test_each_streaming_job_keeps_its_reserve(deployment: Deployment) -> None:
-    deployment.configure(stream={"jobs": 3})
-    # When, Then 30 DPU and three runs are not for the night
-    room = read_glue_room(with_runs(deployment), quotas(300, 20))
-    assert (room.dpus, room.runs) == (270, 17)
-    assert configured_room(deployment.services.settings).runs == 47
-
-
-def test_an_account_with_more_than_the_settings_allow(deployment: Deployment) -> None:
-    room = read_glue_room(with_runs(deployment), quotas(5000, 1000))
-    assert (room.dpus, room.runs) == (490, 49)
-
-
-def test_runs_that_are_alive_take_their_part(deployment: Deployment) -> None:
-    services = with_runs(deployment, "RUNNING", "SUCCEEDED", "WAITING", "FAILED")
-    room = read_glue_room(services, quotas(500, 50))
-    assert (room.dpus, room.runs) == (470, 47)
-    assert "2 runs of the batch job are alive" in room.source
-
-
-def test_one_run_is_planned_in_a_full_account(deployment: Deployment) -> None:
-    room = read_glue_room(with_runs(deployment, *["RUNNING"] * 60), quotas(500, 50))
-    assert (room.dpus, room.runs) == (10, 1)
+@pytest.mark.parametrize(
+    ("stream", "account", "states", "expected", "source"),
+    [
+        # Of 500 DPU and 50 runs in the settings, and 10 DPU for the stream and each run
+        ({}, (300, -20), (), (290, 19), "300 DPU, 20 job runs"),
+        ({"jobs": 3}, (300, 20), (), (270, 17), "300 DPU, 20 job runs"),
+        ({"engine": "emr-serverless", "jobs": 3}, (300, 20), (), (300, 20), "300 DPU, 20 job runs"),
+        ({}, (5000, 1000), (), (490, 49), "the smaller ones"),
+        ({}, (500, 50), ("RUNNING", "SUCCEEDED", "WAITING", "FAILED"), (470, 47), "2 runs of the batch job are alive"),
+        ({}, (500, 50), ("RUNNING",) * 60, (10, 1), "60 runs of the batch job are alive"),
+    ],
+    ids=["reserve", "each stream", "on EMR", "more than the settings", "alive", "full"],
+)
+def test_a_night_has_what_the_stream_and_live_runs_leave(
+    deployment: Deployment,
+    stream: dict[str, Any],
+    account: tuple[float, float],
+    states: tuple[str, ...],
+    expected: tuple[int, int],
+    source: str,
+) -> None:
+    deployment.configure(stream=stream)
+    room = read_glue_room(with_runs(deployment, *states), quotas(*account))
+    assert (room.dpus, room.runs) == expected
+    assert source in room.source
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "TooManyRequestsException"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
@@ -15,7 +13,6 @@ from router.executions.rows import current_row_pages
 from router.settle.object_check import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
-from tests.unit.router.settling import done, settled
 
 if TYPE_CHECKING:
     import pytest
@@ -23,53 +20,6 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 FOLDER = "orders/date=2026-11-20/hour=09/"
-
-
-def published_night(deployment: Deployment, manifests: int) -> None:
-    """A planned execution: manifests of one hour, each DONE with an object in lake and quarantine."""
-    rows = [deployment.queued(f"{number}.json") for number in range(manifests)]
-    body = json.dumps({"manifestIds": [row.id for row in rows]}).encode()
-    deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=body)
-    for row in rows:
-        done(deployment, row, 10, 2)
-
-
-def requests_of_settle(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    call = deployment.faults.call
-
-    def counted(name: str, method: Any, kwargs: dict[str, Any]) -> Any:
-        counts[name] += 1
-        return call(name, method, kwargs)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(deployment.faults, "call", counted)
-        assert settled(deployment)["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
-    return counts
-
-
-def test_the_requests_do_not_grow_with_the_manifests_of_an_hour(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given, When
-    published_night(deployment, 12)
-    counts = requests_of_settle(deployment, monkeypatch)
-    # Then: one page of rows, the execution's row, one page of each bucket, and of the documents only the plan
-    assert counts["batch_get_item"] == 1
-    assert counts["get_item"] == 1
-    assert counts["list_objects_v2"] == len(("lake", "quarantine", "commits"))
-    assert counts["get_object"] == 1
-
-
-def test_only_the_documents_of_a_manifest_with_other_objects_are_read(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a person's copy next to the objects of one manifest
-    published_night(deployment, 5)
-    prefix = deployment.keys("lake")[2].rsplit("-", 1)[0]
-    deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-copy.parquet", Body=b"")
-    # When, Then
-    assert requests_of_settle(deployment, monkeypatch)["get_object"] == 1 + len(("commit", "result"))
 
 
 def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,11 +172,3 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     (row,) = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
-
-
-def test_a_row_that_changes_at_every_try_is_reported(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    owned(deployment, "a")
-    monkeypatch.setattr(deployment.ledger.manifests, "supersede", lambda *_: False)
-    answer = ask(deployment, "a")
-    assert counts(answer) == {"notMoved": 1}
-    assert "changed 20 times" in answer["messages"][0]

@@ -15,11 +15,7 @@ from router.ownership.intent import write_intent
 from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.sweep.sweeping import NOTHING, changes, committed, published, unfinished, upload
-
-
-def test_an_empty_deployment_needs_nothing(deployment: Deployment) -> None:
-    assert sweep(deployment.services) == NOTHING
+from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
 
 
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
@@ -105,13 +101,6 @@ def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deploym
     # Then the stream is started, for the pointers that it has
     assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
     assert deployment.keys("control", f"inbox/{row.id}-") == pointers
-
-
-def test_a_young_manifest_of_the_stream_gets_no_pointer(deployment: Deployment) -> None:
-    deployment.queued("a", lane=Lane.STREAM)
-    deployment.wait(timedelta(minutes=14))
-    assert sweep(deployment.services)["repointed"] == 0
-    assert deployment.glue.runs == {}
 
 
 def test_a_manifest_without_progress_is_reported(deployment: Deployment) -> None:
