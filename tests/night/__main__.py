@@ -61,14 +61,11 @@ def _play(folder: Path, files: int) -> None:
         if count.differences:
             raise NightFailedError("\n".join(["lines differ from what was sent", *count.differences]))
         log("explaining every file")
-        explained = explain_all(night, day)
-    lanes = ", ".join(f"{number:,} by the {lane} lane" for lane, number in sorted(explained.lanes.items()))
+        converted = explain_all(night, day)
+    lanes = ", ".join(f"{number:,} by the {lane} lane" for lane, number in sorted(converted.items()))
     log(f"{files:,} files converted: {lanes}")
     log(f"{count.rows:,} rows, {count.rejected:,} records in the quarantine: 0 lost, 0 doubled")
-    log("every file explained; seconds of hybrid-router explain, median and maximum of a sample:")
-    for what in ("command", "processor", "reading"):
-        median, most = getattr(explained, what)
-        log(f"  {what:10}{median:.2f} {most:.2f}")
+    log("every file explained")
     log(f"reports: {folder}/night-1.html, night-2.html, day.html")
     print_nights(documents)
 
