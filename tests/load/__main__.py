@@ -14,7 +14,7 @@ from local.limits import Limits
 from router.estimate.other_costs import estimate_shares
 from tests.chaos.pool_worker import connect_to
 from tests.load.control_plane import compare_with_old_manifests
-from tests.load.lanes import batch_load, stream_load
+from tests.load.lanes import stream_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
@@ -23,9 +23,6 @@ from tests.load.urgent import urgent_load
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TARGET_MB_PER_SECOND = 196
-"""200,000 files of 3.5 MB an hour."""
-CORES_PER_WORKER = 4
 MAX_SLOWDOWN = 1.25
 """Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
@@ -44,12 +41,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--stream-files", type=int, default=20_000)
     parser.add_argument("--stream-bytes", type=int, default=35_000)
     parser.add_argument("--stream-rate", type=float, default=56.0, help="files per second")
-    parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --batch-bytes each")
+    parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --urgent-backlog-bytes each")
     parser.add_argument("--urgent-files", type=int, default=60, help="one a second")
     parser.add_argument("--old-manifests", type=int, default=100_000)
-    parser.add_argument("--batch-files", type=int, default=1_000)
-    parser.add_argument("--batch-bytes", type=int, default=3_500_000)
-    parser.add_argument("--manifest-files", type=int, default=500)
+    parser.add_argument("--urgent-backlog-bytes", type=int, default=3_500_000)
     parser.add_argument("--backlog", type=int, default=2_000, help="manifests")
     parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
     options = parser.parse_args(argv)
@@ -80,7 +75,7 @@ def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
 
 
 def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    found = urgent_load(cloud, options.urgent_backlog, options.batch_bytes, options.urgent_files, 1.0)
+    found = urgent_load(cloud, options.urgent_backlog, options.urgent_backlog_bytes, options.urgent_files, 1.0)
     print(
         f"urgent: {found.files} files among {found.backlog_bytes / 1e6:.0f} MB of peak files: "
         f"put to published p50 {found.p50:.0f} s, p95 {found.p95:.0f} s; "
@@ -94,28 +89,6 @@ def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:
     empty, full = compare_with_old_manifests(options.old_manifests)
     print(f"old manifests: none: {empty}; {options.old_manifests}: {full}", flush=True)
     return full.requests == empty.requests and full.micro_batch <= empty.micro_batch * MAX_SLOWDOWN
-
-
-def _batch(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    throughput = batch_load(cloud, options.batch_files, options.batch_bytes)
-    workers = TARGET_MB_PER_SECOND / throughput.mb_per_second_per_core / CORES_PER_WORKER
-    print(
-        f"batch: {throughput.files} files, {throughput.bytes / 1e6:.0f} MB: "
-        f"{throughput.mb_per_second_per_core:.1f} MB/s per core, run {throughput.run_seconds:.0f} s; "
-        f"{TARGET_MB_PER_SECOND} MB/s need {workers:.1f} G.1X workers",
-        flush=True,
-    )
-    return True
-
-
-def _manifest(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    throughput = batch_load(cloud, options.manifest_files, options.batch_bytes // 100)
-    print(
-        f"manifest of {throughput.files} files: run {throughput.run_seconds:.0f} s, "
-        f"tasks {throughput.task_seconds:.1f} s",
-        flush=True,
-    )
-    return True
 
 
 def _backlog(options: argparse.Namespace, cloud: LocalCloud, folder: Path) -> bool:
@@ -145,8 +118,6 @@ LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = 
     "stream": _stream,
     "urgent": _urgent,
     "old": _old,
-    "batch": _batch,
-    "manifest": _manifest,
     "backlog": _backlog,
     "large": _large,
     "settle": _settle,

@@ -192,36 +192,3 @@ def _latencies(started: float, put_at: dict[str, float], published: dict[str, fl
 def percentiles(seconds: list[float]) -> tuple[float, float]:
     """Median, and what 95 of 100 of them do not exceed."""
     return statistics.median(seconds), sorted(seconds)[int(len(seconds) * 0.95) - 1]
-
-
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Size and time of one batch run."""
-
-    files: int
-    bytes: int
-    task_seconds: float
-    """Sum over all cores."""
-    run_seconds: float
-    """From StartJobRun to the end, including the start of Spark."""
-
-    @property
-    def mb_per_second_per_core(self) -> float:
-        """Megabytes of 10^6 bytes per second of task time."""
-        return self.bytes / 1e6 / self.task_seconds
-
-
-def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int = 10_000) -> Throughput:
-    """Convert many files with one batch run."""
-    settings = load_test_settings()
-    world = new_world(cloud, replace(settings, batch=replace(settings.batch, manifest_files=manifest_files)))
-    total = put_and_route(world, files, size)
-    job = world.resources.batch_job
-    started = time.monotonic()
-    for document in world.plan_runs():
-        state = world.finish(job, world.start(job, None, run=document))
-        assert state == "SUCCEEDED", state
-    seconds = time.monotonic() - started
-    assert not world.open_rows()
-    published = published_manifests(world.clients.s3, world.resources.control_bucket)
-    return Throughput(files, total, sum(item.core_seconds for item in published), seconds)

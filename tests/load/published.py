@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 class PublishedManifest:
     """What a result document says."""
 
-    job_run: str
     keys: tuple[str, ...]
-    started: float
     published: float
-    core_seconds: float
 
 
 def published_manifests(s3: S3Client, control_bucket: str) -> Iterator[PublishedManifest]:
@@ -30,7 +27,5 @@ def published_manifests(s3: S3Client, control_bucket: str) -> Iterator[Published
         for item in page.get("Contents", []):
             body: dict[str, Any] = json.loads(s3.get_object(Bucket=control_bucket, Key=item["Key"])["Body"].read())
             keys = (source["uri"].removeprefix("s3://").partition("/")[2] for source in body["sources"])
-            started, published = (
-                datetime.fromisoformat(body[field]).timestamp() for field in ("started_at", "published_at")
-            )
-            yield PublishedManifest(body["run"], tuple(keys), started, published, body["task_milliseconds"] / 1000)
+            published = datetime.fromisoformat(body["published_at"]).timestamp()
+            yield PublishedManifest(tuple(keys), published)
