@@ -20,7 +20,7 @@ class Partition:
     def of(cls, dataset: str, instant: datetime) -> Partition:
         """The partition of an aware instant."""
         utc = instant.astimezone(UTC)
-        return cls(dataset, utc.strftime("%Y-%m-%d"), utc.hour)
+        return cls(dataset, utc.date().isoformat(), utc.hour)
 
     @classmethod
     def parse(cls, text: str) -> Partition:

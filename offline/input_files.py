@@ -122,15 +122,21 @@ def find_files(
     for path in paths:
         if path.is_dir():
             base = path.resolve()
-            for found in _walk(path, output.resolve(), on_refusal):
-                key = found.relative_to(path).as_posix()
-                if settings.input.suffix_of(key) is None:
-                    on_left_out(str(found))
-                elif (file := _find(found, base, on_refusal)) is not None:
+            top = f"{str(base).rstrip('/')}/"
+            for key, is_link, error in _walk(top, str(output.resolve())):
+                if error is not None:
+                    on_refusal(path / key, error)
+                elif settings.input.suffix_of(key) is None:
+                    on_left_out(str(path / key))
+                elif isinstance(file := _find(top + key, is_link=is_link, folder=base), str):
+                    on_refusal(path / key, file)
+                elif file is not None:
                     yield _input_file(file, key, base.name, settings, destination)
         elif not path.exists():
             raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
-        elif (file := _find(path, None, on_refusal)) is not None:
+        elif isinstance(file := _find(str(path), is_link=True, folder=None), str):
+            on_refusal(path, file)
+        elif file is not None:
             yield _input_file(file, path.name, path.parent.resolve().name, settings, destination)
 
 
@@ -152,42 +158,53 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
     yield from waiting.values()
 
 
-def _walk(folder: Path, output: Path, on_refusal: OnRefusal) -> Iterator[Path]:
-    """What is not a folder, below the folder and by name; links to folders are not followed."""
-    waiting = [(folder, True)]
+def _walk(top: str, output: str) -> Iterator[tuple[str, bool, str | None]]:
+    """Keys of what is not a folder, by name, whether each is a link, and the reason if it is a folder that is refused.
+
+    ``top`` is the path of the named folder, without links, ending in a slash. Links to folders are not followed.
+    Paths are texts: a ``Path`` for each entry takes longer than to read a small file.
+    """
+    waiting = [("", True, False)]
     while waiting:
-        path, is_folder = waiting.pop()
+        key, is_folder, is_link = waiting.pop()
         if not is_folder:
-            yield path
+            yield key, is_link, None
             continue
+        if (top + key).rstrip("/") == output:
+            continue
+        prefix = f"{key}/" if key else ""
         try:
-            if path.resolve() == output:
-                continue
-            with os.scandir(path) as entries:
+            with os.scandir(top + key) as entries:
                 visible = [
-                    (path / entry.name, entry.is_dir(follow_symlinks=False))
+                    (prefix + entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink())
                     for entry in entries
                     if not entry.name.startswith((".", "_"))
                 ]
         except OSError as error:
-            on_refusal(path, _format_error(error))
+            yield key, False, _format_error(error)
             continue
         # A stack: folders can be nested deeper than calls.
-        waiting += sorted(visible, key=lambda item: item[0].name, reverse=True)
+        waiting += sorted(visible, reverse=True)
 
 
-def _find(path: Path, folder: Path | None, on_refusal: OnRefusal) -> LocalFile | None:
-    """The file at a path; None: it is refused. ``folder`` is the named folder that it has to be in, without links."""
+def _find(path: str, *, is_link: bool, folder: Path | None) -> LocalFile | str | None:
+    """The file at a path; a text: why it is refused; None: a link to a folder, which is not followed.
+
+    ``folder`` is the named folder that the file has to be in, without links.
+    """
     try:
-        target = path.resolve(strict=True)
-        if folder is None or target.is_relative_to(folder):
-            return None if folder is not None and target.is_dir() else LocalFile.found(target)
-        on_refusal(path, f"it is a link to {target}, outside of the folder: name that file, or copy it")
+        if is_link:
+            target = Path(path).resolve(strict=True)
+            if folder is not None and not target.is_relative_to(folder):
+                return f"it is a link to {target}, outside of the folder: name that file, or copy it"
+            if folder is not None and target.is_dir():
+                return None
+            path = str(target)
+        return LocalFile.found(path)
     except InvalidInputError as error:
-        on_refusal(path, str(error))
+        return str(error)
     except OSError as error:
-        on_refusal(path, _format_error(error))
-    return None
+        return _format_error(error)
 
 
 def _format_error(error: OSError) -> str:

@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
@@ -24,7 +24,7 @@ class LocalFile(ObjectVersion):
     """Not part of the version: a copy of the file in its place is the same version."""
 
     @classmethod
-    def found(cls, path: Path) -> LocalFile:
+    def found(cls, path: str) -> LocalFile:
         """The file at an absolute path without links.
 
         Raises
@@ -34,7 +34,7 @@ class LocalFile(ObjectVersion):
         OSError
             It is gone, or its folder may not be read.
         """
-        state = path.lstat()
+        state = os.lstat(path)
         if not stat.S_ISREG(state.st_mode):
             raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
         try:
@@ -46,12 +46,12 @@ class LocalFile(ObjectVersion):
                 f"its time of change is not in the years {FIRST_YEAR} to 9999: set it, for example with 'touch'"
             )
         arrived_at = changed.isoformat(timespec="milliseconds")
-        return cls("", str(path), _version(state), state.st_size, arrived_at, inode=state.st_ino)
+        return cls("", path, _version(state), state.st_size, arrived_at, inode=state.st_ino)
 
     @property
     def uri(self) -> str:
         """``file:///path``, with escapes (RFC 8089)."""
-        return Path(self.key).as_uri()
+        return f"file://{quote_from_bytes(os.fsencode(self.key))}"
 
 
 class LocalFiles:

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -35,6 +35,7 @@ GENERATION = 1
 """A folder's files are never published again under another generation."""
 OBJECT_FOLDER = re.compile(r"([a-z][a-z0-9_]{0,62})/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)/", re.ASCII)
 DISK_THREADS = 4
+SOURCE_FIELDS = tuple(field.name for field in fields(SourceCount))
 
 
 class PublishedFile(NamedTuple):
@@ -198,13 +199,14 @@ class OutputFolder:
         body = {
             "format": FORMAT,
             "manifest": manifest,
-            "sources": [asdict(source) for source in sources],
+            "sources": [{name: getattr(source, name) for name in SOURCE_FIELDS} for source in sources],
             "objects": [{"bucket": item.bucket, "key": item.key, "rows": item.rows} for item, _ in staged],
         }
         beside = self.staging(manifest) / "commit.json"
         beside.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("w", encoding="utf-8") as file:
-            json.dump(body, file)
+            # `json.dump` does not use the encoder in C.
+            file.write(json.dumps(body))
             file.flush()
             os.fsync(file.fileno())
         commit = self._commits / f"{manifest}.json"

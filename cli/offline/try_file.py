@@ -138,7 +138,7 @@ def _find_file(name: str) -> ObjectVersion:
     path = Path(name).resolve()
     if not path.is_file():
         raise InvalidInputError(f"{name} is not a file: pass one NDJSON file, or s3://bucket/key")
-    return LocalFile.found(path)
+    return LocalFile.found(str(path))
 
 
 def _key_of(name: str) -> str:

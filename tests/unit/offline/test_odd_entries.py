@@ -270,15 +270,15 @@ def test_a_time_of_change_that_is_not_a_date_is_named(
     for name in ("a", "odd"):
         (tmp_path / "orders").mkdir(exist_ok=True)
         (tmp_path / "orders" / f"{name}.ndjson").write_bytes(GOOD)
-    lstat = type(tmp_path).lstat
+    lstat = os.lstat
 
-    def odd_time(path: Path) -> os.stat_result:
-        state = lstat(path)
-        if path.name != "odd.ndjson":
+    def odd_time(path: str, **options: Any) -> os.stat_result:
+        state = lstat(path, **options)
+        if not str(path).endswith("odd.ndjson"):
             return state
         return os.stat_result([*state[:7], seconds, seconds, seconds], {"st_mtime": float(seconds)})
 
-    monkeypatch.setattr(type(tmp_path), "lstat", odd_time)
+    monkeypatch.setattr(os, "lstat", odd_time)
     # When
     code = convert_files(request(tmp_path / "orders", output=tmp_path / "out"))
     # Then

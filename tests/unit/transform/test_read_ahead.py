@@ -64,6 +64,34 @@ def test_the_next_files_are_requested_before_the_first_is_parsed() -> None:
         assert all(source.requested[item.key].wait(10) for item in files)
 
 
+class SlowSource(FakeSource):
+    """Answers its first requests when ``expected`` of them are under way at once."""
+
+    def __init__(self, bodies: dict[str, bytes], expected: int) -> None:
+        super().__init__(bodies)
+        self._together = threading.Barrier(expected)
+        self._first = iter(range(expected))
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        if next(self._first, None) is not None:
+            self._together.wait(10)
+        return super().fetch(file, start, end)
+
+
+@pytest.mark.parametrize("count", [48, 480, 4_800])
+def test_forty_eight_small_files_are_under_way_at_once(count: int) -> None:
+    # Given files of 10 kB in a store that takes its time for each of them
+    body = bytes(10_000)
+    files = [file(str(number), len(body)) for number in range(count)]
+    source = SlowSource({item.key: body for item in files}, 48)
+    # When
+    with ahead_of(source, split_files(files, (), CHUNK_BYTES), CHUNK_BYTES) as ahead:
+        read = [sum(len(memoryview(chunk)) for chunk in ahead.chunks(index)) for index in range(count)]
+    # Then no request has waited for a forty-eighth one in vain
+    assert read == [len(body)] * count
+    assert len(source.requests) == count
+
+
 def test_requested_bytes_are_bounded() -> None:
     large = file("a", 1 << 40)
     source = FakeSource({"a": b""})
@@ -78,6 +106,19 @@ def test_a_split_that_ends_early_leaves_the_next_one_whole() -> None:
     with ahead_of(source, split_files(files, (), 100), 2) as ahead:
         assert bytes(next(iter(ahead.chunks(0)))) == b"12"
         assert b"".join(map(bytes, ahead.chunks(1))) == b"next"
+
+
+def test_an_unreadable_small_file_does_not_affect_its_neighbours() -> None:
+    # Given more files than requests, so that one thread reads several
+    files = [file(str(number), 4) for number in range(1_000)]
+    source = FakeSource({item.key: b"next" for number, item in enumerate(files) if number % 7})
+    with ahead_of(source, split_files(files, (), 100), 8) as ahead:
+        for number in range(len(files)):
+            if number % 7 == 0:
+                with pytest.raises(UnreadableFileError):
+                    list(ahead.chunks(number))
+            else:
+                assert b"".join(map(bytes, ahead.chunks(number))) == b"next"
 
 
 def test_an_unreadable_file_does_not_affect_the_next_one() -> None:
