@@ -181,6 +181,6 @@ class DateCheck:
         differences = format_count(len(report.differences), "difference")
         document = f"s3://{self.context.services.resources.control_bucket}/{self.key}"
         return (
-            f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; "
-            f"for the places run: hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}"
+            f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; for the places "
+            f"run 'hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}'"
         )

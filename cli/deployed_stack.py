@@ -246,14 +246,14 @@ class DeployedStack:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):
-            message = self.runnable(str(body.get("errorMessage", body)))
+            message = str(body.get("errorMessage", body))
             refused = body.get("errorType") == InvalidInputError.__name__
             if refused:
                 raise InvalidInputError(message)
             raise FunctionFailedError(f"{name} failed: {message}; see its log")
         if REFUSED in body:
             unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
-            raise (UnknownDatasetError if unknown else InvalidInputError)(self.runnable(body[REFUSED]))
+            raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])
         if "messages" in body:
             body["messages"] = [self.runnable(message) for message in body["messages"]]
         return body

@@ -10,6 +10,10 @@ from cli.aws_errors import NotReachableError
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
 
 
+class NotFoundError(HybridRouterError):
+    """What a command was asked for does not exist; the message says where to look."""
+
+
 class ExitCode(IntEnum):
     """What a command found."""
 

@@ -75,7 +75,7 @@ def decode_resubmission(body: bytes) -> Resubmission:
         return Resubmission(data["name"], Partition(**data["partition"]), rejected)
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidDocumentError(
-            f"the body is not a valid resubmission ({error}): run 'hybrid-router quarantine retry' again"
+            f"the body is not a valid resubmission ({error}): run 'hybrid-router quarantine retry <file>' again"
         ) from error
 
 

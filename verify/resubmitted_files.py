@@ -18,7 +18,7 @@ def find_resubmitted(stack: Stack, partition: Partition, index: FileIndex, repor
     for row in stack.ledger.resubmissions.of(partition):
         arrival = stack.ledger.arrivals.get(row.file)
         if arrival is None or arrival.manifest is None:
-            problem = "was given back, and no manifest has it: run 'hybrid-router quarantine retry' again"
+            problem = "was given back, and no manifest has it: run 'hybrid-router quarantine retry <file>' again"
             report.differs(Difference(row.file.uri, problem, row.file.version))
         else:
             index.add(report.hour, arrival.manifest, [row.file])

@@ -14,7 +14,7 @@ from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
 from cli.deployed_stack import DeployedStack
 from cli.documents import SuggestedColumn, Suggestion
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, NotFoundError
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
 from lake.counted import format_count
@@ -53,10 +53,7 @@ def print_suggestion(
         sample = read_sample(stack, dataset, max_objects)
     if not sample.objects:
         folder = f"s3://{stack.resources.lake_bucket}/{dataset}/"
-        typer.echo(
-            f"{folder} has no Parquet object yet: run 'hybrid-router status{stack.options}' to see what waits", err=True
-        )
-        return ExitCode.NOT_SO
+        raise NotFoundError(f"{folder} has no Parquet object yet: run 'hybrid-router status' to see what waits")
     columns = [*row.columns, *(name for name in sample.values if name not in row.columns)]
     proposals = _proposals(columns, sample)
     views = _views(stack, dataset, columns, proposals)
@@ -90,7 +87,7 @@ def _advice(folder: Path) -> str:
     """What to pass in place of the output folder of ``convert``, or of its ``lake``."""
     found = sorted({path.parent for pattern in ("*/date=*", "lake/*/date=*") for path in folder.glob(pattern)})
     if not found:
-        return "pass a dataset's folder of the output of 'hybrid-router convert', such as converted/lake/orders"
+        return "pass a dataset's folder of the output of convert, such as converted/lake/orders"
     return f"pass {' or '.join(map(str, found[:MAX_FOLDERS]))}"
 
 

@@ -21,8 +21,8 @@ UNPROMOTED_LABELS = {
     "unknown": "unknown",
 }
 EXAMPLES = (
-    "run hybrid-router promote s3://bucket/key, or hybrid-router promote --dataset orders --from 2026-11-21T08 "
-    "--to 2026-11-21T09"
+    "run 'hybrid-router promote s3://bucket/key', or "
+    "'hybrid-router promote --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
 )
 
 

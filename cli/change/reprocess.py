@@ -24,8 +24,8 @@ UNQUEUED_LABELS = {
 FRUITLESS = ("ignored", "unusable", "unknown")
 """Outcomes that a person has to look at: nothing converts these files."""
 EXAMPLES = (
-    "run hybrid-router reprocess s3://bucket/key, or hybrid-router reprocess --manifest <id>, or "
-    "hybrid-router reprocess --dataset orders --from 2026-11-21T08 --to 2026-11-21T09"
+    "run 'hybrid-router reprocess s3://bucket/key', or 'hybrid-router reprocess --manifest <id>', or "
+    "'hybrid-router reprocess --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
 )
 
 

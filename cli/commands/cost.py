@@ -38,8 +38,8 @@ def plan(
 @on_stack
 def cost(
     stack: DeployedStack,
-    first: Annotated[str, typer.Option("--from", help="UTC day, such as 2026-11-20.")],
-    last: Annotated[str, typer.Option("--to", help="UTC day, inclusive.")],
+    first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; today without it.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; today without it.")] = None,
     by: Annotated[CostBy, typer.Option(help="Sum up by this.")] = CostBy.DATASET,
     as_json: Json = False,
 ) -> int:

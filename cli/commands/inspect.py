@@ -78,6 +78,37 @@ def explain(
 
 @app.command()
 @on_stack
+def logs(
+    stack: DeployedStack,
+    name: Annotated[
+        str, typer.Argument(help="A function, such as sweep; batch or stream; records; or executions that failed.")
+    ],
+    since: Annotated[str, typer.Option(help="How far back: 30m, 3h or 2d.")] = "3h",
+    contains: Annotated[str | None, typer.Option(help="Only events with this text, such as ERROR or ALARM.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of events, the last ones.")] = 100,
+    as_json: Json = False,
+) -> int:
+    """Print what a function, the jobs or Firehose have logged, or which executions have failed, and why."""
+    from cli.inspect.logs import print_logs
+
+    return print_logs(stack, name, since, contains, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def outputs(
+    stack: DeployedStack,
+    name: Annotated[str | None, typer.Argument(help="Print the value of this output alone.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
+    from cli.inspect.outputs import print_outputs
+
+    return print_outputs(stack, name, as_json=as_json)
+
+
+@app.command()
+@on_stack
 def hours(
     stack: DeployedStack,
     dataset: Annotated[str, typer.Option(help="Name of the dataset.")],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
+from cli.commands.options import DryRun, FirstHour, Json, LastHour, Limit, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 app = typer.Typer()
 stream_app = typer.Typer(no_args_is_help=True)
 app.add_typer(stream_app, name="stream", help="The streaming job.")
+dead_letters_app = typer.Typer(no_args_is_help=True)
+app.add_typer(
+    dead_letters_app, name="dead-letters", help="Events and starts of schedules that failed in every attempt."
+)
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wait for its end.")]
 
@@ -89,3 +93,21 @@ def stop(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -
     from cli.change.stream import stop_stream
 
     return stop_stream(stack, dry_run=dry_run, as_json=as_json)
+
+
+@dead_letters_app.command()
+@on_stack
+def ls(stack: DeployedStack, limit: Limit = 100, as_json: Json = False) -> int:
+    """List them, with what redrive does with each: 0 none, 1 some."""
+    from cli.change.dead_letters import print_dead_letters
+
+    return print_dead_letters(stack, limit, as_json=as_json)
+
+
+@dead_letters_app.command()
+@on_stack
+def redrive(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Send events of files without an owner to route again, and remove all messages from the queue."""
+    from cli.change.dead_letters import redrive_dead_letters
+
+    return redrive_dead_letters(stack, dry_run=dry_run, as_json=as_json)

@@ -36,15 +36,22 @@ def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, 
 
 def on_stack(command: Callable[..., int]) -> Callable[..., None]:
     """Connect a command to the stack of its stage: its first parameter becomes ``--stage``, ``--local``, ``--profile``
-    and ``--region``, and the number that it returns becomes the exit code.
+    and ``--region``, the number that it returns becomes the exit code, and the commands that its errors advise get the
+    options of the stack.
     """
 
     @wraps(command)
     def connected(stage: str, local: bool, profile: str | None, region: str | None, **options: Any) -> None:  # noqa: ANN401
         from cli.connect import connect_to_stage
+        from lake.errors import HybridRouterError
 
         stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-        raise typer.Exit(command(stack, **options))
+        try:
+            code = command(stack, **options)
+        except HybridRouterError as error:
+            error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
+            raise
+        raise typer.Exit(code)
 
     _, *own = parameters_of(command)
     return with_parameters(connected, [*own, *parameters_of(_place)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import typer
 
@@ -26,8 +26,8 @@ ONE_DAY = timedelta(days=1)
 BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
-def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_json: bool) -> int:
-    """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive); only the ledger is read.
+def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: CostBy, *, as_json: bool) -> int:
+    """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive; None: today); only the ledger is read.
 
     Returns the exit code: 1 when the parts do not add up.
 
@@ -36,7 +36,8 @@ def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_js
     InvalidInputError
         A day is not valid, or there are too many.
     """
-    days = _days(first, last)
+    today = str(datetime.now(UTC).date())
+    days = _days(first or today, last or today)
     report, metered = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
     if as_json:
         head = {"from": str(days[0]), "to": str(days[-1]), "by": by.value, "metered": metered}

@@ -102,5 +102,6 @@ def rebuild_table(stack: DeployedStack, dataset: str) -> int:
     """Invoke the function that makes a new table and lists all hours for it."""
     answer = stack.change_table({"rebuild": dataset})
     hours = format_count(answer["hours"], "hour")
-    typer.echo(f"{dataset}: {hours} to be brought into the table; follow it with hybrid-router tables status {dataset}")
+    command = f"hybrid-router tables status {dataset}{stack.options}"
+    typer.echo(f"{dataset}: {hours} to be brought into the table; follow it with '{command}'")
     return ExitCode.FINE

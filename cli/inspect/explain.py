@@ -24,7 +24,7 @@ from cli.documents import (
     PutAgain,
     ShownInTable,
 )
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, NotFoundError
 from cli.inspect.expected import expectation, read_next_night
 from cli.inspect.explain_object import explain_object
 from cli.inspect.explain_output import print_file, print_object
@@ -37,7 +37,6 @@ from lake.json_document import format_json
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
-from lake.printable import printable
 from lake.s3_uri import S3Uri, parse_s3_uri
 from lake.settings.records import FAILED_RECORDS
 from router.requests.find import format_unknown_file
@@ -53,6 +52,8 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
     ------
     InvalidInputError
         ``uri`` is not an S3 URI.
+    NotFoundError
+        The stack does not know it.
     """
     name, now = parse_s3_uri(uri), datetime.now(UTC)
     document: FileExplanation | ObjectExplanation | None
@@ -62,8 +63,7 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
         else:
             document = explain_file(stack, name, limit, now)
     if document is None:
-        typer.echo(f"hybrid-router: {printable(_unknown(stack, name))}", err=True)
-        return ExitCode.NOT_SO
+        raise NotFoundError(_unknown(stack, name))
     if as_json:
         typer.echo(format_json(document))
     elif isinstance(document, FileExplanation):

@@ -80,7 +80,7 @@ def print_object(document: ObjectExplanation) -> None:
 
 def _hour(hour: FileHour, options: str) -> str:
     dataset, stamp = hour.dataset, hour.hour
-    command = f"hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}"
+    command = f"'hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}'"
     return f"{dataset} {stamp} is {hour.state}" + (
         "" if hour.state == "complete" else f": {command} ends with 0 once it is complete"
     )

@@ -181,9 +181,9 @@ def _dead_letters(stack: DeployedStack) -> list[Trouble]:
     number = count_dead_letters(stack)
     if not number:
         return []
-    command = f"{stack.aws} sqs receive-message --queue-url {stack.outputs.dead_letters}"
+    command = f"hybrid-router dead-letters ls{stack.options}"
     reason = "events or starts of schedules failed in every attempt"
-    advice = "read them; the sweep finds the files of lost events by listing"
+    advice = "read them, remove the cause, and redrive them"
     return [Trouble(FailureKind.DEAD_LETTERS, reason, advice, command, files=number)]
 
 

@@ -137,5 +137,5 @@ def _format_failed(dataset: str, hour: ShownHour, options: str) -> str:
     named, more = ", ".join(contents.failed_manifests), f" and {left:,} more" if left else ""
     return (
         f"{hour.row.partition.stamp} waits for manifests that are FAILED: {named}{more}; "
-        f"hybrid-router failures --dataset {dataset}{options} says why and what to do"
+        f"'hybrid-router failures --dataset {dataset}{options}' says why and what to do"
     )

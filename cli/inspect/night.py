@@ -21,7 +21,7 @@ from cli.documents import (
     OmittedOfNight,
     UnreadableFile,
 )
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, NotFoundError
 from cli.inspect.executions import Execution, execution_arn, find_execution, list_executions
 from cli.inspect.night_output import print_night_document, print_nights_document
 from cli.inspect.night_progress import read_progress
@@ -43,13 +43,14 @@ NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
 def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
     """Print one execution: ``last``, the newest that began on a date, or a name; the exit code.
 
-    It is 1 when there is no such execution, or when it has failed. ``limit`` is the maximum number of entries of each
-    list.
+    It is 1 when it has failed. ``limit`` is the maximum number of entries of each list.
 
     Raises
     ------
     InvalidInputError
         ``which`` looks like a date and is none.
+    NotFoundError
+        There is no such execution.
     """
     now = datetime.now(UTC)
     with shown_when_slow("reading the execution ..."):
@@ -57,8 +58,7 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
         execution = _find(stack, which, zone)
         document = None if execution is None else night_document(stack, execution, limit)
     if document is None:
-        typer.echo(f"hybrid-router: {_unknown(which, stack)}", err=True)
-        return ExitCode.NOT_SO
+        raise NotFoundError(_unknown(which))
     if as_json:
         typer.echo(format_json(document))
     else:
@@ -154,13 +154,12 @@ def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> Execution | None:
     return None
 
 
-def _unknown(which: str, stack: DeployedStack) -> str:
-    advice = f"run 'hybrid-router nights{stack.options}' to see which there are"
+def _unknown(which: str) -> str:
     if which == LAST:
         return (
-            "overnight has not converted anything in the last 90 days: "
-            f"run 'hybrid-router status{stack.options}' to see when it will"
+            "overnight has not converted anything in the last 90 days: run 'hybrid-router status' to see when it will"
         )
+    advice = "run 'hybrid-router nights' to see which there are"
     return f"no execution of overnight is named {printable(which)} or began on such a day: {advice}"
 
 

@@ -29,7 +29,11 @@ def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
     """
     alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
     opened = tuple(
-        OpenAlarm(alarm["AlarmName"], iso_utc(alarm["StateUpdatedTimestamp"]), alarm.get("AlarmDescription", ""))
+        OpenAlarm(
+            alarm["AlarmName"],
+            iso_utc(alarm["StateUpdatedTimestamp"]),
+            stack.runnable(alarm.get("AlarmDescription", "")),
+        )
         for alarm in alarms
         if alarm["StateValue"] == "ALARM"
     )

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cli.cost.cost import metered_by
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, NotFoundError
 from cli.inspect.report_alarms import read_alarm_changes
 from cli.progress import shown_when_slow
 from lake.counted import format_count
@@ -69,9 +69,7 @@ def write_report(
         else:
             report = night_report(stack, str(execution), now, track)
     if report is None:
-        advice = f"'hybrid-router nights{stack.options}' lists the latest"
-        typer.echo(f"the ledger has no execution {execution!r}: {advice}", err=True)
-        return ExitCode.NOT_SO
+        raise NotFoundError(f"the ledger has no execution {execution!r}: 'hybrid-router nights' lists the latest")
     path = output or Path(f"report-{day or execution}.html")
     write_page(report, path)
     return _print_path(path, open_page=open_page)

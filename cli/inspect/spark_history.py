@@ -18,7 +18,7 @@ import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.end_signals import ended_by_signal
-from cli.exit_codes import ExitCode
+from cli.exit_codes import NotFoundError
 from cli.inspect.event_logs import copy_event_logs, newest_event_logs
 from cli.progress import shown_when_slow
 from lake.counted import format_count
@@ -61,8 +61,7 @@ def serve_history(stack: DeployedStack, run: str | None, limit: int, port: int) 
     with shown_when_slow("listing event logs"):
         logs = newest_event_logs(stack.s3, bucket, limit)
     if not logs:
-        typer.echo(_why_there_is_none(stack), err=True)
-        return ExitCode.NOT_SO
+        raise NotFoundError(_why_there_is_none(stack))
     with ended_by_signal(), tempfile.TemporaryDirectory(prefix="hybrid-router-spark-history-") as name:
         folder = Path(name)
         with shown_when_slow(
@@ -80,12 +79,10 @@ def _show(server: subprocess.Popen[bytes], folder: Path, address: str, run: str 
     if run is not None:
         found = next((item for item in applications if _is_of(item, run)), None)
         if found is None:
-            typer.echo(
+            raise NotFoundError(
                 f"none of the newest {format_count(logs, 'event log')} is of job run {run}: pass a higher --limit if "
-                "it is older; the log of a job run is complete when the run has ended",
-                err=True,
+                "it is older; the log of a job run is complete when the run has ended"
             )
-            return ExitCode.NOT_SO
         page = f"{address}/history/{found['id']}/jobs/"
     typer.echo(f"{page}   (event logs: {logs:,}; Ctrl-C ends the server)")
     server.wait()

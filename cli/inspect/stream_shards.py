@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cli.deployed_stack import DeployedStack
 from lake.engines import ENGINES
@@ -21,10 +21,13 @@ class ShardState:
 
 def read_shards(stack: DeployedStack) -> list[ShardState]:
     """Every shard of the stack, the first one first; raises botocore's errors."""
-    return [
-        ShardState(shard, tuple(_live_runs(stack, shard)), stack.ledger.stream.of(shard).get())
-        for shard in stack.outputs.shards.names
-    ]
+    states = []
+    for shard in stack.outputs.shards.names:
+        row = stack.ledger.stream.of(shard).get()
+        if row.start_failure:
+            row = replace(row, start_failure=stack.runnable(row.start_failure))
+        states.append(ShardState(shard, tuple(_live_runs(stack, shard)), row))
+    return states
 
 
 def _live_runs(stack: DeployedStack, shard: str) -> list[str]:

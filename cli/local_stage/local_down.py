@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.local_stage.local_clouds import KEPT, LocalStage, local_state, stages
+from cli.local_stage.local_clouds import KEPT, LocalCloudRunsError, LocalStage, local_state, stages
 from lake.errors import InvalidInputError
 from lake.settings.model import STAGE_NAME
 
@@ -44,10 +44,9 @@ def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> i
             typer.echo(f"the local cloud of stage {stage_name} has ended")
             return ExitCode.FINE
         wait(POLL_SECONDS)
-    typer.echo(
-        f"process {pid} of stage {stage_name} has not ended after {END_SECONDS} s: run 'kill -9 {pid}'", err=True
+    raise LocalCloudRunsError(
+        f"process {pid} of stage {stage_name} has not ended after {END_SECONDS} s: run 'kill -9 {pid}'"
     )
-    return ExitCode.NOT_SO
 
 
 def print_local_clouds(*, as_json: bool) -> int:

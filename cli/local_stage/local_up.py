@@ -66,7 +66,7 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         typer.echo(f"logs      {cloud.logs_dir}")
         typer.echo(f"AWS CLI   {aws_on_local_cloud(stage.aws_config)}")
         place = f"--local --stage {settings.stage}"
-        typer.echo(f"\nPut files into the input bucket; run hybrid-router status {place}.")
+        typer.echo(f"\nPut files into the input bucket; run 'hybrid-router status {place}'.")
         kept = f"; buckets and logs are kept in {folder}{KEPT}" if keep else f" and deletes {folder}: buckets and logs"
         typer.echo(f"Ctrl-C ends everything{kept}.")
         cloud.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
@@ -91,7 +92,7 @@ def export_lines(
         "files": found["files"],
         "complete": scan.is_complete,
     }
-    typer.echo(json.dumps(body, indent=1) if as_json else _summary(body))
+    typer.echo(json.dumps(body, indent=1) if as_json else stack.runnable(_summary(body)))
     return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
 
 
@@ -111,7 +112,7 @@ def read_origins(exported: Path) -> list[Origin]:
         return [_decode(json.loads(line)) for line in lines]
     except FileNotFoundError as error:
         raise InvalidInputError(
-            f"{path} is missing: keep it beside the file that 'hybrid-router quarantine export' has written"
+            f"{path} is missing: keep it beside the file of the lines, as the export has written both"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(f"{path} is not a valid file of origins ({error}): export the lines again") from error
@@ -166,8 +167,8 @@ def _summary(body: dict[str, Any]) -> str:
             (
                 "files",
                 (
-                    "unreadable file: 'hybrid-router reprocess' reads it again",
-                    "unreadable files: 'hybrid-router reprocess' reads them again",
+                    "unreadable file: 'hybrid-router reprocess <uri>' reads it again",
+                    "unreadable files: 'hybrid-router reprocess <uri>' reads each again",
                 ),
             ),
         )
@@ -179,6 +180,6 @@ def _summary(body: dict[str, Any]) -> str:
     if body["lines"]:
         others.append(
             f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
-            "run 'hybrid-router quarantine retry' with this file"
+            f"run 'hybrid-router quarantine retry {shlex.quote(body['file'])}'"
         )
     return "\n".join([first, *others])

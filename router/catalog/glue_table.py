@@ -147,7 +147,7 @@ def table_description(dataset: str) -> str:
     """One sentence for the list of tables."""
     return (
         f"The rows of the NDJSON files of {dataset}, each exactly once. Every column is the text of the file; null and "
-        f"a missing key are NULL. For types run hybrid-router catalog suggest {dataset}."
+        f"a missing key are NULL. For types run 'hybrid-router catalog suggest {dataset}'."
     )
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_s3 import S3Client
 
-EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry\' does'
+EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry <file>\' does'
 MAX_COLLISIONS = 20
 """Times that another resubmission of the hour may be recorded first, before this one is left to a repetition."""
-EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export'"
+EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export <file>'"
 REASON = "repaired lines of the quarantine wait for the overnight run"
 
 
@@ -134,7 +134,7 @@ def check_resubmission(
             raise InvalidInputError(
                 f"{format_count(len(common), 'line was', 'lines were')} given back before, by resubmission {row.name} "
                 f"of {row.recorded_at}; the first is at byte {offset} of {source}: run 'hybrid-router quarantine "
-                "retry' again, it leaves out what was given back"
+                "retry <file>' again, it leaves out what was given back"
             )
 
 

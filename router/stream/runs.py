@@ -38,7 +38,7 @@ class FailedStartsError(TransientError):
         then = "no other run is started by itself" if due is None else f"the next one starts at {iso_utc(due)}"
         super().__init__(
             f"{starts} runs of the streaming job {job} have ended in succession before they began to work, the last "
-            f"one with {reason}; {then}: remove the cause, then run hybrid-router stream start"
+            f"one with {reason}; {then}: remove the cause, then run 'hybrid-router stream start'"
         )
 
 

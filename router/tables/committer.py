@@ -106,7 +106,7 @@ def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:
 def _create(services: Services, catalog: TableCatalog, row: TableRow) -> None:
     if row.applied != row.first:
         raise TableStoppedError(
-            f"the table {row.dataset} is gone from the catalog: run hybrid-router tables rebuild {row.dataset}"
+            f"the table {row.dataset} is gone from the catalog: run 'hybrid-router tables rebuild {row.dataset}'"
         )
     now = epoch_milliseconds(services.clock())
     catalog.create(new_metadata(catalog.location, row.uuid, row.first, now))
@@ -120,7 +120,7 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
     TableStoppedError
         Table and ledger disagree.
     """
-    advice = f"run hybrid-router tables status, then tables restore or tables rebuild {row.dataset}"
+    advice = f"run 'hybrid-router tables status', then tables restore or tables rebuild {row.dataset}"
     if metadata["table-uuid"] != row.uuid:
         raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {advice}")
     found = batch_of(metadata)

@@ -28,7 +28,8 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
     tag = entry.metadata["refs"].get(TAG) if entry else None
     if entry is None or tag is None or entry.metadata["table-uuid"] != row.uuid:
         raise InvalidInputError(
-            f"the table {dataset} has no snapshot of a batch to go back to: run hybrid-router tables rebuild {dataset}"
+            f"the table {dataset} has no snapshot of a batch to go back to: "
+            f"run 'hybrid-router tables rebuild {dataset}'"
         )
     number = tag["snapshot-id"]
     now = max(epoch_milliseconds(services.clock()), int(entry.metadata["last-updated-ms"]))
@@ -74,5 +75,5 @@ def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
 def _row(services: Services, dataset: str) -> TableRow:
     row = services.ledger.tables.get(dataset)
     if row is None:
-        raise InvalidInputError(f"the ledger has no Iceberg table {dataset}: run hybrid-router tables status")
+        raise InvalidInputError(f"the ledger has no Iceberg table {dataset}: run 'hybrid-router tables status'")
     return row

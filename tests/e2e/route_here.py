@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.settings import PeakSettings
 from router.services import Services
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 
-def s3_event(file: ObjectVersion) -> dict[str, object]:
+def s3_event(file: ObjectVersion) -> dict[str, Any]:
     """The event that ``route`` gets for a put: an SQS batch with one S3 event."""
     record = {
         "eventSource": "aws:s3",

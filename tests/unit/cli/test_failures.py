@@ -166,13 +166,7 @@ def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
 def test_dead_letters_are_one_entry(world: World) -> None:
     (found,) = listed(world, dead_letters=3)
     assert (found["kind"], found["files"]) == ("DEAD_LETTERS", 3)
-    assert found["command"] == "aws sqs receive-message --queue-url dead_letters"
-
-
-def test_commands_of_the_aws_cli_reach_the_cloud_of_the_stack(world: World) -> None:
-    stack = replace(stack_of(world, FakeServices(dead_letters=1)), aws="AWS_CONFIG_FILE=dev.aws aws --profile local")
-    (found,) = failures_document(stack, None, 10).failures
-    assert (found.command or "").startswith("AWS_CONFIG_FILE=dev.aws aws --profile local sqs receive-message ")
+    assert found["command"] == "hybrid-router dead-letters ls --stage dev"
 
 
 def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,13 +150,11 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
     assert capsys.readouterr().out == "the local cloud of stage dev has ended\n"
 
 
-def test_down_says_when_a_process_does_not_end(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_down_says_when_a_process_does_not_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.kill", lambda *_: None)
-    with LocalStage(folder, "dev").claimed():
-        assert local_down("dev", wait=lambda _: None) == ExitCode.NOT_SO
-    assert f"run 'kill -9 {os.getpid()}'" in capsys.readouterr().err
+    command = f"run 'kill -9 {os.getpid()}'"
+    with LocalStage(folder, "dev").claimed(), pytest.raises(LocalCloudRunsError, match=command):
+        local_down("dev", wait=lambda _: None)
 
 
 def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

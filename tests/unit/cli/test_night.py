@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.change.follow_execution import follow_execution
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
 from cli.inspect.night import print_night, print_nights
 from lake.errors import InvalidInputError
@@ -142,8 +142,8 @@ def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, caps
     # Then
     assert shown(world, services, "2026-11-21", capsys)["execution"] == "n2"
     assert shown(world, services, "2026-11-19", capsys)["execution"] == "n1"
-    assert print_night(stack_of(world, services), "2026-11-20", 2, as_json=True) == ExitCode.NOT_SO
-    assert "hybrid-router nights --stage dev" in capsys.readouterr().err
+    with pytest.raises(NotFoundError, match="run 'hybrid-router nights' to see which there are"):
+        print_night(stack_of(world, services), "2026-11-20", 2, as_json=True)
 
 
 def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(
@@ -166,17 +166,17 @@ def test_a_date_that_is_none_is_wrong_use(world: World) -> None:
         print_night(stack_of(world, FakeServices()), "2026-13-40", 2, as_json=False)
 
 
-@pytest.mark.parametrize("which", ["ghost", "no name"])
-def test_an_unknown_name_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str], which: str) -> None:
-    assert print_night(stack_of(world, FakeServices()), which, 2, as_json=True) == ExitCode.NOT_SO
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert f"no execution of overnight is named {which}" in told.err
-
-
-def test_without_any_night_it_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_night(stack_of(world, FakeServices()), "last", 2, as_json=False) == ExitCode.NOT_SO
-    assert "overnight has not converted anything in the last 90 days" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("which", "sentence"),
+    [
+        ("ghost", "no execution of overnight is named ghost"),
+        ("no name", "no execution of overnight is named no name"),
+        ("last", "overnight has not converted anything in the last 90 days"),
+    ],
+)
+def test_an_unknown_execution_is_one_sentence(world: World, which: str, sentence: str) -> None:
+    with pytest.raises(NotFoundError, match=sentence):
+        print_night(stack_of(world, FakeServices()), which, 2, as_json=True)
 
 
 def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:

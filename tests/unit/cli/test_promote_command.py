@@ -106,6 +106,6 @@ def test_a_refusal_of_the_function_is_passed_on_verbatim(
 @pytest.mark.parametrize("options", [{}, {"files": None}, {"files": ["s3://b/k"], "to": "2026-11-20"}])
 def test_neither_files_nor_a_selection_or_both_is_refused_with_examples(options: dict[str, Any]) -> None:
     functions = FakeLambda(response())
-    with pytest.raises(InvalidInputError, match="run hybrid-router promote s3://bucket/key, or hybrid-router promote"):
+    with pytest.raises(InvalidInputError, match="run 'hybrid-router promote s3://bucket/key', or"):
         promote_files(stack_with(functions), options, dry_run=False)
     assert functions.requests == []

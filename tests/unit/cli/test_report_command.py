@@ -14,6 +14,7 @@ from rich.status import Status
 
 from cli.cost.cost import read_costs
 from cli.cost.cost_by import CostBy
+from cli.exit_codes import NotFoundError
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
@@ -188,9 +189,9 @@ def test_the_command_writes_the_page(
     assert (tmp_path / "report-2026-11-20.html").is_file()
 
 
-def test_an_unknown_execution_is_not_so(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert write_report(stack, None, "nothing", None) == 1
-    assert "the ledger has no execution 'nothing'" in capsys.readouterr().err
+def test_an_unknown_execution_is_not_found(stack: DeployedStack) -> None:
+    with pytest.raises(NotFoundError, match="the ledger has no execution 'nothing': 'hybrid-router nights' lists"):
+        write_report(stack, None, "nothing", None)
 
 
 @pytest.mark.parametrize(("day", "execution"), [("2026-11-20", "night"), ("yesterday", None)])

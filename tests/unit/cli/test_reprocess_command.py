@@ -126,6 +126,6 @@ def test_all_is_passed_on() -> None:
 )
 def test_anything_but_one_kind_of_selection_is_refused_with_examples(options: dict[str, Any]) -> None:
     cloud = FakeCloud(response())
-    with pytest.raises(InvalidInputError, match="run hybrid-router reprocess s3://bucket/key, or hybrid-router"):
+    with pytest.raises(InvalidInputError, match="run 'hybrid-router reprocess s3://bucket/key', or 'hybrid-router"):
         run(cloud, options)
     assert cloud.requests == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.exit_codes import NotFoundError
 from cli.inspect import spark_history
 from cli.inspect.event_logs import copy_event_logs, newest_event_logs
 from cli.inspect.spark_history import EVENT_LOGS_ARGUMENT, HistoryServerError, serve_history
@@ -136,20 +136,17 @@ def test_the_pages_are_served_until_ctrl_c(stack: DeployedStack, port: int, monk
 
 def test_a_run_without_a_log_is_said(stack: DeployedStack, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     put(stack, "spark-logs/jr_1", "spark-logs/jr_2")
-    text, code = run_until_shown(monkeypatch, stack, "jr", port)
-    assert code == ExitCode.NOT_SO
-    assert text.startswith("none of the newest 2 event logs is of job run jr: pass a higher --limit")
+    with pytest.raises(NotFoundError, match="none of the newest 2 event logs is of job run jr: pass a higher --limit"):
+        run_until_shown(monkeypatch, stack, "jr", port)
 
 
 @pytest.mark.parametrize(
     ("kept", "said"),
     [(True, "there are no event logs yet"), (False, "the stage keeps no event logs: set spark.ui_logs")],
 )
-def test_a_stage_without_logs_says_why(
-    stack: DeployedStack, port: int, capsys: pytest.CaptureFixture[str], kept: bool, said: str
-) -> None:
-    assert serve_history(replace(stack, glue=Glue(kept=kept)), None, 20, port) == ExitCode.NOT_SO
-    assert capsys.readouterr().err.startswith(said)
+def test_a_stage_without_logs_says_why(stack: DeployedStack, port: int, kept: bool, said: str) -> None:
+    with pytest.raises(NotFoundError, match=said):
+        serve_history(replace(stack, glue=Glue(kept=kept)), None, 20, port)
 
 
 def test_a_taken_port_is_said(stack: DeployedStack) -> None:

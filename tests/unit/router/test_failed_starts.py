@@ -49,7 +49,7 @@ def check_window(deployment: Deployment, runs: Callable[[], int], errors: list[s
     # Then the third failure has reported why
     assert errors[0].startswith("3 runs of the streaming job stream-job have ended in succession before they began")
     assert REASON in errors[0]
-    assert "the next one starts at 2026-11-20T09:37:00.000+00:00: remove the cause, then run hybrid-router" in errors[0]
+    assert "starts at 2026-11-20T09:37:00.000+00:00: remove the cause, then run 'hybrid-router" in errors[0]
     # And in the end only a person's command starts it
     assert errors[-1].startswith(f"{MAX_STARTS} runs of")
     assert "no other run is started by itself" in errors[-1]

@@ -17,7 +17,7 @@ from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
 from cli.commands.catalog import suggest
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.layout import lake_key
 from lake.partition import Partition
@@ -163,9 +163,9 @@ def test_a_value_of_others_cannot_command_the_terminal(
     assert told.count("CREATE OR REPLACE") == 3
 
 
-def test_a_dataset_without_data_is_told(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_suggestion(stack, "orders", 5, None, as_json=True) == ExitCode.NOT_SO
-    assert "s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status" in capsys.readouterr().err
+def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
+    with pytest.raises(NotFoundError, match="s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status'"):
+        print_suggestion(stack, "orders", 5, None, as_json=True)
     with pytest.raises(UnknownDatasetError, match="no dataset 'clicks': pass one of orders"):
         print_suggestion(stack, "clicks", 5, None, as_json=True)
 

@@ -1,0 +1,190 @@
+"""``hybrid-router dead-letters``: events and starts of schedules that failed in every attempt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from cli.exit_codes import ExitCode
+from cli.inspect.dead_letters import count_dead_letters
+from cli.inspect.night_schedule import read_schedule
+from lake.counted import format_count
+from lake.errors import InvalidInputError
+from lake.format_values import format_clock, read_instant
+from lake.printable import printable
+from lake.time import iso_utc
+from router.route.parse import parse_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployed_stack import DeployedStack
+    from router.route.parse import AnnouncedVersion
+
+PAGE = 10
+"""Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
+MAX_CHARACTERS = 500
+"""Of a message that is not an event."""
+HIDDEN_SECONDS = 60
+"""A message that was read is hidden from other readers for this time, or until it is shown again."""
+STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
+"""A part of a schedule's target, and the command that does its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message of the dead-letter queue."""
+
+    message: str
+    """Its id."""
+    sent_at: str
+    """ISO 8601, UTC."""
+    subject: str
+    """URIs of the files that an event announces; or the target of a schedule."""
+    problem: str
+    """What is known of its failure."""
+    advice: str
+    """What ``redrive`` does with it."""
+    is_sent: bool
+    """Whether ``redrive`` sends it to ``route``, before it is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """A dead letter with what SQS needs to change it."""
+
+    letter: DeadLetter
+    body: str
+    receipt: str
+
+
+def print_dead_letters(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
+    """Print the dead letters and leave them where they are; the exit code: 1 if there are any."""
+    messages = list(_receive(stack, limit))
+    for message in messages:
+        _show_again(stack, message)
+    letters = sorted((message.letter for message in messages), key=lambda letter: letter.sent_at)
+    if as_json:
+        typer.echo(json.dumps({"deadLetters": [asdict(letter) for letter in letters]}, indent=1))
+        return ExitCode.NOT_SO if letters else ExitCode.FINE
+    zone, now = read_schedule(stack).zone, datetime.now(UTC)
+    typer.echo(f"{stack.name}, times in {zone.key}")
+    for letter in letters:
+        typer.echo(f"{format_clock(read_instant(letter.sent_at), zone, now)}  {printable(letter.subject)}")
+        typer.echo(f"  {printable(letter.problem)}: {letter.advice}")
+    if not letters:
+        typer.echo("there is no dead letter")
+        return ExitCode.FINE
+    typer.echo(f"when the cause is removed, run 'hybrid-router dead-letters redrive{stack.options}'")
+    return ExitCode.NOT_SO
+
+
+def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
+    """Empty the dead-letter queue: an event of a file without an owner goes back to ``route``; the exit code.
+
+    Sending an event twice changes nothing, so that an interrupted redrive may be repeated. A message is deleted after
+    what replaces it.
+    """
+    done = {"removed": 0, "sent": 0}
+    hidden = []
+    for message in _receive(stack, None):
+        letter = message.letter
+        if not as_json:
+            typer.echo(f"{printable(letter.subject)}: {letter.advice}")
+        done["removed"] += 1
+        done["sent"] += letter.is_sent
+        if dry_run:
+            hidden.append(message)
+            continue
+        if letter.is_sent:
+            stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=message.body)
+        stack.sqs.delete_message(QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message.receipt)
+    for message in hidden:
+        _show_again(stack, message)
+    if as_json:
+        typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1))
+        return ExitCode.FINE
+    action = "dry run, nothing was done; to be removed" if dry_run else "removed"
+    total = format_count(done["removed"], "dead letter")
+    typer.echo(f"{action}: {total}, of which {format_count(done['sent'], 'event')} sent to route again")
+    return ExitCode.FINE
+
+
+def _receive(stack: DeployedStack, limit: int | None) -> Iterator[_Message]:
+    """Messages of the queue, each once, at most ``limit``; they are hidden from other readers meanwhile."""
+    seen: set[str] = set()
+    expected = count_dead_letters(stack)
+    while limit is None or len(seen) < limit:
+        answer = stack.sqs.receive_message(
+            QueueUrl=stack.outputs.dead_letters,
+            MaxNumberOfMessages=PAGE if limit is None else min(PAGE, limit - len(seen)),
+            VisibilityTimeout=HIDDEN_SECONDS,
+            # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
+            WaitTimeSeconds=1 if len(seen) < expected else 0,
+            MessageAttributeNames=["All"],
+            AttributeNames=["SentTimestamp"],
+        )
+        new = [item for item in answer.get("Messages", []) if item["MessageId"] not in seen]
+        if not new:
+            return
+        for item in new:
+            seen.add(item["MessageId"])
+            yield _Message(_read_letter(stack, item), item["Body"], item["ReceiptHandle"])
+
+
+def _show_again(stack: DeployedStack, message: _Message) -> None:
+    """A message that this fails for is shown again after ``HIDDEN_SECONDS``."""
+    stack.sqs.change_message_visibility(
+        QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message.receipt, VisibilityTimeout=0
+    )
+
+
+def _read_letter(stack: DeployedStack, item: dict[str, Any]) -> DeadLetter:
+    attributes = {name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()}
+    is_sent = False
+    if "TARGET_ARN" in attributes:
+        subject, problem, advice = _refused_start(stack, attributes)
+    else:
+        subject, problem, advice, is_sent = _failed_event(stack, item)
+    sent_at = datetime.fromtimestamp(int(item["Attributes"]["SentTimestamp"]) / 1000, UTC)
+    return DeadLetter(item["MessageId"], iso_utc(sent_at), subject, problem, advice, is_sent)
+
+
+def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[str, str, str]:
+    """EventBridge Scheduler User Guide, "Configuring a dead-letter queue for EventBridge Scheduler"."""
+    target = attributes["TARGET_ARN"]
+    error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
+    command = next((command for part, command in STARTED_BY_HAND if part in target), None)
+    now = f", or 'hybrid-router {command}{stack.options}' now" if command else ""
+    return (
+        target,
+        f"its schedule could not start it ({error or 'no reason given'})",
+        f"the next start does the work{now}",
+    )
+
+
+def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str, str, bool]:
+    """The files that an event announces, and whether ``route`` has to see it again."""
+    try:
+        announced = parse_events(SQSRecord({"messageId": item["MessageId"], "body": item["Body"]}))
+    except InvalidInputError:
+        return item["Body"][:MAX_CHARACTERS], "not an event of the input bucket", "removed, it concerns no file", False
+    subject = (
+        ", ".join(f"s3://{version.bucket}/{version.key}" for version in announced) or "an event without a new file"
+    )
+    if all(_has_owner(stack, version) for version in announced):
+        return subject, "route failed in every attempt", "removed, because it has an owner by now", False
+    return subject, "route failed in every attempt", "sent to route again", True
+
+
+def _has_owner(stack: DeployedStack, announced: AnnouncedVersion) -> bool:
+    """False also for an event that only ``route`` can complete."""
+    try:
+        return stack.ledger.arrivals.get(announced.version()) is not None
+    except ValueError:
+        return False

@@ -1,0 +1,202 @@
+"""``hybrid-router logs``: what a function, a job or Firehose has logged, and which executions have failed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.exit_codes import ExitCode
+from cli.inspect.night_schedule import read_schedule
+from lake.engines import ENGINES
+from lake.errors import InvalidInputError
+from lake.format_values import format_duration, read_instant
+from lake.printable import printable
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cli.deployed_stack import DeployedStack
+
+    Source = Callable[[datetime], Iterator["LogEvent"]]
+    """Reads what was logged at this instant (aware) or later."""
+
+SINCE = re.compile(r"([1-9]\d{0,4})([mhd])")
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+FUNCTION_LOGS = re.compile(r"Router([a-z]+)Logs[0-9A-F]{8}")
+"""Logical id of a function's log group."""
+TWO_WORDS = ("run_status", "stream_control")
+"""Functions whose logical id lacks the underscore of their name."""
+ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
+NOT_SHOWN = frozenset(
+    ("level", "location", "message", "timestamp", "service", "cold_start", "xray_trace_id", "exception_name")
+)
+"""Fields of a function's event that are not printed beside its message."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One event of a log."""
+
+    at: str
+    """ISO 8601, UTC."""
+    text: str
+
+
+def print_logs(stack: DeployedStack, name: str, since: str, contains: str | None, limit: int, *, as_json: bool) -> int:
+    """Print the last ``limit`` events that have the text ``contains``, oldest first.
+
+    Raises
+    ------
+    InvalidInputError
+        The stack has no such log, or ``since`` is not valid.
+    """
+    beginning = datetime.now(UTC) - parse_since(since)
+    sources = _sources(stack)
+    if name not in sources:
+        raise InvalidInputError(f"the stack has no log {name!r}: it has {', '.join(sorted(sources))}")
+    found = (event for event in sources[name](beginning) if contains is None or contains in event.text)
+    events: deque[LogEvent] = deque(found, maxlen=limit)
+    if as_json:
+        typer.echo(json.dumps({"log": name, "events": [asdict(event) for event in events]}, indent=1))
+        return ExitCode.FINE
+    zone = read_schedule(stack).zone
+    typer.echo(f"{stack.name}, {name}, times in {zone.key}", err=True)
+    if not events:
+        typer.echo(f"nothing in the last {since}: pass a longer --since", err=True)
+    for event in events:
+        text = _readable(event.text)
+        if text:
+            typer.echo(f"{read_instant(event.at).astimezone(zone):%Y-%m-%d %H:%M:%S}  {printable(text)}")
+    return ExitCode.FINE
+
+
+def parse_since(text: str) -> timedelta:
+    """``30m``, ``3h`` or ``2d``.
+
+    Raises
+    ------
+    InvalidInputError
+        It is something else.
+    """
+    found = SINCE.fullmatch(text)
+    if not found:
+        raise InvalidInputError(f"--since {text!r} is not valid: pass minutes, hours or days, such as 30m, 3h or 2d")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+def _sources(stack: DeployedStack) -> dict[str, Source]:
+    """Every log of the stack by its name."""
+    resources = _stack_resources(stack)
+    joined = {name.replace("_", ""): name for name in TWO_WORDS}
+    found: dict[str, Source] = {}
+    for resource in resources:
+        logical = FUNCTION_LOGS.fullmatch(resource["LogicalResourceId"])
+        if logical and resource["ResourceType"] == "AWS::Logs::LogGroup":
+            found[joined.get(logical[1], logical[1])] = _groups(stack, [resource["PhysicalResourceId"]])
+    machines = [
+        item["PhysicalResourceId"] for item in resources if item["ResourceType"] == "AWS::StepFunctions::StateMachine"
+    ]
+    found["executions"] = lambda beginning: _failed_executions(stack, machines, beginning)
+    for name, jobs in (
+        ("batch", [stack.resources.batch_job]),
+        ("stream", list(map(stack.resources.stream_job_of, stack.outputs.shards.names))),
+    ):
+        found[name] = _local_files(stack, jobs) if stack.local else _groups(stack, _job_groups(stack, name))
+    if stack.outputs.records:
+        found["records"] = _groups(
+            stack, [f"/aws/kinesisfirehose/{stack.name}-{name}" for name in stack.outputs.records]
+        )
+    return found
+
+
+def _stack_resources(stack: DeployedStack) -> list[dict[str, Any]]:
+    pages = stack.open_client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name)
+    return [resource for page in pages for resource in page["StackResourceSummaries"]]
+
+
+def _job_groups(stack: DeployedStack, job: str) -> list[str]:
+    """The log groups of a job's runs on every engine that it may run on."""
+    application = stack.outputs.stream_application
+    engines, place = (
+        ([ENGINES[stack.outputs.stream_engine]], application) if job == "stream" else (list(ENGINES.values()), "batch")
+    )
+    return sorted({engine.log_stream(stack.name, f"{engine.run_prefix}{place}:", application)[0] for engine in engines})
+
+
+def _groups(stack: DeployedStack, groups: list[str]) -> Source:
+    """Events of log groups of CloudWatch; a group that does not exist has none."""
+
+    def read(beginning: datetime) -> Iterator[LogEvent]:
+        client = stack.open_client("logs")
+        pages = client.get_paginator("filter_log_events")
+        for group in groups:
+            try:
+                for page in pages.paginate(logGroupName=group, startTime=int(beginning.timestamp() * 1000)):
+                    for event in page["events"]:
+                        at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+                        yield LogEvent(iso_utc(at), event["message"].rstrip("\n"))
+            except client.exceptions.ResourceNotFoundException:
+                continue
+
+    return read
+
+
+def _local_files(stack: DeployedStack, jobs: list[str]) -> Source:
+    """Lines of the files that the local cloud writes for job runs; each has the time of its file."""
+
+    def read(beginning: datetime) -> Iterator[LogEvent]:
+        folders = [Path(f"{stack.local_logs}/{job}") for job in jobs] if stack.local_logs else []
+        files = sorted((path.stat().st_mtime, path) for folder in folders for path in folder.glob("*.log"))
+        for seconds, path in files:
+            at = datetime.fromtimestamp(seconds, UTC)
+            if at >= beginning:
+                with path.open(encoding="utf-8", errors="replace") as lines:
+                    yield from (LogEvent(iso_utc(at), line.rstrip("\n")) for line in lines)
+
+    return read
+
+
+def _failed_executions(stack: DeployedStack, machines: list[str], beginning: datetime) -> Iterator[LogEvent]:
+    """The executions of all state machines that have ended badly, with their error and cause, oldest first."""
+    found = []
+    for machine in machines:
+        for status in ENDED_BADLY:
+            pages = stack.sfn.get_paginator("list_executions").paginate(stateMachineArn=machine, statusFilter=status)
+            ended = (item for page in pages for item in page["executions"])
+            found += [item for item in ended if item["stopDate"].astimezone(UTC) >= beginning]
+    for item in sorted(found, key=lambda item: item["stopDate"]):
+        execution = stack.sfn.describe_execution(executionArn=item["executionArn"])
+        took = format_duration((item["stopDate"] - item["startDate"]).total_seconds())
+        machine = item["stateMachineArn"].rsplit(":", 1)[-1].removeprefix(f"{stack.name}-")
+        reason = ": ".join(text for text in (execution.get("error"), execution.get("cause")) if text)
+        text = f"{machine} {item['name']}: {item['status']} after {took}"
+        yield LogEvent(iso_utc(item["stopDate"].astimezone(UTC)), f"{text}: {reason}" if reason else text)
+
+
+def _readable(text: str) -> str:
+    """An event as a person reads it: of a function's JSON the message with its fields; empty for metrics, and for the
+    begin and the end of an invocation.
+    """
+    if text.startswith(("START RequestId", "END RequestId")):
+        return ""
+    try:
+        event: Mapping[str, Any] = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(event, dict) or "_aws" in event:
+        return text if not isinstance(event, dict) else ""
+    if "message" not in event:
+        return text
+    shown = {name: value for name, value in event.items() if not (name in NOT_SHOWN or name.startswith("function_"))}
+    if "exception" in shown:
+        shown["exception"] = str(shown["exception"]).rstrip().rsplit("\n", 1)[-1]
+    details = ", ".join(f"{name} {value}" for name, value in shown.items() if name != "stack_trace")
+    return f"{event.get('level', ''):<8}{event['message']}{f' ({details})' if details else ''}"

@@ -1,0 +1,36 @@
+"""``hybrid-router outputs``: names, URLs and ARNs of what the stack consists of."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.exit_codes import ExitCode
+from cli.tables import print_facts
+from lake.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+
+
+def print_outputs(stack: DeployedStack, name: str | None, *, as_json: bool) -> int:
+    """Print every output of the stack, or the value of one, alone in its line; the exit code.
+
+    Raises
+    ------
+    InvalidInputError
+        The stack has no such output.
+    """
+    outputs = dict(sorted(stack.outputs.to_outputs().items()))
+    if name is None:
+        if as_json:
+            typer.echo(json.dumps(outputs, indent=1))
+        else:
+            print_facts(outputs.items())
+        return ExitCode.FINE
+    if name not in outputs:
+        raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
+    typer.echo(json.dumps({name: outputs[name]}, indent=1) if as_json else outputs[name])
+    return ExitCode.FINE

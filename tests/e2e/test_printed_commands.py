@@ -1,0 +1,161 @@
+"""Every command that the pages for operators name, and every one that the product advises, runs as it is printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.aws_cli import LOCAL_PROFILE, local_config
+from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
+from cli.demo.stages import NotificationsPaused
+from cli.exit_codes import ExitCode, exit_code_of
+from cli.main import app
+from lake.commands import WITHOUT_STAGE, with_options
+from lake.ledger import State
+from tests.e2e.route_here import s3_event
+from tests.e2e.user_commands import leave_local_state
+from tests.unit.docs.advice import advised_commands
+from tests.unit.docs.pages import CHECKOUT, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.e2e.scenario import Scenario
+
+STAGE, DATASET = "e2e", "printed"
+PLACE = f" --local --stage {STAGE}"
+PAGES = [Page(CHECKOUT / "docs" / name) for name in ("runbook.md", "repair.md")]
+VALUE = re.compile(r"\{[^{}]*?(\w+)[)\]]*\}|<(\w+)[^>]*>|\b(FILE|s3://bucket/[\w/.]+|2026-\d\d-\d\d(?:T\d\d)?)")
+"""A placeholder of a page, an example of one, or the expression of a value in the code."""
+STARTED_OTHERWISE = ("local ", "doctor --canary", "spark-history", "{command}", "([a-z-]+)")
+"""They run until Ctrl-C, have a test of their own, or are no command by themselves."""
+WITHOUT_TABLES = "no dataset of the stage has an Iceberg table"
+
+
+@pytest.fixture(scope="module")
+def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """Placeholder -> value of a stage with a converted file, in another folder than the checkout's."""
+    file = scenario.put(f"{DATASET}/a.ndjson", ['{"a":1}', "not JSON"])
+    scenario.wait_state(file, State.QUEUED)
+    night = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": DATASET})["executionArn"]
+    leave_local_state(scenario, STAGE)
+    folder = tmp_path_factory.mktemp("elsewhere")
+    settings = folder / "settings"
+    settings.mkdir()
+    for name in ("dev", "prod"):
+        (settings / f"{name}.toml").write_text(f'stage = "{STAGE}"\n')
+    (folder / "day.toml").write_text("files = 100\n[[sizes]]\nbytes = 1_000_000\nshare = 1\n")
+    (folder / "copy.ndjson").write_text('{"a":1}\n')
+    (folder / "aws").write_text(local_config(scenario.cloud.endpoint, scenario.cloud.access_key))
+    row = scenario.wait_state(file, State.DONE)
+    hour = row.partition.stamp
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("AWS_CONFIG_FILE", str(folder / "aws"))
+        patch.setenv("AWS_PROFILE", LOCAL_PROFILE)
+        yield {
+            **dict.fromkeys(("dataset", "name"), DATASET),
+            **dict.fromkeys(("manifest", "id"), row.id),
+            **dict.fromkeys(("hour", "stamp"), hour),
+            **dict.fromkeys(("uri", "key", "bucket"), file.uri),
+            **dict.fromkeys(("options", "place"), ""),
+            "execution": night.rsplit(":", 1)[-1],
+            "_execution": night.rsplit(":", 1)[-1],
+            "stage": STAGE,
+            "day": hour[:10],
+            "settings_file": "settings/dev.toml",
+            "file": "repair.ndjson",
+            "command": f"--dataset {DATASET} --from {hour} --to {hour}",
+            "FILE": "copy.ndjson",
+        }
+
+
+def filled(command: str, values: Mapping[str, str]) -> str:
+    """The command with values for its placeholders, the dataset and the hours of the stage."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2] or match[3]
+        if name.startswith("s3://"):
+            return values["uri"]
+        if name.startswith("2026-"):
+            return values["hour"] if "T" in name else values["day"]
+        return values[name]
+
+    text = command.replace("s3://<bucket>/<key>", "<uri>").replace("--dataset orders", f"--dataset {DATASET}")
+    return re.sub(r" orders\b(?!/)", f" {DATASET}", VALUE.sub(value, text))
+
+
+def problem_of(command: str) -> str | None:
+    """What is wrong with a command line; None if it is understood, and answered with yes, no, or not proven."""
+    arguments = shlex.split(command)
+    if arguments[0] not in WITHOUT_STAGE:
+        arguments = shlex.split(with_options(f"'hybrid-router {command}'", PLACE).strip("'"))[1:]
+    result = CliRunner().invoke(app, arguments)
+    error = result.exception
+    code = exit_code_of(error) if isinstance(error, Exception) else result.exit_code
+    is_unproven = arguments[0] == "verify" and code == ExitCode.NOT_REACHABLE
+    if code in (ExitCode.FINE, ExitCode.NOT_SO) or is_unproven or WITHOUT_TABLES in str(error):
+        return None
+    return f"{shlex.join(arguments)}: {code}, {error!r}, {result.output[-500:]}"
+
+
+def test_each_entry_of_the_runbook_can_be_followed(values: Mapping[str, str]) -> None:
+    # Given the commands of both pages in the order in which they are printed, each once, and a line to repair.
+    lines = [code.strip().removeprefix(".venv/bin/") for page in PAGES for code in page.code]
+    assert not [line for line in lines if line.startswith("aws ")]
+    commands = dict.fromkeys(line.removeprefix("hybrid-router ") for line in lines if line.startswith("hybrid-router "))
+    assert problem_of(f"quarantine export repair.ndjson --dataset {DATASET}") is None
+    # Then each is understood and answered.
+    wanted = [item for item in commands if not item.startswith((*STARTED_OTHERWISE, "quarantine export"))]
+    assert len(wanted) > 50
+    assert [found for item in wanted if (found := problem_of(filled(item, values)))] == []
+
+
+def test_each_command_that_the_product_advises_runs(values: Mapping[str, str]) -> None:
+    commands = {item: place for item, place in advised_commands().items() if not item.startswith(STARTED_OTHERWISE)}
+    assert len(commands) > 30
+    problems = {place: problem_of(filled(item, values)) for item, place in commands.items()}
+    assert {place: found for place, found in problems.items() if found} == {}
+
+
+def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
+    scenario: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given dead letters of a file that was never routed, of one that has an owner, and of a refused start.
+    stack = scenario.deployment
+    with NotificationsPaused(stack):
+        lost = scenario.put(f"{DATASET}/lost.ndjson", ['{"a":1}'])
+    owned = scenario.put(f"{DATASET}/owned.ndjson", ['{"a":1}'])
+    scenario.wait_state(owned, State.QUEUED)
+    assert scenario.manifest_of(lost) is None
+    refused = {"TARGET_ARN": stack.outputs.overnight, "ERROR_CODE": "AccessDeniedException"}
+    attributes = {name: {"DataType": "String", "StringValue": value} for name, value in refused.items()}
+
+    def send(body: str, **more: Any) -> None:
+        stack.sqs.send_message(QueueUrl=stack.outputs.dead_letters, MessageBody=body, **more)
+
+    send(s3_event(lost)["Records"][0]["body"])
+    send(s3_event(owned)["Records"][0]["body"])
+    send("{}", MessageAttributes=attributes)
+    # When they are listed, twice, and a dry run looks at them, then they stay.
+    for _ in range(2):
+        assert print_dead_letters(stack, 100, as_json=True) == ExitCode.NOT_SO
+        letters = json.loads(capsys.readouterr().out)["deadLetters"]
+        assert {item["subject"]: item["is_sent"] for item in letters} == {
+            lost.uri: True,
+            owned.uri: False,
+            stack.outputs.overnight: False,
+        }
+        assert "AccessDeniedException" in str(letters)
+    assert redrive_dead_letters(stack, dry_run=True, as_json=True) == ExitCode.FINE
+    assert json.loads(capsys.readouterr().out) == {"removed": 3, "sent": 1, "dryRun": True}
+    # When they are redriven, then the lost file gets an owner and the queue is empty.
+    assert redrive_dead_letters(stack, dry_run=False, as_json=False) == ExitCode.FINE
+    assert "removed: 3 dead letters, of which 1 event sent to route again" in capsys.readouterr().out
+    scenario.wait_state(lost, State.QUEUED)
+    assert print_dead_letters(stack, 100, as_json=False) == ExitCode.FINE
