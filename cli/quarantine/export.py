@@ -178,8 +178,9 @@ def _summary(body: dict[str, Any]) -> str:
         others.append("there is more: narrow the selection, or raise --limit")
     first = f"exported lines: {body['lines']:,}"
     if body["lines"]:
+        file = shlex.quote(body["file"])
         others.append(
             f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
-            f"run 'hybrid-router quarantine retry {shlex.quote(body['file'])}'"
+            f"run 'hybrid-router quarantine retry {file}'"
         )
     return "\n".join([first, *others])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry <file>\' does'
 MAX_COLLISIONS = 20
 """Times that another resubmission of the hour may be recorded first, before this one is left to a repetition."""
-EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export <file>'"
+EXPORT_AGAIN = "export the lines again with 'hybrid-router quarantine export <new file>'"
 REASON = "repaired lines of the quarantine wait for the overnight run"
 
 

@@ -70,6 +70,7 @@ def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "day": hour[:10],
             "settings_file": "settings/dev.toml",
             "file": "repair.ndjson",
+            "new": "again.ndjson",
             "command": f"--dataset {DATASET} --from {hour} --to {hour}",
             "FILE": "copy.ndjson",
         }

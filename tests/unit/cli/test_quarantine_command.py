@@ -18,6 +18,7 @@ from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.layout import quarantine_key
 from lake.partition import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
+from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World, new_world
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
     found = listed(world, capsys, GroupBy.HOUR, **{"from": EVENING.stamp})
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"]
     evening = selection(world, **{"from": EVENING.stamp})
-    export_lines(world, evening, tmp_path / "lines", 100, as_json=False)  # type: ignore[arg-type]
+    export_lines(stack_of(world, FakeServices()), evening, tmp_path / "lines", 100, as_json=False)
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
@@ -155,7 +156,7 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(world: World,
     row = converted(world, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
     target = tmp_path / "repair.ndjson"
     # When
-    assert export_lines(world, selection(world), target, 100, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
+    assert export_lines(stack_of(world, FakeServices()), selection(world), target, 100, as_json=False) == ExitCode.FINE
     # Then
     assert target.read_bytes() == b"\xff\n{\n[1]\n"
     first, second, third = read_origins(target)
