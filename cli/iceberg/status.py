@@ -44,7 +44,7 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
     if dataset is not None and not stack.ledger.datasets.is_known(dataset):
         raise unknown_dataset(stack, dataset)
     now = datetime.now(UTC)
-    tables = [_state(row, _waiting(stack, row, now)) for row in _rows(stack, dataset)]
+    tables = [_state(stack, row, _waiting(stack, row, now)) for row in _rows(stack, dataset)]
     if as_json:
         typer.echo(format_json(TablesDocument(tuple(tables))))
     elif not tables:
@@ -77,7 +77,7 @@ def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> _Waiting:
     return _Waiting(number, (now - oldest).total_seconds() / 60)
 
 
-def _state(row: TableRow, waiting: _Waiting) -> TableState:
+def _state(stack: DeployedStack, row: TableRow, waiting: _Waiting) -> TableState:
     is_behind = waiting.minutes >= LATE_MINUTES
     return TableState(
         dataset=row.dataset,
@@ -87,7 +87,7 @@ def _state(row: TableRow, waiting: _Waiting) -> TableState:
         oldest_batch=row.oldest,
         waiting=waiting.number,
         behind_minutes=round(waiting.minutes, 1),
-        stopped=row.stopped,
+        stopped=row.stopped and stack.runnable(row.stopped),
     )
 
 

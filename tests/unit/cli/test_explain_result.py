@@ -102,7 +102,7 @@ def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.Capture
     version, text = explained(world, capsys)
     assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}
     wait = (
-        "hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 --stage test ends with 0 "
+        "'hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 --stage test' ends with 0 "
         "once it is complete"
     )
     assert f"  hour       orders 2026-11-20T09 is open: {wait}\n" in text
@@ -110,7 +110,7 @@ def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.Capture
     assert partitions.tell(HourState.COMPLETE, partitions.get(PARTITION), HourCounts(), world.now)
     assert "  hour       orders 2026-11-20T09 is complete\n" in explained(world, capsys)[1]
     partitions.touch(PARTITION, world.now)
-    assert "orders 2026-11-20T09 is reopened: hybrid-router hours" in explained(world, capsys)[1]
+    assert "orders 2026-11-20T09 is reopened: 'hybrid-router hours" in explained(world, capsys)[1]
 
 
 def test_a_schedule_whose_next_start_is_not_known_is_quoted(world: World, capsys: pytest.CaptureFixture[str]) -> None:

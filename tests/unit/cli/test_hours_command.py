@@ -157,4 +157,4 @@ def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
     assert [kind for kind, *_ in bridge.told] == ["Complete", "Complete", "Reopened"]
     print_hours(stack, "orders", "2026-11-20T08", "2026-11-20T08", as_json=False)
     text = capsys.readouterr().out
-    assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; hybrid-router failures" in text
+    assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; 'hybrid-router failures" in text

@@ -40,6 +40,9 @@ class Stack(World):
     def resubmit(self, name: str) -> dict[str, Any]:
         return resubmit({"resubmission": name}, self.services())
 
+    def runnable(self, text: str) -> str:
+        return text
+
     def start_overnight(self, selection: dict[str, str]) -> str:
         return f"execution of {selection['dataset']} {selection['from']} {selection['to']}"
 

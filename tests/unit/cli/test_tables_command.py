@@ -104,7 +104,7 @@ def test_restore_undoes_what_another_program_has_done(
     assert print_table_status(stack, "orders", as_json=False) == ExitCode.NOT_SO
     printed = capsys.readouterr().out
     assert "stopped" in printed
-    assert "it was rolled back or replaced: run hybrid-router tables status, then tables restore" in printed
+    assert "it was rolled back or replaced: run 'hybrid-router tables status --stage" in printed
     # When
     assert restore_table(stack, "orders") == ExitCode.FINE
     # Then the table goes on
@@ -138,7 +138,7 @@ def test_rebuild_makes_a_table_of_what_is_published(
 
 
 def test_who_cannot_be_helped_is_told_what_to_run(deployment: Deployment, stack: DeployedStack) -> None:
-    with pytest.raises(InvalidInputError, match="run hybrid-router tables status"):
+    with pytest.raises(InvalidInputError, match="run 'hybrid-router tables status'"):
         restore_table(stack, "orders")
     deployment.configure(datasets=[{"name": "{folder}"}])
     with pytest.raises(InvalidInputError, match=r'no rule of .* gives orders table = "iceberg"'):
