@@ -23,6 +23,7 @@ from verify.find_files import UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, check_manifest
 from verify.report import Difference, HourReport
 from verify.resubmitted_files import find_resubmitted
+from verify.table_check import check_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -125,19 +126,21 @@ class HoursCheck:
                 report.failed += 1
             if isinstance(outcome, str):
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
+            checked_or_none = outcome if isinstance(outcome, CheckedManifest) else None
             for uri in objects.pop(row.id, []):
-                _check_object(report, uri, row, outcome if isinstance(outcome, CheckedManifest) else None)
+                _check_object(report, uri, row, checked_or_none, has_table=self._stack.has_table)
         for uri in unnamed:
-            _check_object(report, uri, None, None)
+            _check_object(report, uri, None, None, has_table=self._stack.has_table)
         current = {row.id: row for row in ours}
         for manifest, uris in objects.items():
             self._check_uncompared(report, current.get(manifest), uris)
+        check_table(self._stack, partition, ours, report)
 
     def _check_uncompared(self, report: HourReport, row: ManifestRow | None, uris: Sequence[str]) -> None:
         kept = self._kept_objects(row, uris)
         for uri in uris:
             if uri not in kept:
-                _check_object(report, uri, row, None)
+                _check_object(report, uri, row, None, has_table=self._stack.has_table)
 
     def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
         """What the published generation of a manifest that is not compared keeps of earlier ones."""
@@ -254,7 +257,9 @@ def _check_files(report: HourReport, manifest: str, outcome: CheckedManifest, in
             report.differs(Difference(uri, problem, identity.version))
 
 
-def _check_object(report: HourReport, uri: str, row: ManifestRow | None, checked: CheckedManifest | None) -> None:
+def _check_object(
+    report: HourReport, uri: str, row: ManifestRow | None, checked: CheckedManifest | None, *, has_table: bool
+) -> None:
     """Readers see every object under the hour's prefix: each must be one that its manifest has published."""
     if row is None:
         report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
@@ -264,6 +269,8 @@ def _check_object(report: HourReport, uri: str, row: ManifestRow | None, checked
     if checked is not None and checked.objects is not None and uri in checked.objects:
         return
     if generation < published:
+        if has_table and row.is_tabled:
+            return
         report.cannot_be_proven(f"{uri} was replaced by generation {published}: the sweep deletes it after a while")
     elif generation > published and row.state == State.PUBLISHING:
         report.cannot_be_proven(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from mypy_boto3_s3 import S3Client
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lake.partition import Partition
     from lake.resource_names import ResourceNames
     from lake.settings import ConvertSettings, Settings
+    from verify.table_check import ShownFile
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
@@ -35,6 +36,10 @@ class Stack:
     """Whether a key is a file of the dataset."""
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
+    has_table: bool = False
+    """Whether the dataset has an Iceberg table: replaced objects stay for its earlier snapshots."""
+    shown_files: Callable[[Partition], Mapping[str, ShownFile]] | None = None
+    """What this table shows of an hour, by URI; None: it is not compared."""
 
     @classmethod
     def of(
@@ -56,7 +61,8 @@ class Stack:
 
         folder = ledger.datasets.folder(dataset) or dataset
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
-        return cls(s3, ledger, resources, settings.convert, prefixes, belongs, clock)
+        has_table = settings.has_table(dataset)
+        return cls(s3, ledger, resources, settings.convert, prefixes, belongs, clock, has_table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import typer
@@ -82,7 +83,13 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
 
 
 def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:
-    return Stack.of(stack.s3, stack.ledger, stack.resources, settings, hours.dataset, lambda: datetime.now(UTC))
+    found = Stack.of(stack.s3, stack.ledger, stack.resources, settings, hours.dataset, lambda: datetime.now(UTC))
+    if not found.has_table:
+        return found
+    from verify.iceberg_table import IcebergTable
+
+    table = IcebergTable(stack.s3, stack.glue, stack.resources.tables_database, hours)
+    return replace(found, shown_files=table.files)
 
 
 def _progress(text: str) -> None:

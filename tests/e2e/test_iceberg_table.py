@@ -136,3 +136,8 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     assert last is not None
     assert rebuilt.metadata.table_uuid != third.metadata.table_uuid
     assert rows_of(scenario, rebuilt, last.snapshot_id) == rows
+    # And verify proves table and files
+    proven = CliRunner().invoke(
+        app, ["verify", "--dataset", WITH_TABLE, "--from", hours["from"], "--to", hours["to"], *place]
+    )
+    assert proven.exit_code == ExitCode.FINE, proven.output

@@ -1,0 +1,127 @@
+"""What an Iceberg table shows of an hour is compared with what is published, by a reader of another project."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from router.iceberg.commit import Batch, commit_batch
+from router.iceberg.metadata import DataFile
+from router.tables.catalog_entry import TableCatalog
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, swapped, table
+from tests.unit.router.tables.test_committer import by_another_writer
+from verify.hours import _check_object
+from verify.iceberg_table import IcebergTable
+from verify.report import HourReport
+from verify.stack import Hours, Stack
+from verify.table_check import check_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.ledger import ManifestRow
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with new_deployment() as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def rows(deployment: Deployment) -> list[ManifestRow]:
+    """Two manifests of an hour, one of them published twice, and both in the table; another hour has one, too."""
+    deployment.configure(datasets=TABLES)
+    deployment.ledger.datasets.register("orders")
+    first, second = (publish(deployment, listed(deployment, name)) for name in "ab")
+    publish(deployment, listed(deployment, "c", partition=replace(PARTITION, hour=0)))
+    commit(deployment)
+    again = publish(deployment, forced(deployment, first))
+    commit(deployment)
+    return [deployment.row(row.id) for row in (again, second)]
+
+
+def reader(deployment: Deployment) -> IcebergTable:
+    services, hours = deployment.services, Hours("orders", PARTITION.stamp, PARTITION.stamp)
+    return IcebergTable(services.s3, services.glue, services.resources.tables_database, hours)
+
+
+def checked(deployment: Deployment, rows: list[ManifestRow]) -> HourReport:
+    services = deployment.services
+    stack = Stack.of(services.s3, services.ledger, services.resources, services.settings, "orders", services.clock)
+    report = HourReport(hour=PARTITION.stamp)
+    check_table(replace(stack, shown_files=reader(deployment).files), PARTITION, rows, report)
+    return report
+
+
+def change(deployment: Deployment, *, add: tuple[DataFile, ...] = (), remove: int = 0) -> None:
+    """The table gets files, or loses the first ones of the hour."""
+    catalog = TableCatalog(deployment.services, "orders")
+    before = table(deployment)
+    keys = [key for key in deployment.keys("lake", "orders/date=2026-11-20/hour=09/") if "-g2-" in key]
+    gone = [DataFile(f"s3://lake/{key}", 1, 1, (20777, 9)) for key in keys[:remove]]
+    swapped(deployment, commit_batch(before, catalog, Batch(9, add, gone), 0, 0))
+
+
+def test_an_hour_that_the_table_shows(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    assert checked(deployment, rows).is_empty
+    # And what it keeps for earlier snapshots is no difference
+    report, (old,) = HourReport(), [key for key in deployment.keys("lake", "orders/") if f"{rows[0].id}-g1" in key]
+    _check_object(report, f"s3://lake/{old}", rows[0], None, has_table=True)
+    assert report.is_empty
+    _check_object(report, f"s3://lake/{old}", replace(rows[0], tabled=None), None, has_table=True)
+    assert "was replaced by generation 2" in report.unproven[0]
+
+
+def test_a_file_that_the_table_has_lost(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    change(deployment, remove=1)
+    (difference,) = checked(deployment, rows).differences
+    assert f"{rows[0].id}-g2" in difference.uri
+    assert difference.problem.startswith("is published, and the Iceberg table does not show it")
+
+
+def test_a_file_too_many(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    path = f"s3://lake/orders/date=2026-11-20/hour=09/{rows[0].id}-g1-00000.parquet"
+    change(deployment, add=(DataFile(path, 1, 1, (20777, 9)),))
+    (difference,) = checked(deployment, rows).differences
+    assert (difference.uri, difference.problem.partition(":")[0]) == (
+        path,
+        "is shown by the Iceberg table, and is not published",
+    )
+
+
+def test_a_file_with_other_rows(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    (key,) = [key for key in deployment.keys("lake", "orders/") if f"{rows[0].id}-g2" in key]
+    change(deployment, remove=1, add=(DataFile(f"s3://lake/{key}", 1, 77, (20777, 9)),))
+    (difference,) = checked(deployment, rows).differences
+    assert difference.problem.startswith("has another size or number of rows")
+
+
+def test_what_the_table_does_not_show_yet_is_not_proven(
+    deployment: Deployment,
+    rows: list[ManifestRow],
+) -> None:
+    late = publish(deployment, listed(deployment, "late"))
+    report = checked(deployment, [*rows, deployment.row(late.id)])
+    assert (report.differences, len(report.unproven)) == ([], 1)
+    assert f"does not show manifest {late.id} yet" in report.unproven[0]
+    # And a batch that came between the rows and the table is no difference
+    commit(deployment)
+    publish(deployment, forced(deployment, rows[0]))
+    commit(deployment)
+    (reason,) = checked(deployment, rows).unproven
+    assert "has changed meanwhile" in reason
+
+
+@pytest.mark.parametrize("too_many", [0, 1])
+def test_rows_of_a_compacted_hour_are_counted(deployment: Deployment, rows: list[ManifestRow], too_many: int) -> None:
+    shown = reader(deployment).files(PARTITION)
+    files = [DataFile(uri, file.size, file.rows, (20777, 9)) for uri, file in shown.items()]
+    number = sum(file.rows for file in files) + too_many
+    compacted = DataFile("s3://lake/_tables/orders/data/x.parquet", 1, number, (20777, 9))
+    swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [compacted], files)))
+    assert [item.uri for item in checked(deployment, rows).differences] == ["the Iceberg table orders"] * too_many

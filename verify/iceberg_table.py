@@ -1,0 +1,97 @@
+"""The files that an Iceberg table shows, read by pyiceberg: it shares no code with what writes the table."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.manifest import DataFileContent
+from pyiceberg.serializers import FromInputFile
+
+from lake.documents import read_uri
+from verify.table_check import ShownFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_glue import GlueClient
+    from mypy_boto3_s3 import S3Client
+
+    from lake.partition import Partition
+    from verify.stack import Hours
+
+Shown = dict[tuple[Any, ...], dict[str, ShownFile]]
+"""Files by their hour: the values of ``date`` and ``hour``."""
+
+
+class IcebergTable:
+    """The table of a dataset in the catalog; memory holds the files of some hours."""
+
+    def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
+        self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
+        self._read: tuple[str, Shown] = ("", {})
+
+    def files(self, partition: Partition) -> Mapping[str, ShownFile]:
+        """What the current snapshot shows of one of the hours, by URI; nothing if there is no table."""
+        try:
+            table: Any = self._glue.get_table(DatabaseName=self._database, Name=self._hours.dataset)["Table"]
+        except self._glue.exceptions.EntityNotFoundException:
+            return {}
+        location = table["Parameters"]["metadata_location"]
+        if location != self._read[0]:
+            self._read = (location, self._shown(location))
+        return self._read[1].get((partition.date, partition.hour), {})
+
+    def _shown(self, location: str) -> Shown:
+        files = _Files(self._s3)
+        snapshot = FromInputFile.table_metadata(files.new_input(location)).current_snapshot()
+        found: Shown = defaultdict(dict)
+        if snapshot is None:
+            return found
+        for manifest in snapshot.manifests(files):
+            for entry in manifest.fetch_manifest_entry(files):
+                file = entry.data_file
+                days, hour = file.partition[0], file.partition[1]
+                day = None if days is None else date.fromordinal(date(1970, 1, 1).toordinal() + days).isoformat()
+                if file.content == DataFileContent.DATA and self._is_wanted(day, hour):
+                    found[day, hour][file.file_path] = ShownFile(file.file_size_in_bytes, file.record_count)
+        return found
+
+    def _is_wanted(self, day: str | None, hour: int | None) -> bool:
+        """Whether it is one of the hours; rows without one are of another writer, and the committer stops."""
+        return day is not None and hour is not None and self._hours.first <= f"{day}T{hour:02d}" <= self._hours.last
+
+
+class _Files(FileIO):
+    """The objects of S3, by the client that reads everything else."""
+
+    def __init__(self, s3: S3Client) -> None:
+        super().__init__()
+        self._s3 = s3
+
+    def new_input(self, location: str) -> InputFile:
+        return _Object(location, read_uri(self._s3, location))
+
+    def new_output(self, location: str) -> OutputFile:
+        raise NotImplementedError(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise NotImplementedError(location)
+
+
+class _Object(InputFile):
+    def __init__(self, location: str, body: bytes) -> None:
+        super().__init__(location)
+        self._body = body
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> Any:  # noqa: ANN401, ARG002
+        return io.BytesIO(self._body)

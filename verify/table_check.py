@@ -1,0 +1,78 @@
+"""One hour of an Iceberg table: it shows the files that the manifests of the hour have published, and no others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from lake.commit import read_commit
+from lake.errors import UnusableDocumentError
+from lake.layout import partition_prefix
+from verify.report import Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lake.ledger import ManifestRow
+    from lake.partition import Partition
+    from verify.report import HourReport
+    from verify.stack import Stack
+
+STATUS = "hybrid-router tables status"
+
+
+class ShownFile(NamedTuple):
+    """A data file as the table lists it."""
+
+    size: int
+    """Bytes."""
+    rows: int
+
+
+def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow], report: HourReport) -> None:
+    """Compare what the table shows of an hour with the commit documents of the generations that it has to show.
+
+    Another writer may have compacted files: then the numbers of rows are compared.
+    """
+    if stack.shown_files is None:
+        return
+    published = [row for row in rows if row.published is not None]
+    if waiting := [row.id for row in published if not row.is_tabled]:
+        report.cannot_be_proven(f"the Iceberg table does not show manifest {waiting[0]} yet: see '{STATUS}'")
+        return
+    try:
+        expected = _expected(stack, published)
+    except UnusableDocumentError as error:
+        report.cannot_be_proven(f"the files of the Iceberg table were not compared: {error}")
+        return
+    shown = stack.shown_files(partition)
+    if shown == expected:
+        return
+    current = dict(zip(ids := [row.id for row in published], stack.ledger.manifests.get_many(ids), strict=True))
+    if any((found := current[row.id]) is None or found.tabled != row.tabled for row in published):
+        report.cannot_be_proven("the Iceberg table has changed meanwhile: verify this hour again")
+        return
+    prefix = f"s3://{stack.resources.lake_bucket}/{partition_prefix(partition)}"
+    if any(not uri.startswith(prefix) for uri in shown):
+        rows_shown, rows_expected = (sum(file.rows for file in files.values()) for files in (shown, expected))
+        if rows_shown != rows_expected:
+            problem = (
+                f"shows {rows_shown:,} rows of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
+            )
+            report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
+        return
+    for uri in sorted(expected.keys() | shown.keys()):
+        if uri not in shown:
+            report.differs(Difference(uri, f"is published, and the Iceberg table does not show it: see '{STATUS}'"))
+        elif uri not in expected:
+            report.differs(Difference(uri, f"is shown by the Iceberg table, and is not published: see '{STATUS}'"))
+        elif shown[uri] != expected[uri]:
+            report.differs(Difference(uri, "has another size or number of rows in the Iceberg table than published"))
+
+
+def _expected(stack: Stack, published: Iterable[ManifestRow]) -> Mapping[str, ShownFile]:
+    files: dict[str, ShownFile] = {}
+    for row in published:
+        assert row.published is not None
+        document = read_commit(stack.s3, stack.resources.control_bucket, row.published.document)
+        files |= {f"s3://{item.bucket}/{item.key}": ShownFile(item.size, item.rows) for item in document.objects}
+    return files
