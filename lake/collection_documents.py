@@ -26,12 +26,20 @@ DIVISION_FORMAT = 1
 
 
 def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence[ObjectVersion]]) -> tuple[Part, bytes]:
-    """A part of ``files``, by dataset, and the bytes of its document; ``created_at`` is ISO 8601, UTC."""
-    listed = {dataset: [encode_file(file) for file in sorted(files[dataset])] for dataset in sorted(files)}
-    body = encode_document({"format": PART_FORMAT, "id": part, "hour": hour, "files": listed})
+    """A part of ``files``, by dataset, and the bytes of its document; ``created_at`` is ISO 8601, UTC.
+
+    The document has the files of each dataset as a text: whoever divides an hour holds the texts of all its files, and
+    the files themselves of a few manifests only.
+    """
+    texts = {
+        dataset: encode_document([encode_file(file) for file in sorted(files[dataset])]).decode()
+        for dataset in sorted(files)
+    }
     every = [file for found in files.values() for file in found]
+    buckets = sorted({file.bucket for file in every})
+    body = encode_document({"format": PART_FORMAT, "id": part, "hour": hour, "buckets": buckets, "files": texts})
     sha256 = hashlib.sha256(body).hexdigest()
-    return Part(part, hour, created_at, len(every), sum(file.size for file in every), sha256, tuple(listed)), body
+    return Part(part, hour, created_at, len(every), sum(file.size for file in every), sha256, tuple(texts)), body
 
 
 def write_part(s3: S3Client, control_bucket: str, part: Part, body: bytes) -> None:
@@ -39,10 +47,8 @@ def write_part(s3: S3Client, control_bucket: str, part: Part, body: bytes) -> No
     put_document(s3, control_bucket, part_key(part.id), body)
 
 
-def read_part(
-    s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Collection[str]
-) -> dict[str, list[ObjectVersion]]:
-    """The files of a part, by dataset.
+def read_part(s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Collection[str]) -> dict[str, str]:
+    """The files of a part by dataset, as texts for ``decode_files``.
 
     Raises
     ------
@@ -53,14 +59,19 @@ def read_part(
     """
     text = get_bound_document(s3, control_bucket, part_key(part.id), part.sha256)
     body = _parse(text, PART_FORMAT, "part")
-    files = {dataset: [decode_file(item) for item in items] for dataset, items in body["files"].items()}
-    foreign = {file.bucket for found in files.values() for file in found} - set(allowed_buckets)
+    foreign = set(body["buckets"]) - set(allowed_buckets)
     if foreign:
         raise InvalidDocumentError(
             f"part {part.id} names the bucket {min(foreign)!r}, which is not an input of this deployment: set "
             "input.bucket to it"
         )
+    files: dict[str, str] = body["files"]
     return files
+
+
+def decode_files(text: str) -> list[ObjectVersion]:
+    """The files of one dataset of a part, sorted."""
+    return [decode_file(item) for item in json.loads(text)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from lake.collection_documents import decode_files
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 
@@ -33,8 +34,27 @@ def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files:
         yield tuple(piece)
 
 
+class CollectedFiles:
+    """The files of one dataset, part by part, as the documents of the parts have them."""
+
+    def __init__(self) -> None:
+        self._parts = array("I")
+        self._texts: list[str] = []
+
+    def add(self, part: int, text: str) -> None:
+        """Add the text of a part's document; ``part`` is the number of the part, in the order of the parts."""
+        self._parts.append(part)
+        self._texts.append(text)
+
+    def files(self) -> Iterator[CollectedFile]:
+        """Each file; those of one text are decoded at a time."""
+        for part, text in zip(self._parts, self._texts, strict=True):
+            for file in decode_files(text):
+                yield CollectedFile(part, file)
+
+
 class CollectedFile(NamedTuple):
-    """A file with the number of its part, in the order of the parts."""
+    """A file with the number of its part."""
 
     part: int
     file: ObjectVersion
@@ -49,23 +69,21 @@ class CutManifest(NamedTuple):
 
 
 def cut_collection(
-    parts: Sequence[tuple[Part, Mapping[str, Sequence[ObjectVersion]]]],
+    parts: Sequence[Part],
+    datasets: dict[str, CollectedFiles],
     limits: BatchSettings,
     new_id: Callable[[], str],
 ) -> Iterator[CutManifest]:
-    """The manifests of some parts of one hour, the oldest first, given with their files by dataset.
+    """The manifests of some parts of one hour, the oldest first, whose files are given by dataset.
 
-    A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting.
+    A manifest is as old as the oldest of its parts, so that nothing hides how long a file has been waiting. Only the
+    files of one manifest are decoded at a time; ``datasets`` is emptied.
     """
-    datasets: defaultdict[str, list[CollectedFile]] = defaultdict(list)
-    for number, (_, files) in enumerate(parts):
-        for dataset, listed in files.items():
-            datasets[dataset] += [CollectedFile(number, file) for file in listed]
     for dataset in sorted(datasets):
-        found = datasets.pop(dataset)
+        found = datasets.pop(dataset).files()
         for piece in cut(found, lambda item: item.file.size, limits.manifest_bytes, limits.manifest_files):
             first, last = piece[0].part, piece[-1].part
-            oldest = parts[first][0]
+            oldest = parts[first]
             manifest = Manifest(
                 new_id(),
                 Lane.BATCH,

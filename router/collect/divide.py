@@ -7,7 +7,8 @@ at the same time: one division is committed, and all carry out that one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -17,13 +18,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.collection_documents import DividedManifest, Division, read_division, read_part, write_division
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import ONE_HOUR
-from lake.ledger.table import batches_of
-from lake.manifest import Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import Manifest, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.partition import Partition
-from router.collect.cut import CutManifest, cut_collection
+from router.collect.cut import CollectedFiles, CutManifest, cut, cut_collection
 from router.collect.write_pace import WritePace
-from router.executions.queued import queued_successors
+from router.executions.queued import queued_successors, read_rows
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 HOUR_ENDS_AFTER = timedelta(minutes=5)
 """After the end of an hour, for the events of its last files: later ones open another collection of it."""
 
-ReadPart = tuple["Part", "Mapping[str, Sequence[ObjectVersion]]"]
+MAX_WRITTEN_FILES = 20_000
+"""Files of the manifests that are written side by side, unless one has more."""
 
 
 def is_over(hour: str, now: datetime) -> bool:
@@ -101,11 +102,11 @@ def draft_selected(services: Services, selection: Selection) -> Iterator[Manifes
         if current is None or current.done or not selection.selects_hour(row.id.hour):
             continue
         try:
-            parts, _ = _read_parts(services, services.ledger.collections.parts(row.id))
+            parts, datasets, _ = _read_parts(services, services.ledger.collections.parts(row.id))
         except NewerDocumentError as error:
             logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
             continue
-        made = cut_collection(parts, services.settings.batch, lambda: new_manifest_id(now))
+        made = cut_collection(parts, datasets, services.settings.batch, lambda: new_manifest_id(now))
         yield from (cut.manifest for cut in made if selection.selects(cut.manifest.partition))
 
 
@@ -118,7 +119,7 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
             f"the ledger lists {len(listed)} of {row.parts} parts of collection {row.id}, so it stays undivided: "
             "restore the ledger to a point in time at which its items were complete"
         )
-    parts, damaged = _read_parts(services, listed)
+    parts, datasets, damaged = _read_parts(services, listed)
     if row.id.is_apart and damaged:
         raise damaged[0][1]
     for part, error in damaged:
@@ -128,47 +129,53 @@ def _commit_division(services: Services, row: CollectionRow) -> None:
         sha256 = write_manifest(services.s3, bucket, made.manifest)
         return DividedManifest.of(made.manifest, sha256, made.first_part, made.last_part)
 
+    made = cut_collection(parts, datasets, services.settings.batch, lambda: new_manifest_id(now))
+    manifests: list[DividedManifest] = []
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        made = cut_collection(parts, services.settings.batch, lambda: new_manifest_id(now))
-        manifests = tuple(pool.map(write, made))
-    ids = tuple(part.id for part, _ in parts)
-    division = Division(row.id, ids, tuple(part for part, _ in damaged), manifests)
+        for some in cut(made, lambda item: len(item.manifest.files), MAX_WRITTEN_FILES, 4 * PARALLEL_REQUESTS):
+            manifests += pool.map(write, some)
+    ids = tuple(part.id for part in parts)
+    division = Division(row.id, ids, tuple(part for part, _ in damaged), tuple(manifests))
     services.ledger.collections.commit(row.id, write_division(services.s3, bucket, division, secrets.token_hex(8)))
 
 
 def _read_parts(
-    services: Services, parts: Sequence[Part]
-) -> tuple[list[ReadPart], list[tuple[Part, InvalidDocumentError]]]:
-    """The files of parts, and those whose documents are damaged."""
+    services: Services, listed: Sequence[Part]
+) -> tuple[list[Part], dict[str, CollectedFiles], list[tuple[Part, InvalidDocumentError]]]:
+    """The parts that can be read, their files by dataset, and the parts whose documents are damaged."""
     resources = services.resources
 
-    def read(part: Part) -> Mapping[str, Sequence[ObjectVersion]] | InvalidDocumentError:
+    def read(part: Part) -> dict[str, str] | InvalidDocumentError:
         try:
             return read_part(services.s3, resources.control_bucket, part, resources.file_buckets)
         except InvalidDocumentError as error:
             return error
 
+    parts: list[Part] = []
+    datasets: defaultdict[str, CollectedFiles] = defaultdict(CollectedFiles)
+    damaged: list[tuple[Part, InvalidDocumentError]] = []
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        found = list(zip(parts, pool.map(read, parts), strict=True))
-    whole = [(part, files) for part, files in found if not isinstance(files, InvalidDocumentError)]
-    return whole, [(part, error) for part, error in found if isinstance(error, InvalidDocumentError)]
+        for part, found in zip(listed, pool.map(read, listed), strict=True):
+            if isinstance(found, InvalidDocumentError):
+                damaged.append((part, found))
+                continue
+            for dataset, text in found.items():
+                datasets[dataset].add(len(parts), text)
+            parts.append(part)
+    return parts, datasets, damaged
 
 
 def _carry_out(services: Services, division: Division, pace: WritePace) -> None:
     """Queue every manifest of a committed division; each hour lists its manifests before their rows exist."""
     hour, ledger, now = division.collection.hour, services.ledger, services.clock()
+    queued = {row.id for row in read_rows(services, [manifest.id for manifest in division.manifests])}
     datasets: dict[str, list[DividedManifest]] = {}
     for manifest in division.manifests:
-        datasets.setdefault(manifest.dataset, []).append(manifest)
+        if manifest.id not in queued:
+            datasets.setdefault(manifest.dataset, []).append(manifest)
 
     def queue(dataset: str) -> None:
-        manifests = datasets[dataset]
-        names = [manifest.id for manifest in manifests]
-        rows = [row for batch in batches_of(names) for row in ledger.manifests.get_many(batch)]
-        missing = [manifest for manifest, row in zip(manifests, rows, strict=True) if row is None]
-        if not missing:
-            return
-        partition = Partition.parse(f"{dataset}#{hour}")
+        missing, partition = datasets[dataset], Partition.parse(f"{dataset}#{hour}")
         pace.take(len(missing) + 1)
         ledger.partitions.list_manifests(partition, [manifest.id for manifest in missing], now)
         for manifest in missing:
