@@ -15,6 +15,7 @@ from bench.control_plane.measure import calls, connect
 from bench.control_plane.night import NIGHTS, Night
 from bench.control_plane.stand_in import serve
 from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
+from lake.collection_documents import decode_files
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
@@ -148,8 +149,8 @@ def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_on
     assert [manifest.partition.hour for manifest in manifests] == [0] * 6 + [1] * 6
     parts = [night.part(number) for number in range(night.parts)]
     assert [part.files for part, _ in parts] == [3] * 6 + [2]
-    listed = [file[1] for _, body in parts for files in json.loads(body)["files"].values() for file in files]
-    assert len({file.key for manifest in manifests for file in manifest.files} | {*listed}) == 60
+    listed = [file for _, body in parts for text in json.loads(body)["files"].values() for file in decode_files(text)]
+    assert len({file for manifest in manifests for file in manifest.files} | {*listed}) == 60
     assert [night.number_of(manifest.id) for manifest in manifests] == list(range(12))
 
 
