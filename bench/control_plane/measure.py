@@ -8,21 +8,27 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from urllib.request import urlopen
 
 import boto3
 
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START, Night
+from bench.control_plane.stand_in import PUBLISH
 from lake.layout import run_key
-from lake.ledger import Ledger
+from lake.ledger import CollectionId, Ledger
 from lake.settings import Settings
 from router.catalog.handler import catalog
+from router.collect.divide import divide
 from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.services import CLIENT_CONFIG, Services
-from router.sweep.handler import sweep
+from router.sweep.handler import TIME_PER_SWEEP, sweep
+from router.sweep.hours import announce_hours
+from router.sweep.repair import Repair
 from router.telemetry import logger
 from sizing.peak_memory import peak_bytes
 
@@ -33,6 +39,8 @@ def main(function: str, night: str, endpoint: str) -> None:
     """Call the function as its handler does; the last line of the output has its figures."""
     os.environ["POWERTOOLS_METRICS_NAMESPACE"] = "bench"
     logger.setLevel(logging.CRITICAL)
+    if function == "hours":
+        urlopen(endpoint + PUBLISH).close()  # noqa: S310
     call = calls(NIGHTS[night], connect(endpoint))[function]
     started, cpu = time.monotonic(), time.process_time()
     answer = call()
@@ -57,6 +65,7 @@ def connect(endpoint: str) -> Services:
         ledger=Ledger.over(dynamodb.meta.client, RESOURCES.ledger_table),
         s3=session.client("s3", endpoint_url=endpoint, config=CLIENT_CONFIG),
         glue=session.client("glue", endpoint_url=endpoint, config=CLIENT_CONFIG),
+        events=session.client("events", endpoint_url=endpoint, config=CLIENT_CONFIG),
         clock=lambda: NOW + timedelta(seconds=time.monotonic() - started),
     )
 
@@ -70,9 +79,21 @@ def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, 
         "plan": lambda: plan({"execution": EXECUTION}, services),
         "run_status": lambda: dict(run_status({"run": run}, services)),
         "catalog": lambda: catalog(services),
+        "divide": lambda: {"manifests": len(divide(services, CollectionId.numbered(night.last_hour, 1)))},
         "sweep": lambda: dict(sweep(services)),
+        "hours": lambda: _tell_hours(services),
         "backfill": lambda: backfill({"action": "find", "request": request, "token": None}, services),
     }
+
+
+def _tell_hours(services: Services) -> dict[str, int]:
+    """Tell the hours complete whose manifests are DONE, once they have been quiet."""
+    late = replace(services, clock=lambda: services.clock() + timedelta(hours=1))
+    repair = Repair(late, late.clock() + TIME_PER_SWEEP)
+    announce_hours(repair)
+    if repair.failed:
+        raise repair.failed[0].error
+    return dict(repair.counts)
 
 
 if __name__ == "__main__":

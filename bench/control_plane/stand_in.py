@@ -16,9 +16,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from boto3.dynamodb.types import TypeSerializer
 
 from bench.control_plane.buckets import Buckets
-from bench.control_plane.night import COLUMNS, NIGHTS, Night
+from bench.control_plane.night import COLUMNS, NIGHTS, NOW, Night
 from bench.control_plane.table import RefusedRequestError, Table
+from lake.ledger import State
 from lake.ledger.datasets import name_key
+from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, totals_attributes
+from lake.time import iso_utc
 
 READ_SECONDS = 0.025
 WRITE_SECONDS = 0.040
@@ -26,6 +29,8 @@ WRITE_SECONDS = 0.040
 WRITES = frozenset({"PutItem", "UpdateItem", "TransactWriteItems", "PutObject", "DeleteObject", "CreateTable"})
 STATISTICS = "/_statistics"
 """Path of the counts since the last time; the request itself is not counted."""
+PUBLISH = "/_publish"
+"""Path that makes the manifests of the last hour DONE."""
 
 
 class StandIn:
@@ -34,6 +39,7 @@ class StandIn:
     def __init__(self, night: Night) -> None:
         self._table, self._counts = Table(), Counter[str]()
         self._glue_tables: dict[str, Any] = {}
+        self._last_hour = night.last_hour.partition("T")[2]
         load = TypeSerializer().serialize
         for row in night.rows():
             self._table.load(load(row)["M"])
@@ -72,6 +78,8 @@ class StandIn:
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             if target == STATISTICS:
                 status, answer = 200, self._statistics()
+            elif target == PUBLISH:
+                status, answer = 200, self._publish()
             elif "x-amz-target" in headers:
                 operation = headers["x-amz-target"].rpartition(".")[2]
                 await self._wait(operation)
@@ -88,7 +96,9 @@ class StandIn:
 
     def _json(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
         try:
-            if operation in ("GetTable", "CreateTable"):
+            if operation == "PutEvents":
+                answer = {"FailedEntryCount": 0, "Entries": [{"EventId": "event"}]}
+            elif operation in ("GetTable", "CreateTable"):
                 answer = self._glue(operation, request)
             else:
                 answer = self._table.answer(operation, request)
@@ -124,6 +134,18 @@ class StandIn:
             return 200, self._buckets.list_objects(bucket, query).encode()
         found = self._buckets.get(bucket, key)
         return (404, b"<Error><Code>NoSuchKey</Code></Error>") if found is None else (200, found)
+
+    def _publish(self) -> bytes:
+        published = {
+            "state": State.DONE.value,
+            "finished_at": iso_utc(NOW),
+            "published_generation": 1,
+            "published_key": "key",
+            "published_sha256": "sha256",
+            "published_totals": totals_attributes(PublishedTotals(1, {}, 0, NO_OBJECTS, NO_OBJECTS, 0)),
+        }
+        self._table.finish(f"T{self._last_hour}", TypeSerializer().serialize(published)["M"])
+        return b""
 
     def _statistics(self) -> bytes:
         counts, self._counts = self._counts, Counter()

@@ -57,6 +57,14 @@ class Table:
         self._store(dict(item))
         self.index_writes.clear()
 
+    def finish(self, hour: str, changes: Mapping[str, Any]) -> None:
+        """Change the rows of the manifests whose partition ends with ``hour``, which leave the index."""
+        rows = [item for (_, sk), item in self._items.items() if sk == "manifest" and "partition" in item]
+        for row in rows:
+            if row["partition"]["S"].endswith(hour):
+                self._store({**{name: row[name] for name in row if name not in ("open", "open_order")}, **changes})
+        self.index_writes.clear()
+
     def answer(self, operation: str, request: Item) -> Item:
         """The answer to one request; raises ``RefusedRequestError``."""
         return self._operations[operation](request)

@@ -5,6 +5,7 @@ Shares no code with the product. Parts and divisions are remembered as they were
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from tests.model.scheduler import Violation
@@ -100,7 +101,7 @@ class CollectionInvariants:
             body = self._world.document(f"parts/{part[:8]}/{part}.json")
             if body is None:
                 raise Violation(f"the part {part} has a row and no document")
-            self._parts[part] = [_name(file) for files in body["files"].values() for file in files]
+            self._parts[part] = [_name(file) for text in body["files"].values() for file in json.loads(text)]
         return self._parts[part]
 
     def _listed(self, key: str) -> list[str]:

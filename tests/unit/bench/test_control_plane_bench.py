@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 from boto3.dynamodb.types import TypeSerializer
@@ -13,7 +14,7 @@ from boto3.dynamodb.types import TypeSerializer
 from bench.control_plane.__main__ import BEGIN_MARKER, END_MARKER, Measured, format_table
 from bench.control_plane.measure import calls, connect
 from bench.control_plane.night import NIGHTS, Night
-from bench.control_plane.stand_in import serve
+from bench.control_plane.stand_in import PUBLISH, serve
 from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
 from lake.collection_documents import decode_files
 from lake.ledger import State
@@ -131,6 +132,7 @@ def test_the_functions_run_on_a_night(endpoint: str, monkeypatch: pytest.MonkeyP
     functions = calls(SMALL, services)
     assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.divided
     # When, Then: the ten parts of the last hour become a manifest for each dataset, as the hour before has
+    assert functions["divide"]() == {"manifests": 2}
     planned = functions["plan"]()
     assert (planned["manifests"], planned["files"]) == (SMALL.manifests, 60) == (4, 60)
     for row in services.ledger.manifests.open(Lane.BATCH, State.QUEUED):
@@ -140,6 +142,9 @@ def test_the_functions_run_on_a_night(endpoint: str, monkeypatch: pytest.MonkeyP
     found = functions["backfill"]()
     assert found["found"] == found["known"] > 0
     assert functions["sweep"]()["adopted"] == 0
+    # When the manifests of the last hour are DONE, then this hour of both datasets is complete
+    urlopen(endpoint + PUBLISH).close()
+    assert functions["hours"]() == {"completed": 2}
 
 
 def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_one() -> None:
@@ -155,10 +160,11 @@ def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_on
 
 
 def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() -> None:
-    fast = Measured("A1", "plan", 20.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
-    slow = Measured("A1", "plan", 181.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
-    text = format_table([fast, slow], 1.0)
-    assert [line.rsplit("| ", 1)[1] for line in text.splitlines()[4:]] == ["met |", "NOT met |"]
-    assert set(NIGHTS) == {"A1", "A10", "B1", "B10", "B100", "B1000", "B10000"}
+    fast = Measured("A10", "plan", 20.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
+    slow = Measured("A10", "plan", 61.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
+    busy = Measured("A10", "divide", 61.0, 9.0, 100 << 20, {"Query": 3}, 0, {})
+    text = format_table([fast, slow, busy], 1.0)
+    assert [line.rsplit("| ", 1)[1] for line in text.splitlines()[4:7]] == ["met |", "NOT met |", "met |"]
+    assert set(NIGHTS) == {"A10", "B10", "B100", "B1000", "B10000"}
     page = f"before\n{BEGIN_MARKER}\nold\n{END_MARKER}\nafter"
     assert replace_between(page, text, BEGIN_MARKER, END_MARKER).count(text) == 1

@@ -38,7 +38,7 @@ def owners(deployment: Deployment) -> Counter[str]:
         if item["sk"] == "manifest" and item["state"] == "COLLECTED":
             key = f"parts/{item['id'][:8]}/{item['id']}.json"
             body = json.loads(deployment.raw_s3.get_object(Bucket="control", Key=key)["Body"].read())
-            listed = [(file[1], dataset) for dataset, files in body["files"].items() for file in files]
+            listed = [(file[1], dataset) for dataset, text in body["files"].items() for file in json.loads(text)]
             assert all(name.startswith(f"{dataset}/") for name, dataset in listed)
             assert item["files"] == len(listed)
             found.update(name for name, _ in listed)
