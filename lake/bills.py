@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HOUR_MILLISECONDS = 3_600_000
 SUCCEEDED = "SUCCEEDED"
 """The only end that is not a failure or a stop, in the words of Glue."""
-MAX_REASON = 500
+MAX_REASON = 1500
 """Characters of the reason of a job run that are kept."""
 MICRO = 1_000_000
 """Dollars are kept as whole millionths, so that parts add up to their sum exactly."""

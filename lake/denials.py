@@ -5,6 +5,7 @@ A hint beside the ledger. Without it they are tried again, and are refused again
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,20 @@ from lake.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+
+BLOCKED_RUN = re.compile(r"run \S+ does not begin: (.*); the manifests wait, none has used up an attempt")
+
+
+def format_blocked_run(run: str, fault: str) -> str:
+    """What a job run reports that the environment does not let work."""
+    return f"run {run} does not begin: {fault}; the manifests wait, none has used up an attempt"
+
+
+def fault_of_blocked_run(text: str) -> str | None:
+    """The fault that ``format_blocked_run`` has put into the text of a failed job run; None: it failed otherwise."""
+    found = BLOCKED_RUN.search(text)
+    return found[1] if found else None
 
 
 def read_denied(s3: S3Client, control_bucket: str, run: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 SIZES = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+SMALLEST_DOLLARS = 0.0001
 EVENING_HOUR = 17
 """From this hour of the day on, a time of the same day is said to be tonight."""
 
@@ -35,7 +36,9 @@ def format_duration(seconds: float) -> str:
 
 
 def format_dollars(dollars: float) -> str:
-    """Dollars with two digits; a smaller amount with four."""
+    """Dollars with two digits; a smaller amount with four, down to ``< $0.0001``."""
+    if 0 < dollars < SMALLEST_DOLLARS:
+        return f"< ${SMALLEST_DOLLARS}"
     return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
 
 

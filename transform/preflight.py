@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.denials import format_blocked_run
 from lake.errors import HybridRouterError, TransientError
 from lake.layout import preflight_key
 from lake.ledger import State
@@ -41,7 +42,7 @@ class BlockedRunError(TransientError):
     """
 
     def __init__(self, run: str, fault: EnvironmentFault, denied: Sequence[str]) -> None:
-        super().__init__(f"run {run} does not begin: {fault}; the manifests wait, none has used up an attempt")
+        super().__init__(format_blocked_run(run, str(fault)))
         self.denied = denied
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -15,6 +16,7 @@ from cli.exit_codes import ExitCode
 from cli.inspect.executions import execution_arn, find_execution
 from cli.inspect.night_progress import format_progress, read_progress
 from cli.inspect.night_runs import read_runs
+from cli.inspect.night_schedule import read_schedule
 from lake.documents import find_document
 from lake.format_values import format_duration, read_instant
 from lake.layout import plan_summary_key
@@ -36,8 +38,10 @@ def follow_execution(
     Steps are the states that it enters: those of the runs of a night, which are executions of their own, do not appear.
     Of an execution of ``overnight`` each job run is printed once it has ended, and how many manifests are done.
     """
-    steps = _Steps(stack, arn)
-    progress = _Progress(stack, arn) if arn.startswith(execution_arn(stack, "")) else None
+    zone = read_schedule(stack).zone
+    typer.echo(f"times in {zone.key}", err=True)
+    steps = _Steps(stack, arn, zone)
+    progress = _Progress(stack, arn, zone) if arn.startswith(execution_arn(stack, "")) else None
     while True:
         steps.print_new()
         if progress:
@@ -86,8 +90,9 @@ def _verdict(output: Mapping[str, Any]) -> Mapping[str, Any]:
 class _Steps:
     """The states that an execution has entered; each is printed once."""
 
-    def __init__(self, stack: DeployedStack, arn: str) -> None:
+    def __init__(self, stack: DeployedStack, arn: str, zone: ZoneInfo) -> None:
         self._stack = stack
+        self._zone = zone
         self._arn = arn
         self._seen = 0
         self._last = ""
@@ -104,14 +109,15 @@ class _Steps:
             self._seen = event["id"]
             if name != self._last:
                 self._last = name
-                typer.echo(f"{event['timestamp']:%H:%M:%S}  {name}", err=True)
+                _print_step(event["timestamp"].astimezone(self._zone), name)
 
 
 class _Progress:
     """What the job runs of a night have done; each change is printed once."""
 
-    def __init__(self, stack: DeployedStack, arn: str) -> None:
+    def __init__(self, stack: DeployedStack, arn: str, zone: ZoneInfo) -> None:
         self._stack = stack
+        self._zone = zone
         self._name = arn.rsplit(":", 1)[-1]
         self._summary: dict[str, Any] | None = None
         self._polls = 0
@@ -132,7 +138,7 @@ class _Progress:
         line = format_progress(read_progress(self._stack, self._summary))
         if line != self._last:
             self._last = line
-            _print_step(datetime.now().astimezone(), line)
+            _print_step(datetime.now(self._zone), line)
 
     def print_job_runs(self) -> None:
         """Print the job runs that have ended since the last call, with their end and the reason."""
@@ -143,7 +149,7 @@ class _Progress:
             self._ended.add(run.job_run)
             reason = f": {printable(run.reason)}" if run.reason else ""
             line = f"job run {run.job_run}, {run.engine}: {run.state} after {format_duration(run.minutes * 60)}{reason}"
-            _print_step(read_instant(run.ended_at).astimezone(), line)
+            _print_step(read_instant(run.ended_at).astimezone(self._zone), line)
 
 
 def _print_step(at: datetime, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +27,7 @@ EXAMPLES = (
 )
 
 
-def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool) -> int:
+def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> int:
     """Invoke the function ``promote`` and print what it did.
 
     ``options`` are the fields of its input, None for each option that was not given. Returns the exit code: 1 when
@@ -41,8 +42,11 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     if ("files" in fields) == bool(fields.keys() - {"files"}):
         raise InvalidInputError(f"promote needs either files or a selection of the backlog: {EXAMPLES}")
     response = stack.promote({**fields, "dryRun": dry_run})
-    print_messages(response)
-    typer.echo(_summary(response))
+    if as_json:
+        typer.echo(json.dumps(response, indent=1))
+    else:
+        print_messages(response)
+        typer.echo(_summary(response))
     refused = response["unknown"] + response["ignored"]
     is_fruitless = refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS))
     return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +31,7 @@ EXAMPLES = (
 
 
 def reprocess_manifests(
-    stack: DeployedStack, options: Mapping[str, Any], *, every: bool, now: bool, dry_run: bool
+    stack: DeployedStack, options: Mapping[str, Any], *, every: bool, now: bool, dry_run: bool, as_json: bool = False
 ) -> int:
     """Invoke the function ``reprocess`` until it has visited the whole selection, and print what it did.
 
@@ -59,29 +60,35 @@ def reprocess_manifests(
     only = "all" if every else "failed"
     # All pages are one request: the function queues a manifest once for each, also when an invocation is repeated.
     event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
-    response = _invoke_to_the_end(stack, event)
-    typer.echo(_summary(response))
+    response = _invoke_to_the_end(stack, event, is_quiet=as_json)
     selection = response["selection"]
-    if selection is not None and not dry_run:
-        if now:
-            typer.echo(f"overnight started: {stack.start_overnight(selection)}")
-        else:
+    is_started = selection is not None and now and not dry_run
+    overnight = stack.start_overnight(selection) if is_started else None
+    if as_json:
+        typer.echo(json.dumps({**response, "overnight": overnight}, indent=1))
+    else:
+        typer.echo(_summary(response))
+        if overnight:
+            typer.echo(f"overnight started: {overnight}")
+        elif selection is not None and not dry_run:
             typer.echo("the next overnight run converts them")
     refused = sum(response[name] for name in FRUITLESS)
     is_fruitless = refused and refused == sum(response[name] for name in ("queued", *UNQUEUED_LABELS))
     return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE
 
 
-def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any]) -> dict[str, Any]:
-    """The last response, which has the totals of all; prints the messages of each."""
+def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any], *, is_quiet: bool) -> dict[str, Any]:
+    """The last response, which has the totals of all; prints the messages of each unless ``is_quiet``."""
     token = None
     while True:
         response = stack.reprocess(event if token is None else {**event, "token": token})
-        print_messages(response)
+        if not is_quiet:
+            print_messages(response)
         token = response["token"]
         if token is None:
             return response
-        typer.echo(f"so far: {_summary(response)}")
+        if not is_quiet:
+            typer.echo(f"so far: {_summary(response)}")
 
 
 def _summary(response: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import DryRun, FirstHour, LastHour, on_stack
+from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -25,12 +25,13 @@ def promote(
     first: FirstHour = None,
     last: LastHour = None,
     dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> int:
     """Make queued files urgent: they go from the batch lane to the stream lane."""
     from cli.change.promote import promote_files
 
     fields = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
-    return promote_files(stack, fields, dry_run=dry_run)
+    return promote_files(stack, fields, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -45,9 +46,10 @@ def reprocess(
     every: Annotated[bool, typer.Option("--all", help="Also what was converted without any unreadable file.")] = False,
     now: Annotated[bool, typer.Option("--now", help="Start overnight for them at once.")] = False,
     dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> int:
     """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
     from cli.change.reprocess import reprocess_manifests
 
     fields = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
-    return reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run)
+    return reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run, as_json=as_json)

@@ -50,14 +50,14 @@ def cost(
 
 
 @app.command()
-def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
+def quotas(settings: SettingsFile = Path("settings/dev.toml"), as_json: Json = False) -> None:
     """Compare the AWS account's quotas with what a stage needs: 0 enough, 1 too low; before a deployment."""
     import boto3
 
     from cli.cost.quotas import print_quotas
     from lake.settings import load_settings
 
-    raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas")))
+    raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas"), as_json=as_json))
 
 
 @app.command()
@@ -96,8 +96,9 @@ def calibrate(
     goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
     cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
     from cli.cost.calibrate import calibrate_files
 
-    calibrate_files(files, goal_seconds, cores, output)
+    calibrate_files(files, goal_seconds, cores, output, as_json=as_json)

@@ -130,11 +130,12 @@ def report(
     execution: Annotated[str | None, typer.Option(help="Name of an execution of overnight or backfill.")] = None,
     output: PageFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    as_json: Json = False,
 ) -> int:
     """Write one HTML page about a night or a day; without either, a folder with the last 30 days and their nights."""
     from cli.inspect.report import write_report
 
-    return write_report(stack, day, execution, output, open_page=open_page)
+    return write_report(stack, day, execution, output, open_page=open_page, as_json=as_json)
 
 
 @app.command(name="spark-history")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -20,7 +22,9 @@ MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
 
-def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None) -> None:
+def calibrate_files(
+    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, *, as_json: bool = False
+) -> None:
     """Convert the files, print figures and advice, and write the advice as a settings file.
 
     Raises
@@ -46,13 +50,18 @@ def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, outp
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
     found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
+    if output is not None:
+        output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
+    if as_json:
+        body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
+        typer.echo(json.dumps(body, indent=1))
+        return
     for line in report_lines(found):
         typer.echo(line)
     typer.echo("")
     for item in advice:
         typer.echo(f"set {item.group}.{item.key} = {item.value}: {item.reason}")
     if output is not None:
-        output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
         typer.echo(f"written: {output}")
 
 

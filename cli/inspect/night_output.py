@@ -93,7 +93,15 @@ def _print_datasets(night: NightDocument) -> None:
         for item in night.datasets
     ]
     if rows:
-        numbers = ("files", "size", "rows", "quarantined lines", "unreadable files", "manifests failed", "open")
+        numbers = (
+            "files done",
+            "size done",
+            "rows",
+            "quarantined lines",
+            "unreadable files",
+            "manifests failed",
+            "open",
+        )
         print_table("Datasets", ("dataset",), numbers, rows)
     _print_omitted(night.omitted.datasets)
     if night.rejects_by_reason:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -38,7 +39,13 @@ PROGRESS_ROWS = 1000
 
 
 def write_report(
-    stack: DeployedStack, day: str | None, execution: str | None, output: Path | None, *, open_page: bool = False
+    stack: DeployedStack,
+    day: str | None,
+    execution: str | None,
+    output: Path | None,
+    *,
+    open_page: bool = False,
+    as_json: bool = False,
 ) -> int:
     """Write the page of a day (UTC) or of an execution, or of the last days, and print its path; the exit code.
 
@@ -55,7 +62,7 @@ def write_report(
     if day is None and execution is None:
         with shown_when_slow("reading the reports ..."):
             path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
-        return _print_path(path, open_page=open_page)
+        return _print_path(path, open_page=open_page, as_json=as_json)
     with Console(stderr=True).status("reading the ledger") as status:
 
         def track(rows: Rows) -> Rows:
@@ -72,11 +79,11 @@ def write_report(
         raise NotFoundError(f"the ledger has no execution {execution!r}: 'hybrid-router nights' lists the latest")
     path = output or Path(f"report-{day or execution}.html")
     write_page(report, path)
-    return _print_path(path, open_page=open_page)
+    return _print_path(path, open_page=open_page, as_json=as_json)
 
 
-def _print_path(path: Path, *, open_page: bool) -> int:
-    typer.echo(str(path))
+def _print_path(path: Path, *, open_page: bool, as_json: bool) -> int:
+    typer.echo(json.dumps({"page": str(path)}) if as_json else str(path))
     if open_page:
         webbrowser.open(path.resolve().as_uri())
     return ExitCode.FINE

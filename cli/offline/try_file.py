@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ from lake.commit import SourceCount
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.faults import error_code
-from lake.format_values import format_size
-from lake.manifest import ObjectVersion
+from lake.format_values import format_dollars, format_size
+from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.printable import printable
 from lake.s3_uri import parse_s3_uri
@@ -124,7 +124,7 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
         "hour": partition.stamp,
         "bytes": size,
         **_converted(trial, file, partition),
-        "dollars": _dollars(settings, size),
+        "dollars": _dollars(settings, decision.lane, size),
     }
     if as_json:
         typer.echo(json.dumps(body, indent=2))
@@ -186,11 +186,18 @@ def _counts(source: SourceCount) -> dict[str, Any]:
     }
 
 
-def _dollars(settings: Settings, size: int) -> dict[str, float]:
-    """Price of the workers while they convert so many bytes, by engine; at the assumed speed of a core."""
+def _dollars(settings: Settings, lane: Lane | None, size: int) -> dict[str, float]:
+    """Price of the workers while they convert this number of bytes, by engine of the lane; at the assumed speed."""
+    chosen = settings
+    allowed: Collection[str] = settings.batch.engines
+    if lane == Lane.STREAM:
+        chosen = replace(settings, batch=replace(settings.batch, worker_type=settings.stream.worker_type))
+        allowed = (settings.stream.engine,)
     speed = settings.price.mb_per_second_per_core * MEGABYTE
     return {
-        str(offer.engine): size / (speed * offer.vcpus) / 3600 * offer.dollars_per_hour for offer in offers(settings)
+        str(offer.engine): size / (speed * offer.vcpus) / 3600 * offer.dollars_per_hour
+        for offer in offers(chosen)
+        if offer.engine in allowed and lane is not None
     }
 
 
@@ -215,5 +222,6 @@ def _print(body: dict[str, Any]) -> None:
         more = f" and {left:,} more" if left > 0 else ""
         typer.echo(f"columns     {len(columns):,}: {', '.join(shown)}{more}")
         typer.echo(f"Parquet     {format_size(body['parquetBytes'])} of {format_size(body['bytes'])}")
-    prices = ", ".join(f"{engine} ${dollars:.9f}" for engine, dollars in body["dollars"].items())
-    typer.echo(f"conversion  {prices} (the workers, at price.* of the settings)")
+    prices = ", ".join(f"{engine} {format_dollars(dollars)}" for engine, dollars in body["dollars"].items())
+    if prices:
+        typer.echo(f"conversion  {prices} (the workers while they convert it, at price.* of the settings)")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lake.denials import read_denied
+from lake.denials import fault_of_blocked_run, read_denied
 from lake.engines import ENGINES, Engine
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow, State
@@ -51,8 +51,9 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
     why Glue did not start the last job run, empty if it did: no log of a job can tell it, so the waiting manifests get
     it as their reason. ``failure`` is how the last job run failed, empty if it did not: manifests get it that the run
-    has left without a reason, because it could not write the ledger, or ended too early. ``jobRun`` is the id of the
-    last job run, empty if it is not known; what it has cost is recorded.
+    has left without a reason, because it could not write the ledger, or ended too early. Of a run that did not begin
+    they get the fault alone, as those for which the run could record it. ``jobRun`` is the id of the last job run,
+    empty if it is not known; what it has cost is recorded.
 
     With ``engine``, the one of the last job run, the answer has the engine of the next one. ``failed`` says that it
     failed.
@@ -145,7 +146,8 @@ def _record_failure(
 ) -> None:
     if not failure:
         return
-    reason = f"{FAILED_RUN}: {printable(failure)}"
+    fault = fault_of_blocked_run(failure)
+    reason = f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
     logger.error("job run failed", reason=reason)
     # What the run itself has recorded of a manifest says more.
     waiting = [row for row in rows if row.state == State.QUEUED and _is_unexplained(row)]

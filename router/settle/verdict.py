@@ -135,9 +135,11 @@ def _failure(tally: Tally) -> str:
 
 
 def _format_shares(above: Sequence[DatasetTally]) -> str:
-    shares = [f"{_format_share(tally.quarantined_share)} of {tally.dataset}" for tally in above[:MAX_NAMED_SHARES]]
-    more = len(above) - MAX_NAMED_SHARES
-    others = f" and {format_count(more, 'other dataset')}" if more > 0 else ""
+    # One more name is not longer than the words for "one other".
+    named = above if len(above) == MAX_NAMED_SHARES + 1 else above[:MAX_NAMED_SHARES]
+    shares = [f"{_format_share(tally.quarantined_share)} of {tally.dataset}" for tally in named]
+    more = len(above) - len(named)
+    others = f" and {format_count(more, 'other dataset')}" if more else ""
     return f"more than alarms.max_quarantined_share is in the quarantine: {', '.join(shares)}{others}"
 
 

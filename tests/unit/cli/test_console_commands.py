@@ -18,6 +18,7 @@ from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.ledger import StreamRow
 from lake.shards import Shards
 from router.sweep.handler import COUNTS
+from tests.unit.cli.stack_world import FakeServices
 from tests.unit.lake.world import RESOURCES
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -33,7 +34,10 @@ class FakeStack:
     def __init__(self, status: str = "SUCCEEDED", output: Any = None, **answers: Any) -> None:
         self.asked: list[Any] = []
         self.options = " --stage test"
-        self.outputs = SimpleNamespace(overnight="arn:aws:states:here:1:stateMachine:overnight")
+        self.outputs = SimpleNamespace(
+            overnight="arn:aws:states:here:1:stateMachine:overnight", overnight_schedule="night"
+        )
+        self.scheduler = FakeServices()
         self._events = [
             {"id": number, "timestamp": NOON, "stateEnteredEventDetails": {"name": name}}
             for number, name in ((2, "Plan"), (4, "Runs"))
@@ -100,7 +104,7 @@ def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
     assert stack.asked == [{"dataset": "orders"}]
     printed = capsys.readouterr()
     assert printed.out == told
-    assert printed.err.splitlines() == ["started: arn:1", "12:00:00  Plan", "12:00:00  Runs"]
+    assert printed.err.splitlines() == ["started: arn:1", "times in Europe/Berlin", "13:00:00  Plan", "13:00:00  Runs"]
 
 
 def test_an_execution_that_is_not_waited_for_is_named(capsys: pytest.CaptureFixture[str]) -> None:

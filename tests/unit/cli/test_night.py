@@ -204,7 +204,7 @@ def test_a_night_that_is_followed_prints_job_runs_and_progress(
     # When
     follow_execution(stack_of(world, services), execution_arn(stack_of(world, services), "n1"), lambda _: None)
     # Then
-    told = [line[10:] for line in capsys.readouterr().err.splitlines()]
+    told = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
     assert told == [
         "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nkilled by signal 9",
         "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",

@@ -72,7 +72,7 @@ def test_columns_rejects_and_price_are_shown(tmp_path: Path) -> None:
         "1 line: not an object",
         "first: not an object at byte 27",
         "total",
-        "glue-flex $0.00000",
+        "conversion  glue-flex < $0.0001",
     ):
         assert words in text
 
@@ -143,3 +143,8 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     # And an address without a key
     incomplete = CliRunner().invoke(app, ["try", "s3://landing", *place])
     assert str(incomplete.exception) == "'s3://landing' is not a valid S3 URI: pass s3://bucket/key"
+
+
+def test_a_file_of_the_stream_lane_has_the_price_of_its_engine_alone(tmp_path: Path) -> None:
+    _, text = tried(tmp_path, b'{"a": 1}\n', "orders/urgent/a.ndjson")
+    assert "conversion  glue < $0.0001 (the workers" in text

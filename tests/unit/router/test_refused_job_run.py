@@ -1,6 +1,7 @@
 """A job run that did not start, or could not write the ledger: the rows of its manifests name the cause, and so does
 the verdict."""
 
+from lake.denials import format_blocked_run
 from router.executions.run_status import run_status
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
@@ -43,6 +44,13 @@ def test_the_verdict_names_how_a_job_run_failed_that_could_not_write_the_ledger(
     # And the next one replaces it
     run_status({"run": RUN, "failure": "States.Timeout: "}, deployment.services)
     assert deployment.row(row.id).reason == "its last job run failed: States.Timeout: "
+
+
+def test_a_job_run_that_did_not_begin_leaves_the_fault_alone_as_reason(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    failure = f"States.TaskFailed: jr_1 FAILED {format_blocked_run('jr_1', 's3:PutObject on lake is denied')}"
+    run_status({"run": RUN, "failure": failure}, deployment.services)
+    assert deployment.row(row.id).reason == "s3:PutObject on lake is denied"
 
 
 def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment: Deployment) -> None:
