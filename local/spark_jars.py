@@ -49,9 +49,14 @@ _MAX_DOWNLOAD_SECONDS = 600
 
 
 def resolve(
-    cache: Path = DEFAULT_CACHE, log: Callable[[str], None] = lambda _: None, hashes: str = _HASHES
+    cache: Path = DEFAULT_CACHE,
+    log: Callable[[str], None] = lambda _: None,
+    hashes: str = _HASHES,
+    module: str = _IVY_MODULE,
 ) -> tuple[Path, ...]:
     """The jars, sorted by name; downloads them (about 13 MB) if ``cache`` does not have exactly these jars.
+
+    ``module`` is what Ivy resolves.
 
     Several processes may call it at once. A folder with its final name is always complete and was compared with
     ``hashes``: it is filled under another name and renamed. ``log`` is called before a download.
@@ -62,7 +67,7 @@ def resolve(
         The download failed (no network, no Java), took more than 10 minutes, or brought other bytes than ``hashes``
         states; nothing of it is left in ``cache``.
     """
-    folder = cache / hashlib.sha256((_IVY_SETTINGS + _IVY_MODULE + hashes).encode()).hexdigest()[:16]
+    folder = cache / hashlib.sha256((_IVY_SETTINGS + module + hashes).encode()).hexdigest()[:16]
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / "lock").open("w") as lock:
@@ -71,18 +76,18 @@ def resolve(
                 log("downloading Spark's S3 jars (13 MB, only once)")
                 work = cache / "ivy"
                 try:
-                    _download(work, folder, hashes)
+                    _download(work, folder, hashes, module)
                 finally:
                     shutil.rmtree(work, ignore_errors=True)
     return tuple(sorted(folder.glob("*.jar")))
 
 
-def _download(work: Path, target: Path, hashes: str) -> None:
+def _download(work: Path, target: Path, hashes: str, module: str) -> None:
     if work.exists():
         shutil.rmtree(work)
     work.mkdir()
     (work / "settings.xml").write_text(_IVY_SETTINGS)
-    (work / "ivy.xml").write_text(_IVY_MODULE)
+    (work / "ivy.xml").write_text(module)
     try:
         result = subprocess.run(
             _ivy_command(work), cwd=work, capture_output=True, text=True, timeout=_MAX_DOWNLOAD_SECONDS, check=False

@@ -1,4 +1,4 @@
-"""pyiceberg, DuckDB and Polars read what the metadata of an Iceberg table says. Spark was asked by hand only."""
+"""pyiceberg, DuckDB and Polars read what the metadata of an Iceberg table says; test_iceberg_in_spark.py has Spark."""
 
 from __future__ import annotations
 

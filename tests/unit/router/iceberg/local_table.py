@@ -59,6 +59,14 @@ class LocalTable:
         batch = Batch(number, added, removed, columns=[*known, *columns], **other)
         self.metadata = commit_batch(self.metadata, self, batch, self.now, 0)
 
+    def reload(self) -> None:
+        """Take what another program has made of the table."""
+        folder = self.folder / "table/metadata"
+        self.version = int((folder / "version-hint.text").read_text())
+        while (folder / f"v{self.version + 1}.metadata.json").exists():
+            self.version += 1
+        self.metadata = json.loads((folder / f"v{self.version}.metadata.json").read_text())
+
     @property
     def document(self) -> str:
         """Path of the metadata document, under the name that Hadoop's catalog looks for as well."""

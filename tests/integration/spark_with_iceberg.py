@@ -1,0 +1,104 @@
+"""Spark with Iceberg's runtime, in a process of its own: its SQL parser is not that of the jobs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from local import isolation, spark_jars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKOUT = Path(__file__).parents[2]
+VERSION = "1.12.0"
+ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
+MODULE = f"""<ivy-module version="2.0">
+  <info organisation="hybrid-router" module="iceberg"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.iceberg" name="{ARTIFACT}" rev="{VERSION}" conf="default->default" transitive="false"/>
+  </dependencies>
+</ivy-module>
+"""
+HASHES = (
+    f"3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  iceberg-spark-runtime-4.1_2.13-{VERSION}.jar\n"
+)
+"""48 MB, which only these tests need: they download it when they run first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSql:
+    """Runs statements on the catalog ``local``, whose tables are folders of the warehouse."""
+
+    process: subprocess.Popen[str]
+
+    def __call__(self, statement: str) -> list[dict[str, Any]]:
+        """The rows, dates as text; raises ``RuntimeError`` with Spark's message."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(statement) + "\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if line.startswith("answer "):
+                answer: dict[str, Any] = json.loads(line.removeprefix("answer "))
+                if "error" in answer:
+                    raise RuntimeError(answer["error"])
+                rows: list[dict[str, Any]] = answer["rows"]
+                return rows
+        raise RuntimeError("Spark has ended")
+
+
+@contextmanager
+def spark_with_iceberg(folder: Path) -> Iterator[SparkSql]:
+    """Spark on one core; ``folder`` is the warehouse."""
+    (jar,) = spark_jars.resolve(hashes=HASHES, module=MODULE)
+    nowhere = isolation.isolated_environment("http://127.0.0.1:9", isolation.AccessKey.random())
+    environment = {**nowhere, "PYTHONPATH": str(CHECKOUT), "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [sys.executable, __file__, str(jar), str(folder)]
+    with (folder / "spark.log").open("w") as log:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+        # Leaving the block closes its input, at which it ends.
+        with subprocess.Popen(command, text=True, env=environment, cwd=folder, **pipes) as process:
+            yield SparkSql(process)
+
+
+def main(jar: str, folder: str) -> None:
+    """Answer the statements of standard input."""
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1500m",
+        "spark.jars": jar,
+        "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.local.cache-enabled": "false",
+        "spark.sql.catalog.local.type": "hadoop",
+        "spark.sql.catalog.local.warehouse": folder,
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    for line in sys.stdin:
+        try:
+            answer: dict[str, Any] = {"rows": [row.asDict() for row in session.sql(json.loads(line)).collect()]}
+        except Exception as error:
+            answer = {"error": str(error)}
+        print("answer", json.dumps(answer, default=str), flush=True)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,189 @@
+"""Spark reads and compacts the Iceberg tables that the committer writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from router.iceberg.commit import MissingFilesError
+from router.iceberg.metadata import METADATA_COLUMNS, batch_of, foreign_change
+from tests.integration.spark_with_iceberg import spark_with_iceberg
+from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from tests.integration.spark_with_iceberg import SparkSql
+
+EVENING, MIDNIGHT = "2026-11-20T23", "2026-11-21T00"
+REWRITE = "options => map('rewrite-all', 'true', 'min-input-files', '1')"
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="module")
+def sql(warehouse: Path) -> Iterator[SparkSql]:
+    with spark_with_iceberg(warehouse) as sql:
+        yield sql
+
+
+class SparkTable(LocalTable):
+    """A table that Spark knows by the name of its folder, and may have changed."""
+
+    @property
+    def name(self) -> str:
+        return f"local.{self.folder.name}.table"
+
+    def show(self) -> None:
+        """Let Spark see the last batch; raises ``FileExistsError`` if Spark has committed since the table was read."""
+        (self.folder / f"table/metadata/v{self.version + 1}.metadata.json").touch(exist_ok=False)
+        assert self.document
+
+    def commit_and_show(self, *arguments: Any, **options: Any) -> None:
+        self.commit(*arguments, **options)
+        self.show()
+
+
+@pytest.fixture
+def table(warehouse: Path, request: pytest.FixtureRequest) -> SparkTable:
+    """Two hours, one of them at midnight; the evening has three files, two of them as small as files are."""
+    folder = warehouse / re.sub(r"\W", "_", str(request.node.name))
+    folder.mkdir()
+    # Before now: Spark refuses a table whose last snapshot is of tomorrow.
+    table = SparkTable(folder, now=1_700_000_000_000)
+    table.add("a-g1", EVENING, [{"id": "1", "price": "1.10"}, {"id": "2", "price": "1E400"}])
+    table.add("b-g1", MIDNIGHT, [{"id": "3", "date__": "a key"}])
+    table.add("c-g1", EVENING, [{"id": "4", "_pos": "reserved", "_file": "as well"}])
+    table.commit_and_show(["a-g1", "b-g1", "c-g1"], columns=["_rescued"])
+    return table
+
+
+def rows(sql: SparkSql, table: SparkTable, condition: str = "true") -> Counter[str]:
+    return normal_rows(sql(f"SELECT * FROM {table.name} WHERE {condition}"))
+
+
+def test_rows_with_reserved_and_late_columns(sql: SparkSql, table: SparkTable) -> None:
+    assert rows(sql, table) == table.rows_of("a-g1", "b-g1", "c-g1")
+    table.add("d-g1", MIDNIGHT, [{name: f"value of {name}" for name in METADATA_COLUMNS}, {"late": "ü"}])
+    table.add("a-g2", EVENING, [{"id": "1", "later": "x"}])
+    table.commit_and_show(["d-g1", "a-g2"], ["a-g1"])
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1", "d-g1")
+    # And the hours of midnight are not NULL
+    assert rows(sql, table, "date = DATE'2026-11-21' AND hour = 0") == table.rows_of("b-g1", "d-g1")
+
+
+def test_hours_are_pruned_right_when_manifests_were_merged(sql: SparkSql, table: SparkTable) -> None:
+    names = ["a-g1", "b-g1", "c-g1"]
+    for number in range(120):
+        names.append(f"{number:03d}-g1")
+        table.add(names[-1], f"2026-11-21T{number % 5:02d}", [{"id": names[-1]}])
+        table.commit([names[-1]], [names.pop(5)] if number % 7 == 6 else ())
+    table.show()
+    wanted = [name for name in names if table.files[name][2].hour == 0]
+    assert rows(sql, table, "date = DATE'2026-11-21' AND hour = 0") == table.rows_of(*wanted)
+    assert rows(sql, table) == table.rows_of(*names)
+
+
+def test_ten_thousand_columns(sql: SparkSql, table: SparkTable) -> None:
+    table.commit_and_show([], columns=[f"column_{number}" for number in range(10_000)])
+    (found,) = sql(f"SELECT count(*) AS rows, count(column_9999) AS filled FROM {table.name} WHERE hour = 23")
+    assert found == {"rows": 3, "filled": 0}
+
+
+def compact(sql: SparkSql, table: SparkTable) -> None:
+    name = table.name.removeprefix("local.")
+    sql(f"CALL local.system.rewrite_data_files(table => '{name}', {REWRITE})")
+    table.reload()
+
+
+def replace_a(table: SparkTable) -> None:
+    """The next generation of a manifest, as the committer brings it in: by its files, or with the whole hour."""
+    table.add("a-g2", EVENING, [{"id": "1", "late": "x"}])
+    while True:
+        table.reload()
+        try:
+            try:
+                table.commit_and_show(["a-g2"], ["a-g1"])
+            except MissingFilesError:
+                table.commit_and_show(["a-g2", "c-g1"], clear=[table.files["a-g1"][0].hour])
+        except FileExistsError:
+            continue
+        return
+
+
+def test_a_compaction_leaves_rows_and_batch(sql: SparkSql, table: SparkTable) -> None:
+    compact(sql, table)
+    assert rows(sql, table) == table.rows_of("a-g1", "b-g1", "c-g1")
+    assert batch_of(table.metadata) == 1
+    assert foreign_change(table.metadata) is None
+    # And its files have left
+    with pytest.raises(MissingFilesError):
+        table.commit([], ["a-g1"])
+
+
+def test_a_replacement_after_a_compaction(sql: SparkSql, table: SparkTable) -> None:
+    compact(sql, table)
+    replace_a(table)
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+    # And a further compaction
+    compact(sql, table)
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+
+
+def test_a_replacement_during_a_compaction(sql: SparkSql, table: SparkTable) -> None:
+    failed: list[str] = []
+
+    def run() -> None:
+        try:
+            compact(sql, table)
+        except RuntimeError as error:
+            failed.append(str(error))
+
+    folder = Path(table.folder) / "table" / "data"
+    compaction = Thread(target=run)
+    compaction.start()
+    # Spark has planned it when it writes, and may have ended: both have to be right.
+    while compaction.is_alive() and not list(folder.rglob("*.parquet")):
+        compaction.join(0.01)
+    replace_a(table)
+    compaction.join()
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+    assert all("Missing required files to delete" in text or "already exists" in text for text in failed), failed
+
+
+def test_an_append_next_to_deletes_of_rows_and_a_renamed_column(sql: SparkSql, table: SparkTable) -> None:
+    sql(f"ALTER TABLE {table.name} RENAME COLUMN price TO amount")
+    sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    sql(f"DELETE FROM {table.name} WHERE id = '2'")
+    table.reload()
+    change = foreign_change(table.metadata)
+    assert change is not None
+    assert "another writer has changed its rows" in change
+    table.add("e-g1", EVENING, [{"id": "5", "price": "7"}])
+    table.commit_and_show(["e-g1"])
+    found = {row["id"]: row["amount"] for row in sql(f"SELECT id, amount FROM {table.name}")}
+    assert found == {"1": "1.10", "3": None, "4": None, "5": "7"}
+
+
+@pytest.mark.parametrize("procedure", ["expire_snapshots", "remove_orphan_files"])
+def test_other_programs_do_not_delete_objects(sql: SparkSql, table: SparkTable, procedure: str) -> None:
+    with pytest.raises(RuntimeError, match="GC is disabled"):
+        sql(f"CALL local.system.{procedure}(table => '{table.name.removeprefix('local.')}')")
+
+
+def test_manifests_that_spark_has_written_anew_are_kept(sql: SparkSql, table: SparkTable) -> None:
+    sql(f"CALL local.system.rewrite_manifests('{table.name.removeprefix('local.')}')")
+    table.reload()
+    replace_a(table)
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+    found = StaticTable.from_metadata(table.document).scan().to_arrow().to_pylist()
+    assert normal_rows(found) == rows(sql, table)
