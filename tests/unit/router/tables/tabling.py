@@ -1,5 +1,6 @@
 """What the tests of tables share: published generations, and what a table shows."""
 
+from collections.abc import Callable
 from typing import Any
 
 from lake.commit import CommitDocument, write_commit
@@ -10,8 +11,8 @@ from router.iceberg.commit import DATA, live_entries, manifests_of
 from router.iceberg.metadata import Metadata
 from router.tables.catalog_entry import TableCatalog
 from router.tables.committer import commit_round
+from tests.unit.lake.uploads import upload
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.sweep.sweeping import upload
 
 TABLES = [{"name": "{folder}", "table": "iceberg"}]
 
@@ -23,12 +24,19 @@ def listed(deployment: Deployment, name: str, **other: Any) -> ManifestRow:
     return deployment.enqueued(manifest)
 
 
-def publish(deployment: Deployment, row: ManifestRow, files: int = 1, kept: tuple[Any, ...] = ()) -> ManifestRow:
-    """DONE with this number of files, and those that are kept of an earlier generation."""
+def publish(
+    deployment: Deployment,
+    row: ManifestRow,
+    files: int = 1,
+    kept: tuple[Any, ...] = (),
+    body: Callable[[str], bytes] = str.encode,
+    rows: int = 1,
+) -> ManifestRow:
+    """DONE with this number of files, each with ``body`` of its key and ``rows``, and those kept of an earlier one."""
     claim = deployment.claimed(deployment.row(row.id))
     row = claim.row
     keys = [lake_key(row.partition, row.id, row.generation, number) for number in range(files)]
-    objects = (*kept, *(upload(deployment, "lake", key) for key in keys))
+    objects = (*kept, *(upload(deployment.raw_s3, "lake", key, body(key), rows) for key in keys))
     document = CommitDocument(
         row.id, row.generation, row.attempt, row.partition, "jr_1", "", objects, (), (), ("a",), 1
     )
