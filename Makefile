@@ -16,7 +16,7 @@ INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-measured test-night test-modules test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-all test-measured test-night test-modules test-model test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count reference audit pins synth local-up clean
@@ -31,7 +31,7 @@ demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> tak
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
 test: setup ## what to run before each push, and CI's first job: checks, units, model, conversion, one night on the local cloud
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-night test-modules check
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-modules test-night check test-model
 
 test-all: setup test-measured conformance ## everything else too, and second opinions
 
@@ -56,8 +56,10 @@ test-night: setup ## one night on one local cloud, and one history of chaos
 SLOW = tests/unit/infra/test_cdk_command_line.py tests/unit/native/test_native_fuzz.py
 NOT_HERE = $(if $(EMULATOR),,tests/unit/local) $(CHECKED) $(SLOW)
 
-test-modules: setup ## units, conversion on a real Spark session, the model; not what `check` runs too
+test-modules: setup ## units, and the conversion on a real Spark session; not what `check` runs too
 	@$(PYTEST) tests/unit tests/integration $(addprefix --ignore=,$(NOT_HERE))
+
+test-model: setup ## the protocol with one fault at a time and with random faults
 	@$(PYTEST) tests/model --ignore=tests/model/test_removed_rules.py
 
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long and

@@ -6,7 +6,7 @@ import pytest
 
 from lake.errors import LeaseLostError
 from lake.ledger import Claim, CommitReference, ManifestRow, Published
-from tests.unit.lake.transitions import DOCUMENT, TOTALS, force, row_in_state
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, World
 
 OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
@@ -68,3 +68,10 @@ def test_a_finish_is_not_that_of_a_later_generation(world: World) -> None:
     # When, Then
     assert not manifests.finish(row, TOTALS, world.now)
     assert world.row(row.id).published == Published(2, OTHER_DOCUMENT, TOTALS)
+
+
+def test_a_manifest_that_others_have_superseded_is_not_superseded_by_these(world: World) -> None:
+    row, others = world.queued("a.json"), [world.manifest("a.json")]
+    assert world.ledger.manifests.supersede([row], others, "others", world.now)
+    assert not supersede(world, row)
+    assert world.row(row.id).superseded_by == (others[0].id,)
