@@ -54,13 +54,6 @@ def manifests(deployment: Deployment) -> int:
     return sum(1 for lane in Lane for _ in deployment.ledger.manifests.open(lane, State.QUEUED))
 
 
-def test_rows_are_kept_for_ever_by_default(deployment: Deployment) -> None:
-    assert outcome(deployment) == [ArrivalOutcome.OWNED]
-    row = item(deployment)
-    assert row is not None
-    assert EXPIRY not in row
-
-
 def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: Deployment) -> None:
     keep(deployment)
     assert outcome(deployment) == [ArrivalOutcome.OWNED]
@@ -106,20 +99,6 @@ def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt
     keep(deployment)
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
     assert manifests(deployment) == 1
-
-
-def test_an_adopted_arrival_expires_later(deployment: Deployment) -> None:
-    # Given: a file that was IGNORED
-    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
-    outcome(deployment)
-    deployment.wait(timedelta(days=10))
-    # When a rule routes it
-    keep(deployment)
-    assert outcome(deployment) == [ArrivalOutcome.OWNED]
-    # Then
-    row = item(deployment)
-    assert row is not None
-    assert row[EXPIRY] == int((MORNING + timedelta(days=KEEP_DAYS + 10)).timestamp())
 
 
 def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deployment) -> None:

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 from botocore.utils import parse_timestamp
-from moto import mock_aws
 
 from infra.functions import SPECS
 from lake.settings import dump_settings, parse_settings
-from router import services
-from router.services import container_services, new_session, parse_time
+from router.services import container_services, parse_time
 from tests.unit.lake.world import RESOURCES
 from tests.unit.router.emr import LAUNCH
 
@@ -64,19 +62,6 @@ def test_a_function_is_told_how_a_streaming_run_is_started(tmp_path: Path, monke
 )
 def test_times_of_every_format_are_read_and_those_of_listings_without_botocores_parser(value: Any) -> None:
     assert parse_time(value) == parse_timestamp(value) == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
-
-
-def test_the_clients_of_a_session_read_listings_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: a client of which botocore's own parser would be noticed
-    monkeypatch.setattr(services, "parse_timestamp", lambda _: pytest.fail("botocore's parser was called"))
-    with mock_aws():
-        s3 = new_session().client("s3", region_name="us-east-1")
-        s3.create_bucket(Bucket="lake")
-        s3.put_object(Bucket="lake", Key="a", Body=b"")
-        # When
-        (found,) = s3.list_objects_v2(Bucket="lake")["Contents"]
-    # Then
-    assert found["LastModified"].tzinfo == UTC
 
 
 def test_handlers_import_nothing_of_the_data_plane() -> None:

@@ -1,18 +1,14 @@
 """What a person reads about an execution: the verdict, the counts, and what to do."""
 
-import re
-
 import pytest
 
 from router.settle.notification import format_notification
 from router.settle.verdict import ExecutionOutcome, Verdict
-from tests.unit.docs.test_repair_page import parse
 
 LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
 OVERNIGHT = "start the state machine overnight again"
 REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
-COMMAND = re.compile(r"hybrid-router (.+)$", re.MULTILINE)
 
 
 def notification(outcome: ExecutionOutcome, **counts: int) -> str:
@@ -57,17 +53,3 @@ def test_each_finding_has_its_next_step(
     text = notification(ExecutionOutcome(outcome), **counts)
     assert [step for step in named if step not in text] == []
     assert [step for step in not_named if step in text] == []
-
-
-@pytest.mark.parametrize("outcome", list(ExecutionOutcome))
-def test_every_command_that_it_names_is_one_of_the_product_on_aws_and_on_a_local_cloud(
-    outcome: ExecutionOutcome,
-) -> None:
-    counts = dict.fromkeys(("failed", "open", "rejects", "failed_files", "damaged_objects"), 1)
-    text = notification(outcome, **counts)
-    commands = COMMAND.findall(text)
-    assert len(commands) > 5
-    assert "aws " not in text
-    for command in commands:
-        parse(command)
-        parse(f"{command} --local")
