@@ -92,11 +92,6 @@ def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int
     """Generate the input, then measure speed with ``recipes``, and sizes and queries with ``lake_recipes``.
 
     ``output`` holds the scratch folder meanwhile.
-
-    Raises
-    ------
-    MeasuringProcessError
-        A competitor failed; the scratch folder stays, with the log that the message names.
     """
     started, load = datetime.now(UTC), os.getloadavg()[0]
     figures: list[Figure] = []

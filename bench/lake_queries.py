@@ -68,11 +68,6 @@ def measure_lakes(files: InputFiles, scratch: Path, threads: int, rounds: int) -
     dict
         ``ndjson_bytes`` of the input, ``bytes`` of each lake by its writer, and ``seconds``, medians of ``rounds``, by
         engine, query and writer.
-
-    Raises
-    ------
-    ValueError
-        An engine got other rows from one lake than from another.
     """
     spark = SparkSession.builder.getOrCreate()
     convert: dict[str, Callable[[Path], object]] = {

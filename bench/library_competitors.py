@@ -24,13 +24,7 @@ def convert_by_duckdb(files: InputFiles, output: Path, threads: int) -> int:
 
 
 def convert_by_polars(files: InputFiles, output: Path, threads: int) -> int:
-    """The streaming engine, all columns String; returns the peak memory of this process in bytes.
-
-    Raises
-    ------
-    ValueError
-        ``POLARS_MAX_THREADS`` is another number: Polars reads it once, when it is imported.
-    """
+    """The streaming engine, all columns String; returns the peak memory of this process in bytes."""
     import polars as pl  # noqa: PLC0415
 
     if pl.thread_pool_size() != threads:

@@ -35,11 +35,6 @@ def measure_conversion(convert: Convert, files: InputFiles, output: Path, *, che
     """Run ``convert`` into the new folder ``output``, read the sizes of what it wrote, and remove the folder.
 
     Only ``convert`` is timed.
-
-    Raises
-    ------
-    WrongRowsError
-        ``check`` is set, and the number of rows written is not that of the input.
     """
     output.mkdir(parents=True)
     started = time.perf_counter()

@@ -44,13 +44,7 @@ class MeasuringProcess:
         self._log_file = log_file
 
     def request(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request; returns the response.
-
-        Raises
-        ------
-        MeasuringProcessError
-            The process ended before it responded.
-        """
+        """Send one request; returns the response."""
         with suppress(BrokenPipeError):
             print(json.dumps(fields), file=_pipe(self._process.stdin), flush=True)
         return self._read_response()

@@ -12,13 +12,7 @@ from offline.output_folder import OutputFolder
 
 
 def convert_offline(files: InputFiles, output: Path, cores: int) -> None:
-    """What the command does from the search for the files to the last published one.
-
-    Raises
-    ------
-    ValueError
-        A file could not be read or a line was rejected; every generated line is valid.
-    """
+    """What the command does from the search for the files to the last published one."""
     settings = parse_settings({"stage": "bench"})
     found = Search([files.location], settings, Destination("bench"), "").find(output, _refuse, lambda _: None)
     with OutputFolder(output) as folder:

@@ -60,13 +60,7 @@ def convert_by_spark(context: SparkContext, settings: ConvertSettings, files: In
 
 
 def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[int]:
-    """The counterpart of ``run_partition`` for local files; yields each task's peak memory in bytes.
-
-    Raises
-    ------
-    ValueError
-        A task failed or rejected a line; every generated line is valid.
-    """
+    """The counterpart of ``run_partition`` for local files; yields each task's peak memory in bytes."""
     source, sink = local_source(), LocalSink(Path(output)).as_client()
     for task in tasks:
         reset_peak_bytes()

@@ -63,13 +63,7 @@ class BenchmarkRunner:
         self._stack.close()
 
     def measure_shape(self, files: InputFiles, rounds: int) -> tuple[list[Figure], dict[str, float]]:
-        """The figures of all competitors, and the MB/s of each step of the conversion alone.
-
-        Raises
-        ------
-        MeasuringProcessError
-            A measuring process ended without a result.
-        """
+        """The figures of all competitors, and the MB/s of each step of the conversion alone."""
         measurements: dict[str, list[dict[str, Any]]] = defaultdict(list)
         steps: dict[str, list[float]] = defaultdict(list)
         for number in range(rounds):

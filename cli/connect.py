@@ -25,14 +25,7 @@ CONNECT_SECONDS = 1
 def connect_to_stage(
     stage: str, *, local: bool, profile: str | None = None, region: str | None = None
 ) -> DeployedStack:
-    """The stack of a stage, on AWS or (``local``) on this machine.
-
-    Raises
-    ------
-    NotReachableError
-        There is no such stack, or credentials, region, network or a permission is missing; the message says which,
-        and what to do.
-    """
+    """The stack of a stage, on AWS or (``local``) on this machine."""
     if local:
         cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
@@ -55,13 +48,7 @@ def connect_to_stage(
 
 
 def read_local_state(stage: str) -> Mapping[str, Any]:
-    """What ``local up`` has written about the running cloud of this stage.
-
-    Raises
-    ------
-    NotReachableError
-        None is running.
-    """
+    """What ``local up`` has written about the running cloud of this stage."""
     state = LocalStage(local_state(), stage).state_file
     cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
     if not cloud or not _answers(cloud["endpoint"]):

@@ -112,11 +112,6 @@ class DeployedStack:
             How a person calls the AWS command line for the stack.
         account_options
             The options with which the person has named account and region on AWS.
-
-        Raises
-        ------
-        InvalidInputError
-            An output is missing: the stack is of another version.
         """
 
         def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
@@ -144,77 +139,36 @@ class DeployedStack:
         )
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
-        """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them.
-
-        Raises
-        ------
-        FunctionFailedError
-            The message is the function's.
-        """
+        """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them."""
         event = {"action": action, "shards": shards, "manual": True}
         return self._invoke("stream_control", self.outputs.stream_control, event)
 
     def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke ``plan`` for a dry run: it changes nothing but a summary. That of the whole backlog on all engines is
         the forecast for the next night, as the function also makes it every hour.
-
-        Raises
-        ------
-        FunctionFailedError, InvalidInputError
-            The function failed, or it refused the input; the message is the function's.
         """
         name = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if fields else PLAN_AHEAD_EXECUTION
         event = {**fields, "execution": name, "dryRun": True}
         return self._invoke("plan", self.outputs.plan, event)
 
     def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``promote``.
-
-        Raises
-        ------
-        FunctionFailedError, InvalidInputError
-            The function failed, or it refused the input; the message is the function's.
-        """
+        """Invoke ``promote``."""
         return self._invoke("promote", self.outputs.promote, fields)
 
     def reprocess(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``reprocess``.
-
-        Raises
-        ------
-        FunctionFailedError, InvalidInputError
-            The function failed, or it refused the input; the message is the function's.
-        """
+        """Invoke ``reprocess``."""
         return self._invoke("reprocess", self.outputs.reprocess, fields)
 
     def resubmit(self, name: str) -> dict[str, Any]:
-        """Invoke ``resubmit`` for the resubmission of this name, whose document and lines are in the control bucket.
-
-        Raises
-        ------
-        FunctionFailedError, InvalidInputError
-            The function failed, or it refused the resubmission; the message is the function's.
-        """
+        """Invoke ``resubmit`` for the resubmission of this name, whose document and lines are in the control bucket."""
         return self._invoke("resubmit", self.outputs.resubmit, {"resubmission": name})
 
     def sweep(self, *, dry_run: bool) -> dict[str, Any]:
-        """Invoke ``sweep``, which takes up to its timeout of 15 minutes.
-
-        Raises
-        ------
-        FunctionFailedError
-            A repair failed; the others were tried. The message is the function's.
-        """
+        """Invoke ``sweep``, which takes up to its timeout of 15 minutes."""
         return self._invoke("sweep", self.outputs.sweep, {"dryRun": dry_run})
 
     def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:
-        """Invoke ``tables`` with ``{"restore": dataset}`` or ``{"rebuild": dataset}``.
-
-        Raises
-        ------
-        FunctionFailedError, InvalidInputError
-            The function failed, or it refused the request; or no dataset of the stage has an Iceberg table.
-        """
+        """Invoke ``tables`` with ``{"restore": dataset}`` or ``{"rebuild": dataset}``."""
         if not self.outputs.tables:
             raise InvalidInputError(
                 'no dataset of the stage has an Iceberg table: set table = "iceberg" in a rule of [[datasets]], and '
@@ -223,13 +177,7 @@ class DeployedStack:
         return self._invoke("tables", self.outputs.tables, request)
 
     def check_backfill(self, request: Mapping[str, Any]) -> None:
-        """Invoke ``backfill`` to validate the input of a backfill.
-
-        Raises
-        ------
-        FunctionFailedError, InvalidInputError
-            The function failed, or it refused the input; the message is the function's.
-        """
+        """Invoke ``backfill`` to validate the input of a backfill."""
         self._invoke("backfill", self.outputs.backfill_function, {"action": "validate", "input": request})
 
     def start_backfill(self, request: Mapping[str, Any]) -> str:

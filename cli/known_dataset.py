@@ -7,13 +7,7 @@ from lake.errors import UnknownDatasetError
 
 
 def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:
-    """Look the dataset up in the ledger.
-
-    Raises
-    ------
-    UnknownDatasetError
-        It is not there; the message has the names of those that are.
-    """
+    """Look the dataset up in the ledger."""
     if not stack.ledger.datasets.is_known(dataset):
         raise unknown_dataset(stack, dataset)
 

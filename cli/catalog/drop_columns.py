@@ -33,13 +33,6 @@ def print_dropped_columns(stack: DeployedStack, dataset: str, *, dry_run: bool, 
 
     A Parquet file of the lake has only the columns of which it has a value, so its footer decides. Reading stops when
     every column was found.
-
-    Raises
-    ------
-    UnknownDatasetError
-        The ledger does not know the dataset.
-    InvalidInputError
-        A manifest of the dataset is being converted, so files that cannot be seen yet may have the columns.
     """
     row = stack.ledger.datasets.get(dataset)
     if row is None:

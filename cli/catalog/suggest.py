@@ -40,11 +40,6 @@ def print_suggestion(
         Maximum number of Parquet objects that are read.
     dialect
         Print only this SQL, for a pipe.
-
-    Raises
-    ------
-    UnknownDatasetError
-        The ledger does not know the dataset.
     """
     row = stack.ledger.datasets.get(dataset)
     if row is None:
@@ -61,13 +56,7 @@ def print_suggestion(
 
 
 def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | None, *, as_json: bool) -> int:
-    """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder has no Parquet files of hours, or the dialect is Athena's.
-    """
+    """Print types for a dataset's folder in the output of ``convert``; a folder has no table of Athena."""
     if dialect is Dialect.ATHENA:
         raise InvalidInputError("a folder is not a table of Athena: pass --dialect duckdb or spark")
     sample = read_folder_sample(folder, max_files)

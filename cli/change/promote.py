@@ -32,11 +32,6 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
 
     ``options`` are the fields of its input, None for each option that was not given. Returns the exit code: 1 when
     every file is unknown or ignored.
-
-    Raises
-    ------
-    InvalidInputError
-        ``options`` hold neither files nor a selection, or both; or the function refused them.
     """
     fields = {name: value for name, value in options.items() if value is not None}
     if ("files" in fields) == bool(fields.keys() - {"files"}):

@@ -47,11 +47,6 @@ def reprocess_manifests(
     Returns
     -------
     The exit code: 1 when everything that was named is unknown, ignored or unusable.
-
-    Raises
-    ------
-    InvalidInputError
-        ``options`` do not hold exactly one kind of selection; or the function refused them.
     """
     fields = {name: value for name, value in options.items() if value is not None}
     named = fields.keys() & {"files", "manifests"}

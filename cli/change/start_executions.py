@@ -21,13 +21,6 @@ def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     """Start ``overnight`` for a selection of the backlog; a dry run plans it. Returns the exit code.
 
     A wrong selection starts no execution: one that fails raises an alarm.
-
-    Raises
-    ------
-    InvalidInputError
-        The hours are not valid, or a dry run's function refused the selection.
-    UnknownDatasetError
-        The ledger does not know the dataset, so nothing of it is queued.
     """
     fields = {name: value for name, value in options.items() if value is not None}
     if dry_run:
@@ -42,11 +35,6 @@ def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: b
     """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end.
 
     A wrong request starts no execution.
-
-    Raises
-    ------
-    InvalidInputError
-        The function refused the request.
     """
     request = {**options, "dryRun": dry_run}
     stack.check_backfill(request)

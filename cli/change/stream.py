@@ -28,13 +28,7 @@ def print_stream(stack: DeployedStack, *, as_json: bool) -> int:
 
 
 def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Open a window until ``schedule.stream_end`` and start each run; the exit code: 1 if quotas have no room for one.
-
-    Raises
-    ------
-    FunctionFailedError
-        The message is the function's.
-    """
+    """Open a window until ``schedule.stream_end`` and start each run; the exit code: 1 if quotas have no room."""
     if dry_run:
         status = _read(stack)
         action = "a run is alive, so none is started" if status["running"] else "a run is started"
@@ -48,13 +42,7 @@ def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
 def stop_stream(
     stack: DeployedStack, *, dry_run: bool, as_json: bool, wait: Callable[[float], object] = time.sleep
 ) -> int:
-    """Have the runs end between two micro-batches, and wait until they have; the exit code: 1 if another one begins.
-
-    Raises
-    ------
-    FunctionFailedError
-        The message is the function's.
-    """
+    """Have the runs end between two micro-batches, and wait until they have; the exit code: 1 if another one begins."""
     if dry_run:
         status = _read(stack)
         action = "its run is asked to end" if status["running"] else "no run is alive"

@@ -30,11 +30,6 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: Co
     """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive; None: today); only the ledger is read.
 
     Returns the exit code: 1 when the parts do not add up.
-
-    Raises
-    ------
-    InvalidInputError
-        A day is not valid, or there are too many.
     """
     today = str(datetime.now(UTC).date())
     days = _days(first or today, last or today)

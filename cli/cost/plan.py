@@ -27,11 +27,6 @@ def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: boo
 
     ``options`` are the fields of the function's input, None for each option that was not given. Returns the exit code:
     1 when the night ends after its deadline.
-
-    Raises
-    ------
-    InvalidInputError
-        The function refused the options, or failed.
     """
     answer = stack.dry_run_of_plan({name: value for name, value in options.items() if value is not None})
     if as_json:

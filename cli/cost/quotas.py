@@ -18,11 +18,6 @@ def print_quotas(settings: Settings, service_quotas: Any, *, as_json: bool = Fal
     """Print a line for each quota, or one JSON document; returns 1 if one is too low or cannot be read, else 0.
 
     ``service_quotas`` is a client of that service, in the region of the stage.
-
-    Raises
-    ------
-    ClientError
-        A request was refused.
     """
     found = []
     for quota in needed_quotas(settings):

@@ -40,13 +40,6 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     """Print what the files of the source come to, as tables or as a JSON document.
 
     ``day`` is the local date on which the night of a listing or of the ledger begins, ``YYYY-MM-DD``.
-
-    Raises
-    ------
-    BadParameter
-        There is no source, or more than one.
-    InvalidInputError
-        The source or the date is not valid, or has no file.
     """
     if sum(item is not None for item in (source.profile, source.sizes, source.csv, source.ledger)) != 1:
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, --from-csv and --from-ledger")

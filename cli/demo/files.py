@@ -46,11 +46,6 @@ def user_files(data: Path, rules: Sequence[DatasetRule]) -> tuple[list[DemoFile]
     The first file is urgent, the second waits for the overnight run, the third for a backfill, and so on in turn. The
     key of a file is its path below ``data``; one without a folder gets that of ``data``, and an urgent one the folder
     ``urgent/``.
-
-    Raises
-    ------
-    InvalidInputError
-        ``data`` does not exist, or holds no file that can be sent.
     """
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")

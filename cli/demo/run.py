@@ -42,15 +42,6 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     """Send files through both lanes, then prove the result with ``verify``; the exit code: 0 if all is proven.
 
     ``data`` is a file or a folder with NDJSON files, None: generated samples. ``state`` belongs to the local cloud.
-
-    Raises
-    ------
-    InvalidInputError
-        ``data`` holds no NDJSON file.
-    DemoError
-        A stage failed, or took too long.
-    LocalCloudError
-        The local cloud did not start, or the deployment failed.
     """
     console = DemoConsole()
     started = datetime.now(UTC)

@@ -78,13 +78,7 @@ def created_record(file: ObjectVersion, region: str) -> dict[str, Any]:
 
 
 def wait_recorded(stack: DeployedStack, sent_files: Sequence[SentFile], console: DemoConsole) -> None:
-    """Wait until ``route`` has recorded every arrival in the ledger, with its lane.
-
-    Raises
-    ------
-    DemoError
-        It takes too long.
-    """
+    """Wait until ``route`` has recorded every arrival in the ledger, with its lane."""
     arrivals = stack.ledger.arrivals
     _wait(
         console,
@@ -95,13 +89,7 @@ def wait_recorded(stack: DeployedStack, sent_files: Sequence[SentFile], console:
 
 
 def wait_published(stack: DeployedStack, sent_files: Sequence[SentFile], console: DemoConsole, title: str) -> None:
-    """Wait until the manifests of all these files are DONE or FAILED.
-
-    Raises
-    ------
-    DemoError
-        It takes too long.
-    """
+    """Wait until the manifests of all these files are DONE or FAILED."""
     _wait(console, title, sent_files, lambda item: _is_final(trace_sent_file(stack, item)))
 
 
@@ -119,13 +107,7 @@ def run_machine(
     console: DemoConsole,
     title: str,
 ) -> dict[str, Any]:
-    """Start a state machine and show the progress of the files that it converts; returns its output.
-
-    Raises
-    ------
-    DemoError
-        The execution failed, or takes too long.
-    """
+    """Start a state machine and show the progress of the files that it converts; returns its output."""
     arn = stack.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
     deadline = time.monotonic() + STAGE_TIMEOUT_SECONDS
     with console.stage(title, len(sent_files)) as report:
@@ -145,13 +127,7 @@ def run_machine(
 
 
 def wait_for_stream(stack: DeployedStack, console: DemoConsole) -> None:
-    """Wait until the streaming job, which has been started, sends its first heartbeat.
-
-    Raises
-    ------
-    DemoError
-        The job failed, or takes too long.
-    """
+    """Wait until the streaming job, which has been started, sends its first heartbeat."""
     with console.stage("stream lane: job starts", 1) as report:
         deadline = time.monotonic() + STAGE_TIMEOUT_SECONDS
         while stack.ledger.stream.get().heartbeat_at is None:

@@ -35,11 +35,6 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
     """Print each Iceberg table, or that of ``dataset``: last batch, what waits for it, and why it is stopped.
 
     Returns the exit code: 1 if a table is stopped or behind.
-
-    Raises
-    ------
-    UnknownDatasetError
-        The ledger does not know the dataset.
     """
     if dataset is not None and not stack.ledger.datasets.is_known(dataset):
         raise unknown_dataset(stack, dataset)

@@ -36,13 +36,7 @@ class EventLog:
 
 
 def newest_event_logs(s3: S3Client, control_bucket: str, limit: int) -> list[EventLog]:
-    """At most ``limit`` event logs, the newest first; other objects below the prefix are left out.
-
-    Raises
-    ------
-    BotoCoreError, ClientError
-        S3 refused to list the bucket, or did not answer.
-    """
+    """At most ``limit`` event logs, the newest first; other objects below the prefix are left out."""
     logs: dict[str, EventLog] = {}
     for item in list_objects(s3, control_bucket, SPARK_LOGS):
         parts = _parts(item["Key"])
@@ -56,13 +50,7 @@ def newest_event_logs(s3: S3Client, control_bucket: str, limit: int) -> list[Eve
 
 
 def copy_event_logs(s3: S3Client, control_bucket: str, logs: list[EventLog], folder: Path) -> None:
-    """Download event logs to ``folder``, as a history server expects them.
-
-    Raises
-    ------
-    BotoCoreError, ClientError
-        S3 refused to give an object, or did not answer.
-    """
+    """Download event logs to ``folder``, as a history server expects them."""
 
     def copy(key: str) -> None:
         target = folder.joinpath(*_parts(key) or ())

@@ -47,13 +47,6 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
     """Print every recorded version of a file, or the inputs of an object of lake or quarantine; the exit code.
 
     It is 1 if the ledger does not know it. ``limit`` is the maximum number of entries of each list.
-
-    Raises
-    ------
-    InvalidInputError
-        ``uri`` is not an S3 URI.
-    NotFoundError
-        The stack does not know it.
     """
     name, now = parse_s3_uri(uri), datetime.now(UTC)
     document: FileExplanation | ObjectExplanation | None

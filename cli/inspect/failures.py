@@ -46,11 +46,6 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
     """Print what did not get through, of one dataset or of all; the exit code: 1 if there is any.
 
     ``limit`` is the maximum number of entries of each list.
-
-    Raises
-    ------
-    UnknownDatasetError
-        The ledger does not know the dataset.
     """
     with shown_when_slow("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():

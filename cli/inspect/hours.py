@@ -42,13 +42,6 @@ def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as
     """Print state and counts of each hour from ``first`` to ``last`` (UTC day or hour, inclusive).
 
     Returns the exit code: 1 unless all of them are complete.
-
-    Raises
-    ------
-    UnknownDatasetError
-        The ledger does not know the dataset.
-    InvalidInputError
-        A time is not valid, or there are too many hours.
     """
     check_dataset_is_known(stack, dataset)
     hours = read_hours(stack, dataset, first, last, datetime.now(UTC))

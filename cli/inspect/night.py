@@ -44,13 +44,6 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
     """Print one execution: ``last``, the newest that began on a date, or a name; the exit code.
 
     It is 1 when it has failed. ``limit`` is the maximum number of entries of each list.
-
-    Raises
-    ------
-    InvalidInputError
-        ``which`` looks like a date and is none.
-    NotFoundError
-        There is no such execution.
     """
     now = datetime.now(UTC)
     with shown_when_slow("reading the execution ..."):

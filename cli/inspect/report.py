@@ -50,11 +50,6 @@ def write_report(
     """Write the page of a day (UTC) or of an execution, or of the last days, and print its path; the exit code.
 
     It changes nothing else.
-
-    Raises
-    ------
-    InvalidInputError
-        Both a day and an execution are given, or the day is not valid.
     """
     if day is not None and execution is not None:
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")

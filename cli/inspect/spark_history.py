@@ -42,19 +42,7 @@ class HistoryServerError(HybridRouterError):
 
 
 def serve_history(stack: DeployedStack, run: str | None, limit: int, port: int) -> int:
-    """Copy the newest event logs, serve Spark's pages about them until Ctrl-C; 1: there is none, or none of the run.
-
-    Raises
-    ------
-    LocalCloudError
-        There is no Java.
-    InvalidInputError
-        The port is taken.
-    HistoryServerError
-        The history server has ended, or has not read the event logs in time.
-    BotoCoreError, ClientError
-        S3 refused the request, or did not answer.
-    """
+    """Copy the newest event logs, serve Spark's pages about them until Ctrl-C; 1: there is none, or none of the run."""
     java_command()
     _check_port(port)
     bucket = stack.resources.control_bucket

@@ -43,13 +43,7 @@ class Trace:
 
 
 def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: ArrivalRow) -> Trace:
-    """Follow an arrival from its first manifest to its current one, through every superseded manifest.
-
-    Raises
-    ------
-    InvalidDocumentError
-        No successor of a superseded manifest lists the file.
-    """
+    """Follow an arrival from its first manifest to its current one, through every superseded manifest."""
     manifests: list[ManifestRow] = []
     manifest_id = arrival.manifest
     while manifest_id is not None:

@@ -77,13 +77,7 @@ class LocalStage:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first.
-
-        Raises
-        ------
-        LocalCloudRunsError
-            Another process is.
-        """
+        """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._lock() as lock:
             lock.write(str(os.getpid()))

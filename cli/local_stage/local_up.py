@@ -22,15 +22,6 @@ def local_up(settings_file: Path, *, keep: bool = False) -> None:
     """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C or SIGTERM.
 
     Several may run at once, with different stages. What it has written is deleted at its end, unless ``keep``.
-
-    Raises
-    ------
-    InvalidSettingsError
-        The settings file holds a wrong value.
-    LocalCloudRunsError
-        A local cloud of this stage is running.
-    LocalCloudError
-        The local cloud did not start, or the deployment failed.
     """
     settings = load_settings(settings_file)
     stage = LocalStage(local_state(), settings.stage)

@@ -135,13 +135,7 @@ class Summary:
 
 
 def parse_destination(dataset: str | None, hour: str | None) -> Destination:
-    """The options ``--dataset`` and ``--hour``.
-
-    Raises
-    ------
-    InvalidInputError
-        One of them is not valid.
-    """
+    """The options ``--dataset`` and ``--hour``."""
     if dataset is not None and not DATASET_NAME.fullmatch(dataset):
         raise InvalidInputError(f"--dataset {dataset!r} is not valid: lower case letters, digits and underscore")
     if hour is None:
@@ -155,13 +149,7 @@ def parse_destination(dataset: str | None, hour: str | None) -> Destination:
 
 
 def region_of_environment(names: Sequence[str]) -> str:
-    """The region of boto3's session where an object of S3 is named, else none.
-
-    Raises
-    ------
-    NotReachableError
-        None is set.
-    """
+    """The region of boto3's session where an object of S3 is named, else none."""
     if not any(name.startswith(SCHEME) for name in names):
         return ""
     region = boto3.Session().region_name
@@ -171,13 +159,7 @@ def region_of_environment(names: Sequence[str]) -> str:
 
 
 def convert_files(request: Request) -> int:
-    """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake.
-
-    Raises
-    ------
-    InvalidInputError
-        A path does not exist, or the output folder is used by another process.
-    """
+    """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake."""
     started, summary = time.monotonic(), Summary()
     try:
         with OutputFolder(request.output, with_tables=request.with_tables) as output, _piped(request, output) as asked:

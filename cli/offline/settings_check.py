@@ -14,13 +14,7 @@ from lake.settings import dump_settings, load_settings
 
 
 def check_settings(path: Path, *, as_json: bool) -> int:
-    """Print what a settings file means; returns the exit code.
-
-    Raises
-    ------
-    InvalidSettingsError
-        The file is missing, cannot be parsed or has wrong values; its message has a line for each of them.
-    """
+    """Print what a settings file means; returns the exit code."""
     settings = load_settings(path)
     if as_json:
         typer.echo(dump_settings(settings))

@@ -15,13 +15,7 @@ from lake.settings.declaration import Field, declared_keys
 
 
 def explain_settings(key: str, *, as_json: bool) -> int:
-    """Print what a key, or each key of a table, means; returns the exit code.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such key or table.
-    """
+    """Print what a key, or each key of a table, means; returns the exit code."""
     every = dict(declared_keys(Settings))
     found = {name: field for name, field in every.items() if name == key or name.startswith(f"{key}.")}
     if not found:

@@ -70,13 +70,7 @@ class Trial:
 
 
 def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
-    """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them.
-
-    Raises
-    ------
-    InvalidInputError
-        One of them has no name, or no ``=`` after it.
-    """
+    """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them."""
     attributes: dict[Attribute, dict[str, str]] = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
@@ -94,17 +88,7 @@ def _parse_pair(option: str, item: str) -> tuple[str, str]:
 
 
 def try_file(trial: Trial, *, as_json: bool) -> int:
-    """Print lane, dataset, hour, columns, rejects and cost; the exit code: 1 if it is ignored or not all of it is rows.
-
-    Raises
-    ------
-    InvalidInputError
-        The file or the object does not exist.
-    BotoCoreError, ClientError
-        S3 refused to give the object, or did not answer.
-    NotReachableError
-        The file may not be read.
-    """
+    """Print lane, dataset, hour, columns, rejects and cost; the exit code: 1 unless all of it would be rows."""
     settings, is_object = trial.settings, trial.name.startswith(SCHEME)
     file = _find_object(trial) if is_object else _find_file(trial.name)
     key, size = trial.key or (file.key if is_object else _key_of(trial.name)), file.size

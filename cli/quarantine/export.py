@@ -67,11 +67,6 @@ def export_lines(
 
     Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
     if there is no line to write.
-
-    Raises
-    ------
-    InvalidInputError
-        One of the two files exists already.
     """
     for path in (target, origins_file(target)):
         if path.exists():
@@ -97,13 +92,7 @@ def export_lines(
 
 
 def read_origins(exported: Path) -> list[Origin]:
-    """The origin of each line of an export, in their order.
-
-    Raises
-    ------
-    InvalidInputError
-        The file of origins is missing, or is not one that this version has written.
-    """
+    """The origin of each line of an export, in their order."""
     path = origins_file(exported)
     try:
         head, *lines = path.read_text(encoding="utf-8").splitlines()

@@ -95,15 +95,7 @@ class QuarantineSelection:
 
 
 def parse_quarantine_selection(stack: DeployedStack, options: Mapping[str, str | None]) -> QuarantineSelection:
-    """Read ``dataset``, ``from``, ``to``, ``reason`` and ``file``; None does not restrict the selection.
-
-    Raises
-    ------
-    UnknownDatasetError
-        The ledger does not know the dataset.
-    InvalidInputError
-        Invalid time or URI; says what to pass.
-    """
+    """Read ``dataset``, ``from``, ``to``, ``reason`` and ``file``; None does not restrict the selection."""
     dataset, file = options["dataset"], options["file"]
     if dataset is not None:
         check_dataset_is_known(stack, dataset)

@@ -22,13 +22,7 @@ class ResubmittedLines:
         return record.kind == ONE_LINE and record.identity in self.of(record.partition)
 
     def of(self, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
-        """The lines of an hour that were given back, each by its identity.
-
-        Raises
-        ------
-        InvalidDocumentError
-            A document is gone, or was changed.
-        """
+        """The lines of an hour that were given back, each by its identity."""
         if partition != self._partition:
             self._lines = {
                 identity: row

@@ -54,11 +54,6 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     Returns
     -------
     The exit code: 1 if there is no line to give back, and none was given back before.
-
-    Raises
-    ------
-    InvalidInputError
-        The file does not match its origins, or the function refused the lines.
     """
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
