@@ -34,5 +34,3 @@ MAIN_SHAPES = ("flat", "nested")
 """Shapes on which hybrid-router is compared with every competitor."""
 SLOWEST = "spark_naive"
 """It takes as long as all others together: on other shapes than the main ones only the first round measures it."""
-STEP_SHAPES = ("flat", "nested", "gzip")
-"""Shapes for which the steps of the conversion are measured alone."""

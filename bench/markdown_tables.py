@@ -16,14 +16,6 @@ BEGIN_MARKER = "<!-- figures: written by make bench -->"
 END_MARKER = "<!-- end of figures -->"
 LAKES_BEGIN_MARKER = "<!-- lakes: written by make bench -->"
 LAKES_END_MARKER = "<!-- end of lakes -->"
-STEP_NAMES = {
-    "read": "read the file (page cache)",
-    "parse_columns": "parse into columns",
-    "write_none": "write Parquet, uncompressed",
-    "write_snappy": "write Parquet, snappy",
-    "write_zstd": "write Parquet, zstd-1",
-    "inflate_parse_columns": "inflate gzip, parse into columns",
-}
 
 
 def speed_table(figures: Sequence[Figure]) -> list[str]:
@@ -39,31 +31,6 @@ def output_table(figures: Sequence[Figure]) -> list[str]:
     """Output size and peak memory, both in MB: a row for each shape, a column for each competitor."""
     rows = [(shape, *map(_output, of_shape)) for shape, of_shape in _by_shape(figures).items()]
     return markdown_table(["output MB (memory MB)"], [competitor.name for competitor in COMPETITORS], rows)
-
-
-def steps_table(steps: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Each step alone on one thread; ``steps`` are MB of NDJSON per second, by shape and step.
-
-    The speed of a step that cannot run alone is the difference of two measurements.
-    """
-    shapes = [shape for shape in steps if steps[shape]]
-    rows: list[Sequence[str]] = []
-    for step, name in STEP_NAMES.items():
-        cells = [f"{steps[shape][step]:.0f}" if step in steps[shape] else "" for shape in shapes]
-        if any(cells):
-            rows.append((name, *cells))
-    compress = {
-        shape: _by_difference(steps[shape]["write_zstd"], steps[shape]["write_none"])
-        for shape in shapes
-        if "write_zstd" in steps[shape]
-    }
-    if compress:
-        rows.append(("compress, zstd-1 (by difference)", *(compress.get(shape, "") for shape in shapes)))
-    if "gzip" in steps and "flat" in steps:
-        inflate = _by_difference(steps["gzip"]["inflate_parse_columns"], steps["flat"]["parse_columns"])
-        cells = [inflate if shape == "gzip" else "" for shape in shapes]
-        rows.append(("inflate gzip (by difference)", *cells))
-    return markdown_table(["step alone, one thread, MB/s"], shapes, rows)
 
 
 def targets_table(targets: Sequence[Target]) -> list[str]:
@@ -104,11 +71,6 @@ def replace_figures(document: str, text: str) -> str:
 def replace_lakes(document: str, text: str) -> str:
     """The same for sizes and queries."""
     return replace_between(document, text, LAKES_BEGIN_MARKER, LAKES_END_MARKER)
-
-
-def _by_difference(both: float, first: float) -> str:
-    """The speed of the second of two steps, from the speed of ``both`` together and of the ``first`` alone."""
-    return f"{1 / (1 / both - 1 / first):.0f}" if both < first else "inf"
 
 
 def _output(figure: Figure) -> str:

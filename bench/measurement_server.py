@@ -41,12 +41,8 @@ def library_methods(threads: int) -> dict[str, Convert]:
 
 
 def respond(methods: dict[str, Convert], request: dict[str, Any], scratch: Path) -> dict[str, Any]:
-    """Measure what one request names: a competitor's method, ``steps`` or ``lakes``."""
+    """Measure what one request names: a competitor's method, or ``lakes``."""
     files = InputFiles.from_dict(request["files"])
-    if request["method"] == "steps":
-        from bench.conversion_steps import measure_steps  # noqa: PLC0415
-
-        return dict(measure_steps(files.paths, scratch))
     if request["method"] == "lakes":
         from bench.lake_queries import measure_lakes  # noqa: PLC0415
 

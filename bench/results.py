@@ -17,7 +17,6 @@ from bench.markdown_tables import (
     lake_sizes_table,
     output_table,
     speed_table,
-    steps_table,
     targets_table,
 )
 from bench.targets import check_lakes, check_targets
@@ -33,8 +32,6 @@ class Results:
     """Figures, and the circumstances under which they were measured."""
 
     figures: list[Figure]
-    steps: dict[str, dict[str, float]]
-    """MB/s by shape and step."""
     lakes: dict[str, dict[str, Any]]
     """What ``bench.lake_queries.measure_lakes`` returns, by shape."""
     sizes: dict[str, int]
@@ -52,7 +49,6 @@ class Results:
             "load_before": self.load,
             "ndjson_bytes": self.sizes,
             "figures": [asdict(figure) for figure in self.figures],
-            "steps_mb_per_second": self.steps,
             "lakes": self.lakes,
             "targets": [asdict(target) for target in (*check_targets(self.figures), *check_lakes(self.lakes))],
         }
@@ -65,7 +61,6 @@ class Results:
                 [f"- `{competitor.name}`: {competitor.description}" for competitor in COMPETITORS],
                 speed_table(self.figures),
                 output_table(self.figures),
-                steps_table(self.steps),
                 targets_table(check_targets(self.figures)),
             ]
         )

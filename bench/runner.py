@@ -5,32 +5,26 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, STEP_SHAPES, Competitor
-from bench.figure import MEGABYTE, Figure
+from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor
+from bench.figure import Figure
 from bench.input_files import InputFiles
 from bench.measuring_process import CHECKOUT, MeasuringProcess
-from transform.spark_job import WORKER_ENVIRONMENT
 
 WARM_UP_FILES_PER_CORE = 2
 
 
-def start_process(kind: str, cores: int, scratch: Path, settings: Mapping[str, str] | None = None) -> MeasuringProcess:
-    """A measuring process for competitors of one kind; its files are under ``scratch``, its log is beside it.
-
-    ``settings`` are added to the environment of this process.
-    """
+def start_process(kind: str, cores: int, scratch: Path) -> MeasuringProcess:
+    """A measuring process for competitors of one kind; its files are under ``scratch``, its log is next to it."""
     environment = {
         **os.environ,
-        **(settings or {}),
         "PYTHONPATH": str(CHECKOUT),
         "PYSPARK_PYTHON": sys.executable,
         "POLARS_MAX_THREADS": str(cores),
@@ -62,21 +56,16 @@ class BenchmarkRunner:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def measure_shape(self, files: InputFiles, rounds: int) -> tuple[list[Figure], dict[str, float]]:
-        """The figures of all competitors, and the MB/s of each step of the conversion alone."""
+    def measure_shape(self, files: InputFiles, rounds: int) -> list[Figure]:
+        """The figures of all competitors."""
         measurements: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        steps: dict[str, list[float]] = defaultdict(list)
         for number in range(rounds):
             start = number % len(COMPETITORS)
             for competitor in (*COMPETITORS[start:], *COMPETITORS[:start]):
                 if number == 0 or competitor.name != SLOWEST or files.shape in MAIN_SHAPES:
                     measurements[competitor.name].append(self._measure(competitor, files))
-            if files.shape in STEP_SHAPES:
-                for step, speed in self._measure_steps(files).items():
-                    steps[step].append(speed)
             self._log(f"{files.shape}, round {number + 1} of {rounds}")
-        figures = [Figure.of(competitor, files, measurements[competitor.name]) for competitor in COMPETITORS]
-        return figures, {step: statistics.median(speeds) for step, speeds in steps.items()}
+        return [Figure.of(competitor, files, measurements[competitor.name]) for competitor in COMPETITORS]
 
     def measure_lakes(self, files: InputFiles, rounds: int) -> dict[str, Any]:
         """Sizes and query times of the lakes of one shape, as ``bench.lake_queries.measure_lakes`` returns them."""
@@ -92,12 +81,6 @@ class BenchmarkRunner:
             return measure_warm(self._spark[competitor.cores], competitor, files)
         with start_process(competitor.kind, competitor.cores, self._scratch / competitor.name) as process:
             return measure_warm(process, competitor, files)
-
-    def _measure_steps(self, files: InputFiles) -> dict[str, float]:
-        file_bytes = files.bytes / len(files.names)
-        with start_process("library", 1, self._scratch / "steps", WORKER_ENVIRONMENT) as process:
-            seconds = _request(process, "steps", files.first_files(1))
-        return {step: file_bytes / MEGABYTE / value for step, value in seconds.items()}
 
 
 def _request(process: MeasuringProcess, method: str, files: InputFiles, *, check: bool = True) -> dict[str, Any]:

@@ -169,17 +169,19 @@ def _convert(
 
 def plan_tasks(files: Sequence[Path], settings: ConvertSettings, cores: int) -> list[Task]:
     """The tasks of one manifest of these files; at least one for each core, as far as they can be divided."""
-    versions = [local_version(path) for path in files]
-    whole = {
-        version for version, path in zip(versions, files, strict=True) if settings.concatenated or not _can_split(path)
-    }
-    splits = split_files(versions, whole, settings.split_bytes)
-    size = sum(split.size for split in splits)
-    ratio = cores * max(1, round(size / (cores * settings.split_bytes))) * settings.target_file_bytes / max(size, 1)
+    whole = [path for path in files if settings.concatenated or not _can_split(path)]
+    size = sum(path.stat().st_size for path in files)
+    return divide(files, whole, settings, cores * max(1, round(size / (cores * settings.split_bytes))))
+
+
+def divide(files: Sequence[Path], whole: Sequence[Path], settings: ConvertSettings, number: int) -> list[Task]:
+    """About this number of tasks; the files of ``whole`` are not split."""
+    splits = split_files(list(map(local_version, files)), set(map(local_version, whole)), settings.split_bytes)
+    ratio = number * settings.target_file_bytes / max(sum(split.size for split in splits), 1)
     partition = Partition("calibrate", "2026-01-01", 0)
     return [
-        Task("calibrate", 1, partition, number, task, (), "lake", "quarantine", "eu-central-1", settings)
-        for number, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
+        Task("calibrate", 1, partition, place, task, (), "lake", "quarantine", "eu-central-1", settings)
+        for place, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
     ]
 
 

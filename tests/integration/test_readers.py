@@ -11,14 +11,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ndjson_arrow import Batch, Reader
 
-from bench.conversion_steps import columns
 from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
 from transform.parquet_writer import ParquetFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -26,6 +26,21 @@ if TYPE_CHECKING:
     from tests.integration.conversion_world import ConversionWorld
 
 Rows = list[tuple[tuple[str, str], ...]]
+
+
+def columns(texts: list[bytes]) -> Iterator[Batch]:
+    """The rows of these texts as batches of columns."""
+    reader = Reader()
+    for text in texts:
+        reader.open("text")
+        reader.feed(text)
+        yield from iter(reader.read, None)
+        reader.end_of_input()
+        yield from iter(reader.read, None)
+        reader.close()
+    if (batch := reader.flush()) is not None:
+        yield batch
+
 
 FIRST = b"""{"id":1,"price":1.10,"tags":["x", "y"],"who":{"name" :"\\u00fc"}}
 {"id":1E400,"price":null,"emoji":"\xf0\x9f\x98\x80","empty":""}

@@ -6,7 +6,7 @@ import pytest
 
 from bench.competitors import COMPETITORS
 from bench.figure import Figure
-from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures, steps_table
+from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures
 from bench.measuring_process import CHECKOUT
 from bench.targets import check_lakes, check_targets
 
@@ -48,15 +48,6 @@ def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
     }
     # Then only its size misses its target
     assert [target.met for target in check_lakes({"weblog": lake})] == [False, True]
-
-
-def test_a_step_that_cannot_run_alone_is_the_difference_of_two_measurements():
-    # Given writing at 1000 MB/s and at 500 with compression, and parsing at 600 MB/s and at 200 with decompression
-    flat = {"parse_columns": 600.0, "write_none": 1000.0, "write_zstd": 500.0}
-    table = steps_table({"flat": flat, "gzip": {"inflate_parse_columns": 200.0}})
-
-    # Then compression alone has 1000 MB/s, and decompression 300
-    assert table[-2:] == ["| compress, zstd-1 (by difference) | 1000 |  |", "| inflate gzip (by difference) |  | 300 |"]
 
 
 def test_figures_replace_the_text_between_the_markers():
