@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
@@ -21,9 +22,6 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_document import read_manifest
 from scripts.markdown_page import replace_between
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.lake.world import new_world
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import World, new_world
 
 
 @pytest.fixture

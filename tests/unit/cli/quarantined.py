@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.layout import commit_key, quarantine_key
-from lake.ledger import ArrivalRow
+from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest_document import write_manifest
 from tests.unit.lake.transitions import TOTALS
-from tests.unit.lake.world import PARTITION
+from tests.unit.lake.world import PARTITION, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.ledger import ManifestRow
     from lake.partition import Partition
-    from tests.unit.lake.world import World
 
 
 def line_of(text: str, offset: int, name: str = "a", **changes: Any) -> dict[str, Any]:

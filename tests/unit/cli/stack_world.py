@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,6 @@ from lake.layout import plan_summary_key
 from tests.unit.cli.test_promote_command import OUTPUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from tests.unit.lake.world import World
 
 NIGHT = datetime(2026, 11, 19, 21, 0, tzinfo=UTC)

@@ -12,7 +12,6 @@ import re
 from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -27,10 +26,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.world import new_world
-
-if TYPE_CHECKING:
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import World, new_world
 
 PICTURE = Path(__file__).parents[3] / "docs" / "images" / "status.svg"
 COLUMNS = 100

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -14,9 +15,6 @@ from cli.connect import connect_to_stage
 from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.resource_names import ResourceNames
 from local.isolation import REGION, AccessKey
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDPOINT = "http://127.0.0.1:4567"
 

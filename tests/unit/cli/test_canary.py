@@ -24,11 +24,10 @@ from lake.settings import BatchSettings, Settings, StreamSettings
 from lake.shards import FIRST_SHARD
 from local.emr_launch import spark_properties
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import LEASE
+from tests.unit.lake.world import LEASE, World
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
-    from tests.unit.lake.world import World
 
 SETTINGS = Settings(stage="dev")
 PROCESS = {

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cli.demo.files import user_files
 from cli.demo.run import demo_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_path: Path) -> None:

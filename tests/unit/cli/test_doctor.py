@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
@@ -20,9 +21,6 @@ from infra.code_version import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.errors import HybridRouterError
 from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
 SETTINGS = Settings(stage="dev")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import (
+    BotoCoreError,
     ClientError,
     EndpointConnectionError,
     NoCredentialsError,
@@ -23,11 +24,6 @@ from cli.exit_codes import ExitCode
 from cli.local_stage.local_clouds import local_state
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from tests.unit.docs.pages import CHECKOUT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from botocore.exceptions import BotoCoreError
 
 
 def refused(code: str) -> ClientError:

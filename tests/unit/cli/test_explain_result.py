@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -20,10 +20,7 @@ from lake.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import LEASE, PARTITION
-
-if TYPE_CHECKING:
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import LEASE, PARTITION, World
 
 FILE = S3Uri("input", "orders/a")
 OPTIONS = " --stage test"

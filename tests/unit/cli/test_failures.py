@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,17 +13,13 @@ from cli.exit_codes import ExitCode
 from cli.inspect.failures import failures_document, print_failures
 from lake.errors import UnknownDatasetError
 from lake.layout import result_key
-from lake.ledger import ArrivalRow
+from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import PARTITION
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import PARTITION, World
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:

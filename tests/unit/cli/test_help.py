@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import typer
 from rich.text import Text
 
 from cli.main import app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def helps(name: str, command: Any) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,6 @@ from tests.unit.router.hour_world import listed, with_events
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.deployed_stack import DeployedStack
 
 

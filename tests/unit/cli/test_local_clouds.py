@@ -8,7 +8,8 @@ import os
 import signal
 import socket
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from cli.local_stage.local_down import local_down, print_local_clouds
 from cli.local_stage.local_up import local_up
 from lake.errors import InvalidInputError
 from local.isolation import AccessKey
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDED = 2**22 + 1
 """More than any process id of Linux."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,9 +11,6 @@ from cli.aws_errors import NotReachableError
 from cli.cost.calibrate import calibrate_files
 from cli.main import app
 from lake.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from lake.partition import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World, new_world
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LATER = Partition("orders", "2026-11-20", 10)
 EVENING = Partition("orders", "2026-11-20", 20)

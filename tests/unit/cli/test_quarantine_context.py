@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,6 @@ from cli.quarantine.show import print_records
 from tests.unit.cli.quarantined import converted, line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.unit.lake.world import World
 
 BODY = b'{"n":1}\n{"n":2}\n{\n{"n":4}\n[5]\n{"n":6}\n'

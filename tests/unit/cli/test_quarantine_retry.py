@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from router.requests.resubmit import resubmit
 from router.services import Services
 from tests.unit.cli.quarantined import converted, line_of
 from tests.unit.lake.world import PARTITION, World, new_world
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LATER = Partition("orders", "2026-11-20", 10)
 EVERYTHING = dict.fromkeys(("dataset", "from", "to", "reason", "file"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import webbrowser
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,9 +31,6 @@ from tests.unit.router.conftest import Deployment, new_deployment
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
 

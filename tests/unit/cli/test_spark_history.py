@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,6 @@ from local.errors import LocalCloudError
 from tests.unit.cli.stack_world import FakeServices, stack_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cli.deployed_stack import DeployedStack
     from tests.unit.lake.world import World
 

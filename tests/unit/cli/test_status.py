@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.documents import MissedEvents
+from cli.documents import MissedEvents, StatusDocument
 from cli.inspect.night_schedule import read_schedule
 from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
@@ -24,11 +23,7 @@ from router.sweep.missed import HOUR_FORMAT, LISTING, InputSearch
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import MORNING
-
-if TYPE_CHECKING:
-    from cli.documents import StatusDocument
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import MORNING, World
 
 
 def document_of(world: World, services: FakeServices, limit: int = 100) -> StatusDocument:

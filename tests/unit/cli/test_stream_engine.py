@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from tests.unit.lake.world import World, new_world
 from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.deployed_stack import DeployedStack
 
 RUN = run_id(APPLICATION, "00run1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from tests.unit.router.conftest import Deployment, new_deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.deployed_stack import DeployedStack
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.unit.offline.conversions import BAD, GOOD
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

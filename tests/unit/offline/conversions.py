@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.offline.convert import Request
@@ -10,8 +11,6 @@ from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 GOOD = b'{"a": 1, "b": "x"}\n{"a": 2}\n'

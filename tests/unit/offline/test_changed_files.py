@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.offline.convert import convert_files
+from cli.offline.convert import Request, convert_files
 from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import BAD, GOOD, answer, inputs, request
-
-if TYPE_CHECKING:
-    from cli.offline.convert import Request
 
 
 @pytest.fixture

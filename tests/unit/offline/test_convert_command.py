@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from offline.output_folder import OutputFolder
 from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import GOOD, answer, inputs, request
 from transform.task_model import NUMBERS_PER_TASK
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(

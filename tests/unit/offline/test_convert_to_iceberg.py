@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from cli.offline.convert import convert_files
+from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
 from tests.unit.offline.conversions import request
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-
-    from cli.offline.convert import Request
 
 
 def table_of(asked: Request, dataset: str = "orders") -> Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -19,9 +20,6 @@ from offline.input_files import InputFile
 from offline.output_folder import OutputFolder
 from tests.unit.offline.conversions import GOOD, SMALL, answer, request
 from transform import source
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 

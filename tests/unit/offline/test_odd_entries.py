@@ -8,9 +8,10 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import chdir
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from lake.settings import Settings
 from offline.output_folder import OutputFolder
 from tests.unit.lake.world import MORNING
 from tests.unit.offline.conversions import GOOD, SMALL, answer, request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
 MANIFEST = "20261120T093000" + "0" * 20

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cli.offline.convert import convert_files
 from tests.unit.offline.conversions import GOOD, answer, request
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTENT = gzip.compress(GOOD * 2000)
 

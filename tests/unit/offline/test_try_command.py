@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -13,9 +14,6 @@ from typer.testing import CliRunner
 from cli.exit_codes import ExitCode
 from cli.main import app
 from lake.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = """stage = "x"
 time_zone = "UTC"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
@@ -28,9 +29,6 @@ from sizing.speed import Speed
 from tests.unit.router.conftest import SETTINGS, Deployment, new_deployment
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.planning import document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 GROUPS = {
     # 09:00, 12:20 and 21:00 in Berlin; the first two are in peak hours.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from lake.time import iso_utc
 from sizing.recorded import read_recorded
 from tests.unit.lake.world import RESOURCES, World, new_world
 from tests.unit.sizing.world import settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
 MORNING = NIGHT - timedelta(hours=13)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pytest
@@ -14,10 +16,6 @@ from hypothesis import strategies as st
 from cli.catalog import column_types
 from cli.catalog.column_types import ColumnType, TypeKind, propose
 from cli.catalog.view_sql import Dialect, cast_of
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
 
 NUMBERS = st.one_of(
     st.integers().map(str),

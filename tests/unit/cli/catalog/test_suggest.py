@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -26,8 +27,6 @@ from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World, new_world
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cli.deployed_stack import DeployedStack
 
 ROWS = [{"amount": "12.50", "id": "1"}, {"amount": "n/a", "id": "2"}, *[{"amount": "3.99", "id": "3"}] * 18]
