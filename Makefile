@@ -19,7 +19,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 .PHONY: help setup demo test test-all test-measured test-night test-modules test-model test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
-.PHONY: wheels emr-libraries arm-tests install count reference audit pins synth local-up clean
+.PHONY: wheels emr-libraries install count reference audit pins synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -182,9 +182,6 @@ wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); befo
 
 emr-libraries: setup ## what job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_emr_libraries $(ARCHITECTURE)
-
-arm-tests: setup ## the reader's tests on an emulated Arm processor (Debian 12); after `make emr-libraries ARCHITECTURE=arm64`
-	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m scripts.arm_reader_tests
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/tools.md
 	@scripts/setup.sh --uv-only

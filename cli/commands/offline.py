@@ -23,7 +23,7 @@ app.add_typer(settings_app, name="settings", help="Settings files.")
 @app.command()
 def demo(
     data: Annotated[Path | None, typer.Option(help="Your own NDJSON: a file or a folder.")] = None,
-    output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and summary.")] = Path("demo-output"),
+    output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and report.")] = Path("demo-output"),
 ) -> None:
     """Send files through both lanes on this machine and prove that nothing was lost."""
     from cli.local_stage.local_packages import require_local_packages

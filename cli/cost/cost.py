@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 
 import typer
@@ -15,6 +16,7 @@ from cli.tables import print_table
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.format_values import format_size
+from lake.json_document import to_json
 from lake.ledger import Ledger
 from lake.printable import printable
 from report.costs import CostPart
@@ -35,11 +37,30 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: Co
     days = _days(first or today, last or today)
     report, metered = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
     if as_json:
-        head = {"from": str(days[0]), "to": str(days[-1]), "by": by.value, "metered": metered}
-        typer.echo(json.dumps({**head, **report.to_json()}, indent=2))
+        body = {
+            "from": str(days[0]),
+            "to": str(days[-1]),
+            "by": by.value,
+            "metered": metered,
+            "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
+            "total": {**_sum(report.total), "jobRuns": report.job_runs},
+            "nights": to_json(report.nights),
+            "estimated": asdict(report.estimated),
+            "differences": report.differences,
+        }
+        typer.echo(json.dumps(body, indent=2))
     else:
         _print(report, by, metered)
     return ExitCode.NOT_SO if report.differences else ExitCode.FINE
+
+
+def _sum(part: CostPart) -> dict[str, float | None]:
+    return {
+        "dollars": part.dollars,
+        "bytes": part.bytes,
+        "files": part.files,
+        "dollarsPerGb": part.dollars_per_gb,
+    }
 
 
 def metered_by(stack: DeployedStack) -> str:

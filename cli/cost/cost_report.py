@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from cli.cost.cost_by import CostBy
 from lake.bills import MICRO
@@ -38,24 +37,6 @@ class CostReport:
     estimated: Estimate
     differences: tuple[str, ...]
     """What does not add up; empty: everything does."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Its fields for ``--json``."""
-        return {
-            "groups": [{"name": name, **_sum_json(group)} for name, group in self.groups.items()],
-            "total": {**_sum_json(self.total), "jobRuns": self.job_runs},
-            "nights": [
-                {
-                    "execution": night.execution,
-                    "plannedDollars": night.planned_dollars,
-                    "dollars": night.dollars,
-                    "jobRuns": night.job_runs,
-                }
-                for night in self.nights
-            ],
-            "estimated": asdict(self.estimated),
-            "differences": list(self.differences),
-        }
 
 
 def cost_report(
@@ -91,12 +72,6 @@ def cost_report(
         estimated=estimate(rows),
         differences=tuple(_differences(rows, sums)),
     )
-
-
-def _sum_json(part: CostPart) -> dict[str, Any]:
-    """The fields of a sum for ``--json``."""
-    counts = {"dollars": part.dollars, "bytes": part.bytes, "files": part.files}
-    return {**counts, "dollarsPerGb": part.dollars_per_gb}
 
 
 def executions_of(rows: Iterable[CostRow]) -> list[str]:

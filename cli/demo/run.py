@@ -142,14 +142,12 @@ def _verify_and_report(
         outcomes.append(verify(stack, {"dataset": dataset, **hours}, 1.0, as_json=False))
     summary.print_outcome(console.console, records, is_proven=not any(outcomes))
     seconds = (now - started).total_seconds()
-    summary.write_summary(output / "summary.json", records, is_proven=not any(outcomes), seconds=seconds)
     write_page(day_report(stack, now.date(), now), output / "report.html")
     largest = max(records, key=lambda record: record["rows"] or 0)["dataset"]
     query = f"SELECT * FROM read_parquet('{output}/lake/{largest}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
         f"quarantine   {output}/quarantine/<dataset>/date=.../hour=.../*.jsonl",
-        f"summary      {output}/summary.json",
         f"report       {output}/report.html: one page with latency, backlog, runs, cost; for a browser",
         f"logs         {logs}",
         f'query        .venv/bin/python -c "import duckdb; duckdb.sql(\\"{query}\\").show()"',

@@ -1,11 +1,9 @@
-"""The result of the demo: a table of all files, whether they are proven, and ``summary.json``."""
+"""The result of the demo: a table of all files, and whether they are proven."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.demo.stages import SentFile
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 def file_record(sent_file: SentFile, trace: Trace | None) -> dict[str, Any]:
     """What the ledger and the result document say of one file; ``trace`` is None if the ledger has no record of it."""
-    record = {"file": str(sent_file.file.path), "uri": sent_file.object.uri, "dataset": sent_file.file.dataset}
+    record = {"uri": sent_file.object.uri, "dataset": sent_file.file.dataset}
     if trace is None:
         return {**record, "state": "not recorded", "lane": None, "reason": "", "rows": None}
     source = trace.source or {}
@@ -33,7 +31,6 @@ def file_record(sent_file: SentFile, trace: Trace | None) -> dict[str, Any]:
         "state": trace.state,
         "lane": trace.arrival.lane,
         "reason": trace.arrival.reason,
-        "manifests": [row.id for row in trace.manifests],
         "lines": source.get("lines"),
         "rows": source.get("rows"),
         "quarantined": sum(source.get("rejects", {}).values()),
@@ -72,9 +69,3 @@ def print_outcome(console: Console, records: Sequence[dict[str, Any]], *, is_pro
         f"[bold green]Nothing was lost or changed:[/] {rows} and {lines} of {format_count(len(records), 'file')}, "
         "compared with the input by code that shares nothing with the conversion."
     )
-
-
-def write_summary(path: Path, records: Sequence[dict[str, Any]], *, is_proven: bool, seconds: float) -> None:
-    """Write ``summary.json``: the table for programs."""
-    body = {"ok": is_proven, "files": list(records), "seconds": round(seconds, 1)}
-    path.write_text(json.dumps(body, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
