@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.doctor.canary import Canary, print_canary
-from cli.doctor.canary_jobs import ARGUMENT, CanaryJob, EmrCanary, canary_jobs
+from cli.doctor.canary_jobs import ARGUMENT, CanaryJob, EmrCanary
 from cli.doctor.finding import Readiness
 from cli.exit_codes import ExitCode
 from infra.synth import CHECKOUT
@@ -20,7 +20,7 @@ from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
-from lake.settings import BatchSettings, Settings, StreamSettings
+from lake.settings import Settings
 from lake.shards import FIRST_SHARD
 from local.emr_launch import spark_properties
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -151,18 +151,6 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
     # When the next one runs without any job
     Canary(stack, SETTINGS).run([])
     assert left_behind(world) == ["orders/part.parquet"]
-
-
-def test_the_settings_name_the_jobs(world: World, stack: DeployedStack) -> None:
-    engines = ("glue-flex", "glue", "emr-serverless")
-    settings = Settings(
-        stage="dev", batch=BatchSettings(engines=engines), stream=StreamSettings(engine="emr-serverless")
-    )
-    jobs = canary_jobs(replace(stack, open_client=lambda service: service), settings)
-    names = ["stream", "batch-glue-flex", "batch-glue", "batch-emr-serverless"]
-    assert [item.name for item in jobs] == names
-    assert all(item.dollars_per_minute > 0 for item in jobs)
-    assert world.ledger is stack.ledger
 
 
 def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack: DeployedStack) -> None:

@@ -14,7 +14,7 @@ from cli.change.start_executions import run_backfill, run_overnight
 from cli.change.stream import print_stream, start_stream, stop_stream
 from cli.change.sweep import LABELS, print_sweep
 from cli.exit_codes import ExitCode
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import InvalidInputError
 from lake.ledger import StreamRow
 from lake.shards import Shards
 from router.sweep.handler import COUNTS
@@ -140,13 +140,6 @@ def test_what_the_function_refuses_starts_no_backfill(dry_run: bool) -> None:
     assert stack.asked == []
 
 
-def test_an_unknown_dataset_starts_no_night() -> None:
-    stack = FakeStack()
-    with pytest.raises(UnknownDatasetError, match="no dataset 'orderz': pass one of orders"):
-        run(run_overnight, stack, {"dataset": "orderz", "from": None, "to": None})
-    assert stack.asked == []
-
-
 def test_a_backfill_ends_as_its_night_does(capsys: pytest.CaptureFixture[str]) -> None:
     fields = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-20", "force": False}
     stack = FakeStack(output={"dryRun": False, "search": {}, "overnight": NIGHT})
@@ -201,13 +194,6 @@ def test_a_start_without_room_is_told(running: bool, code: ExitCode, capsys: pyt
     answer = {"running": running, "windowOver": False, "stopped": not running}
     assert start_stream(streaming(running, answer), dry_run=False, as_json=False) == code
     assert ("no room for a run now" in capsys.readouterr().out) is not running
-
-
-def test_a_stop_waits_until_no_run_is_left(capsys: pytest.CaptureFixture[str]) -> None:
-    alive = {"running": True, "windowOver": True, "stopped": False, "stopping": "1"}
-    stack = streaming(True, alive, alive, {"running": False, "windowOver": True, "stopped": True, "stopping": ""})
-    assert stop_stream(stack, dry_run=False, as_json=False, wait=lambda _: None) == ExitCode.FINE
-    assert (stack.asked, capsys.readouterr().out) == (["stop", "stop 1", "stop 1"], "stopped\n")
 
 
 def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(capsys: pytest.CaptureFixture[str]) -> None:

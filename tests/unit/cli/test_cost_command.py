@@ -15,7 +15,6 @@ from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.table import Key
 from lake.manifest import Lane
-from router.estimate import other_costs
 from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from transform.read_ahead import CHUNK_BYTES
@@ -106,20 +105,6 @@ def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> 
     assert "1 job run, metered by the clock of this machine" in text
 
 
-def test_days_without_a_job_run(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_cost(stack, "2026-01-01", "2026-01-02", CostBy.DAY, as_json=False) == 0
-    assert capsys.readouterr().out == "no job run has ended on these days\n"
-
-
-def test_a_night_of_a_version_that_recorded_no_price(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world.ledger.executions.record("night", "plan", {"runs": 1})
-    assert as_json(stack, capsys, DAY, DAY, CostBy.DAY)["nights"][0]["plannedDollars"] is None
-    print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False)
-    assert "unknown" in capsys.readouterr().out
-
-
 def test_parts_that_do_not_add_up_are_told(
     world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,7 +163,3 @@ def test_the_estimate_is_of_counted_units() -> None:
     assert found.storage_per_month == pytest.approx(2 * 0.023)
     assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
     assert estimate([]).total == 0
-
-
-def test_a_request_reads_as_much_as_the_conversion_reads_at_once() -> None:
-    assert other_costs.READ_BYTES == CHUNK_BYTES

@@ -19,7 +19,6 @@ from cli.doctor.machine import examine_machine
 from cli.exit_codes import ExitCode
 from infra.code_version import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
-from lake.errors import HybridRouterError
 from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
 
 TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
@@ -152,10 +151,6 @@ def test_a_bootstrap_key_that_the_settings_name_is_ok() -> None:
     assert findings(FakeAws(bootstrap=BOOTSTRAP_KEY), settings)["bootstrap"].state is Readiness.OK
 
 
-def test_without_settings_the_quotas_are_not_judged() -> None:
-    assert findings(FakeAws(), None)["quotas"].state is Readiness.SKIPPED
-
-
 @pytest.mark.parametrize(
     ("states", "code"),
     [
@@ -201,23 +196,6 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
         "uv": Readiness.SKIPPED,
         "wheels": Readiness.SKIPPED,
     }
-
-
-def test_no_java_at_all_is_a_line_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> str:
-        raise HybridRouterError("Java is missing")
-
-    answers(monkeypatch, {})
-    monkeypatch.setattr("local.spark_jars.java_command", missing)
-    found = {item.name: item.text for item in examine_machine(tmp_path, None)}
-    assert found["java"].startswith("missing; ")
-    assert found["node"].startswith("missing; ")
-
-
-def test_a_program_that_fails_or_is_missing_has_no_answer() -> None:
-    assert machine._answer([sys.executable, "-c", "raise SystemExit(1)"]) is None
-    assert machine._answer(["no-such-program"]) is None
-    assert machine._answer([sys.executable, "-c", "print('v1')"]) == "v1\n"
 
 
 def test_wheels_that_are_missing_are_built_by_the_named_command(tmp_path: Path) -> None:

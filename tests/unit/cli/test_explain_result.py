@@ -110,15 +110,6 @@ def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.Capture
     assert "orders 2026-11-20T09 is reopened: 'hybrid-router hours" in explained(world, capsys)[1]
 
 
-def test_a_schedule_whose_next_start_is_not_known_is_quoted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    arrived(world, "a")
-    services = FakeServices(schedule="cron(0 22 L * ? *)")
-    document = explain_file(stack_of(world, services), FILE, 10, world.now)
-    assert document is not None
-    print_file(document, world.now, OPTIONS)
-    assert "QUEUED: waits for the schedule cron(0 22 L * ? *)" in capsys.readouterr().out
-
-
 def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
     assert "QUEUED: waits for the next micro-batch of the stream lane" in explained(world, capsys)[1]

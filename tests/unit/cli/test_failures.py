@@ -184,11 +184,6 @@ def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFi
     ]
 
 
-def test_without_failures_it_ends_with_0(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_failures(stack_of(world, FakeServices()), None, 10, as_json=False) == ExitCode.FINE
-    assert capsys.readouterr().out == "everything got through\n"
-
-
 def test_an_unknown_dataset_is_not_one_without_failures(world: World) -> None:
     world.ledger.datasets.register("orders")
     stack = stack_of(world, FakeServices())

@@ -117,11 +117,6 @@ def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.Capt
     assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
 
 
-def test_a_list_is_cut_at_the_limit_and_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    document = shown(world, FakeServices([night(world, "n1")]), "n1", capsys)
-    assert (len(document["unreadableFiles"]), document["omitted"]["unreadableFiles"]) == (2, 1)
-
-
 def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     services = FakeServices([night(world, "n1")])
     assert print_night(stack_of(world, services), "last", 2, as_json=False) == ExitCode.FINE

@@ -15,7 +15,7 @@ from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.show import print_records
 from lake.commit import PendingObject
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import InvalidInputError
 from lake.layout import quarantine_key
 from lake.partition import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
@@ -102,11 +102,6 @@ def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
-def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:
-    with pytest.raises(UnknownDatasetError, match="the ledger has no dataset 'clicks': pass one of orders"):
-        selection(world, dataset="clicks")
-
-
 def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_records(world, selection(world), 20, None, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
     told = capsys.readouterr().out.splitlines()
@@ -117,13 +112,6 @@ def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureF
     ]
     assert "  the whole file: gone" in told
     assert told[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
-
-
-def test_show_says_that_there_is_more_or_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    print_records(world, selection(world), 1, None, as_json=False)  # type: ignore[arg-type]
-    assert "there is more" in capsys.readouterr().out
-    nothing = selection(world, reason="none of these")
-    assert print_records(world, nothing, 1, None, as_json=False) == ExitCode.NOT_SO  # type: ignore[arg-type]
 
 
 def test_a_narrow_selection_ends_as_well(

@@ -115,11 +115,6 @@ def test_a_dry_run_says_what_would_be_given_back(
     assert stack.keys("control", RESUBMISSIONS) == []
 
 
-def test_nothing_repaired_is_said(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, body = retry(stack, exported, capsys)
-    assert (code, body["unchanged"]) == (ExitCode.NOT_SO, 4)
-
-
 def test_an_interrupted_retry_is_completed(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

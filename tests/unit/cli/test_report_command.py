@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.status import Status
 
 from cli.cost.cost import read_costs
 from cli.cost.cost_by import CostBy
@@ -146,20 +145,6 @@ def test_the_costs_of_a_day_are_those_of_the_command_for_costs(deployment: Deplo
         assert sum(part.bytes for part in parts) == group.bytes
 
 
-def test_long_work_shows_how_far_it_is(
-    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given every row to be told, and a day of three manifests
-    shown: list[str] = []
-    monkeypatch.setattr("cli.inspect.report.PROGRESS_ROWS", 1)
-    monkeypatch.setattr(Status, "update", lambda _, text: shown.append(text))
-    night(deployment)
-    # When
-    write_report(stack, "2026-11-20", None, tmp_path / "page.html")
-    # Then
-    assert shown == [f"reading the ledger: {number}" for number in ("1 manifest", "2 manifests", "3 manifests")]
-
-
 def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:
     # Given a night with a job run that ended before midnight, and one that ended after it
     night(deployment)
@@ -217,10 +202,3 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     os.utime(page, (0, 0))
     write_last_days(stack, tmp_path / "report", deployment.now)
     assert page.read_text() != "kept"
-
-
-def test_without_a_day_or_an_execution_it_writes_the_last_days(
-    stack: DeployedStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert write_report(stack, None, None, tmp_path / "pages") == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'pages' / 'index.html'}\n"

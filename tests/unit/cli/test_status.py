@@ -122,11 +122,6 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys
     assert document_of(world, FakeServices()).night.forecast is None
 
 
-def test_a_forecast_that_is_late_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    put_summary(world, "plan-ahead", late_minutes=95.0, fits=False)
-    assert "TOO LATE by 1 h 35 min, deadline" in page(document_of(world, FakeServices()), world, capsys)
-
-
 def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given: executions, newest first: one that runs, a dry run, and two nights
     names = ("now", "dry", "night-2", "night-1")

@@ -50,30 +50,6 @@ today 22:00  manual-1  FAILED
     )
 
 
-def test_nights_at_120_columns() -> None:
-    assert picture(format_table(*NIGHTS, NIGHTS_NUMBERS, NIGHTS_ROWS, 120)) == picture(
-        """\
-Nights, times in Europe/Berlin
-execution
-  began             outcome                          time    files     size     rows  quarantined  unreadable
-3f1c6a52-8a0e-4a52-9d59-0c8c8e4f7a11
-  2026-11-20 22:00  SUCCEEDED_WITH_QUARANTINE  3 h 12 min  338,000   1.5 PB    9,812           59           5
-manual-1
-  today 22:00       FAILED                           41 s       17  12.1 MB  150,000            0           0"""
-    )
-
-
-def test_the_datasets_of_a_night_at_80_columns() -> None:
-    assert picture(format_table("Datasets", ("dataset",), NIGHT_NUMBERS, NIGHT_ROWS, 80)) == picture(
-        """\
-Datasets
-                                   quarantined  unreadable  manifests
-dataset   files      size    rows        lines       files     failed  open
-orders        1  721.2 kB  10,000            0           0          0     0
-web_logs     12    3.1 MB       7            1           0          0     1"""
-    )
-
-
 def test_in_a_pipe_there_are_tabs() -> None:
     text = format_table("Datasets", ("dataset",), NIGHT_NUMBERS, [("a\tb", *NIGHT_ROWS[0][1:])], None)
     assert text.splitlines() == [

@@ -131,14 +131,6 @@ def test_of_a_large_object_only_ranges_are_read(
     assert sum(read) < size / 5
 
 
-def test_of_large_values_fewer_rows_are_read(
-    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(world, 9, [{"id": f"{number:01000d}"} for number in range(1_000)])
-    monkeypatch.setattr("cli.catalog.sample.MAX_DECODED_BYTES", 150_000)
-    assert read_sample(stack, "orders", 1).rows == 200
-
-
 def test_an_object_without_rows_and_one_that_was_deleted_meanwhile_hold_nothing_up(
     world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
