@@ -74,21 +74,13 @@ HERE = "sizing/assumptions.py"
 def assumptions(settings: Settings, ratio: float, stream_jobs: int = 1) -> tuple[Assumption, ...]:
     """All values, in the order of a file's path.
 
-    Parameters
-    ----------
-    ratio
-        Bytes of NDJSON for each byte of a compressed file.
-    stream_jobs
-        Number of streaming jobs that the simulated one stands for.
+    ``ratio`` is the bytes of NDJSON for each byte of a compressed file, ``stream_jobs`` the number of streaming jobs
+    that the simulated one stands for.
     """
-    rows = (*_day(settings, ratio), *_stream(settings, stream_jobs), *_night(settings), *_prices(settings))
-    return tuple(Assumption(*row) for row in rows)
+    return tuple(Assumption(*row) for row in _rows(settings, ratio, stream_jobs))
 
 
-Row = tuple[str, float, str, Basis, str]
-
-
-def _day(settings: Settings, ratio: float) -> Iterator[Row]:
+def _rows(settings: Settings, ratio: float, stream_jobs: int) -> Iterator[tuple[str, float, str, Basis, str]]:
     window, network = settings.input.event_window_seconds, settings.price.mb_per_second_per_core
     yield "window in which events are collected", window, "s", SETTING, "input.event_window_seconds"
     yield "batches of events at the same time", POLLERS, "", LISTED, "AWS Lambda Developer Guide"
@@ -104,9 +96,6 @@ def _day(settings: Settings, ratio: float) -> Iterator[Row]:
     yield "NDJSON for each byte of a gzip file", ratio, "", ASSUMED, "gzip.ratio of the profile"
     yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
     yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "router/estimate/speed.py"
-
-
-def _stream(settings: Settings, stream_jobs: int) -> Iterator[Row]:
     if stream_jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
         yield what, stream_jobs, "", ASSUMED, "sizing/options.py"
@@ -123,9 +112,6 @@ def _stream(settings: Settings, stream_jobs: int) -> Iterator[Row]:
         yield "workers of a quiet stream", workers, "", SETTING, "stream.emr_min_executors"
     else:
         yield "workers of a quiet stream", workers, "", ASSUMED, "router/estimate/stream_cluster.py"
-
-
-def _night(settings: Settings) -> Iterator[Row]:
     quota, estimate = settings.quota, "router/estimate/offer.py"
     yield "schedule to first run", PLAN_SECONDS, "s", ASSUMED, HERE
     yield "start of a Glue run", glue.START_SECONDS, "s", ASSUMED, estimate
@@ -133,38 +119,24 @@ def _night(settings: Settings) -> Iterator[Row]:
     yield "wait for Flex capacity", glue.FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/engines/glue.py"
     yield "auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", ASSUMED, estimate
     yield "first idle core to end of a run", offer.TAIL_SECONDS, "s", ASSUMED, estimate
-    tail = "the same of compressed files, as a share of the longest"
-    yield tail, offer.TAIL_OF_LONGEST, "", ASSUMED, estimate
+    yield "the same of compressed files, as a share of the longest", offer.TAIL_OF_LONGEST, "", ASSUMED, estimate
     yield "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", ASSUMED, estimate
     yield "last run to verdict", SETTLE_SECONDS, "s", ASSUMED, HERE
-    margin = "share of the time until the deadline that a plan leaves"
-    yield margin, MARGIN, "", LISTED, "router/estimate/choose.py"
+    yield "share of the time until the deadline that a plan leaves", MARGIN, "", LISTED, "router/estimate/choose.py"
     yield "quota of Glue", quota.dpus, "DPU", SETTING, "quota.dpus"
     yield "quota of Glue", quota.job_runs, "job runs", SETTING, "quota.job_runs"
     if settings.batch.uses_emr:
         yield "limit of EMR Serverless", settings.emr.max_vcpus, "vCPU", SETTING, "emr.max_vcpus"
-
-
-def _prices(settings: Settings) -> Iterator[Row]:
-    units = {
-        "dpu_hour": "$/DPU-hour",
-        "dpu_hour_flex": "$/DPU-hour",
-        "emr_vcpu_hour": "$/vCPU-hour",
-        "emr_gb_hour": "$/GB-hour",
-    }
-    for key, unit in units.items():
-        yield f"price.{key}", getattr(settings.price, key), unit, LISTED, settings.price.source
+    for key, unit in (("dpu_hour", "DPU"), ("dpu_hour_flex", "DPU"), ("emr_vcpu_hour", "vCPU"), ("emr_gb_hour", "GB")):
+        yield f"price.{key}", getattr(settings.price, key), f"$/{unit}-hour", LISTED, settings.price.source
     yield "price of Arm as a share of x86-64", emr_serverless.ARM_PRICE, "", LISTED, "lake/engines/emr_serverless.py"
 
 
 def dataset_speeds(speed: Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:
     """The speed of each dataset: measured by the ledger, else assumed as that of datasets that it does not know.
 
-    Parameters
-    ----------
-    kinds
-        Names of datasets, and whether their compressed files are meant; those without a name are left out.
+    ``kinds`` are names of datasets, and whether their compressed files are meant; those without a name are left out.
     """
     for dataset, compressed in kinds:
         found = speed.measured.get(dataset)

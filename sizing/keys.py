@@ -62,6 +62,6 @@ def _checked(settings: Settings, key: str, *, urgent: bool) -> str:
     if rule is None or (is_urgent and not urgent):
         raise InvalidInputError(
             f"profile: the rules of the settings do not take the key {key} as one of a simulated dataset; pass "
-            "--from-csv with your own keys"
+            "settings whose rules do"
         )
     return key

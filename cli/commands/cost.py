@@ -65,11 +65,8 @@ def simulate(
     profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
     a_day: Annotated[str | None, typer.Option(help="Instead of a profile: all files of a day together: 2TB.")] = None,
     files_of: Annotated[str | None, typer.Option(help="With --a-day: the size of each file: 3.5MB.")] = None,
-    listing: Annotated[
-        Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
-    ] = None,
     ledger: Annotated[bool, typer.Option("--from-ledger", help="Instead: what a stage recorded of --date.")] = False,
-    day: Annotated[str | None, typer.Option("--date", help="Local date of their night: 2026-11-18.")] = None,
+    day: Annotated[str | None, typer.Option("--date", help="Local date of the night after it: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Json = False,
     stage: Stage = "dev",
@@ -86,7 +83,7 @@ def simulate(
 
     connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
     sizes = (a_day, files_of) if a_day or files_of else None
-    source = Source(profile, sizes, listing, connect if ledger else None)
+    source = Source(profile, sizes, connect if ledger else None)
     print_simulation(source, load_settings(settings), day, as_json=as_json)
 
 

@@ -83,7 +83,7 @@ def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
     [
         ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, "the settings name 1"),
         ({"urgent_share": 0.1}, {"urgent": {"keys": []}}, "set urgent.keys"),
-        ({}, {"urgent": {"keys": ["*"]}}, "--from-csv"),
+        ({}, {"urgent": {"keys": ["*"]}}, "pass settings whose rules do"),
     ],
 )
 def test_a_profile_that_the_rules_cannot_give_is_refused(fields: dict, groups: dict, message: str) -> None:

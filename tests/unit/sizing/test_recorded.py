@@ -18,7 +18,8 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_document import write_manifest
 from lake.partition import Partition
 from lake.time import iso_utc
-from sizing.recorded import read_recorded
+from sizing.arrivals import windows_of_day
+from sizing.recorded import RecordedArrivals, RecordedFile, read_recorded
 from tests.unit.lake.world import RESOURCES, World, new_world
 from tests.unit.sizing.world import settings
 
@@ -118,3 +119,23 @@ def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None
     recorded(world, MORNING, file("a.json", MORNING))
     with pytest.raises(InvalidInputError, match=message):
         print_simulation(source(world), settings(), day, as_json=False)
+
+
+def test_every_file_of_the_day_is_in_its_window() -> None:
+    # Given two files that the settings treat alike in one window, and others, in any order
+    files = [
+        RecordedFile(key, size, (NIGHT - timedelta(seconds=seconds)).timestamp())
+        for key, size, seconds in (
+            ("clicks/d, e.json.gz", 400, 1),
+            ("orders/b.json", 100, 46_781),
+            ("orders/f.json", 500, 0),
+            ("orders/urgent/c.json", 300, 46_780),
+            ("orders/a.json", 100, 46_800),
+        )
+    ]
+    # When
+    windows = list(RecordedArrivals(files, settings(), NIGHT).windows())
+    # Then the one of the next day is left out
+    assert len(windows) == windows_of_day(settings()) == 4320
+    found = {window: [(item.bytes, item.count) for item in groups] for window, groups in enumerate(windows) if groups}
+    assert found == {1980: [(100, 2)], 1981: [(300, 1)], 4319: [(400, 1)]}
