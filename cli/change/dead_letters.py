@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.dead_letters import count_dead_letters
 from cli.inspect.night_schedule import read_schedule
@@ -18,13 +20,7 @@ from lake.errors import InvalidInputError
 from lake.format_values import format_clock, read_instant
 from lake.printable import printable
 from lake.time import iso_utc
-from router.route.parse import parse_events
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
-    from router.route.parse import AnnouncedVersion
+from router.route.parse import AnnouncedVersion, parse_events
 
 PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""

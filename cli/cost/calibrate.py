@@ -25,16 +25,7 @@ MIN_BYTES = 64 << 10
 def calibrate_files(
     paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, *, as_json: bool = False
 ) -> None:
-    """Convert the files, print figures and advice, and write the advice as a settings file.
-
-    Raises
-    ------
-    InvalidInputError
-        The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON, or
-        all of them together are too small.
-    NotReachableError
-        Java is missing.
-    """
+    """Convert the files, print figures and advice, and write the advice as a settings file."""
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
             f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.night_schedule import read_schedule
 from lake.engines import ENGINES
@@ -21,10 +23,6 @@ from lake.printable import printable
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from cli.deployed_stack import DeployedStack
-
     Source = Callable[[datetime], Iterator["LogEvent"]]
     """Reads what was logged at this instant (aware) or later."""
 
@@ -51,13 +49,7 @@ class LogEvent:
 
 
 def print_logs(stack: DeployedStack, name: str, since: str, contains: str | None, limit: int, *, as_json: bool) -> int:
-    """Print the last ``limit`` events that have the text ``contains``, oldest first.
-
-    Raises
-    ------
-    InvalidInputError
-        The stack has no such log, or ``since`` is not valid.
-    """
+    """Print the last ``limit`` events that have the text ``contains``, oldest first."""
     beginning = datetime.now(UTC) - parse_since(since)
     sources = _sources(stack)
     if name not in sources:
@@ -79,13 +71,7 @@ def print_logs(stack: DeployedStack, name: str, since: str, contains: str | None
 
 
 def parse_since(text: str) -> timedelta:
-    """``30m``, ``3h`` or ``2d``.
-
-    Raises
-    ------
-    InvalidInputError
-        It is something else.
-    """
+    """``30m``, ``3h`` or ``2d``."""
     found = SINCE.fullmatch(text)
     if not found:
         raise InvalidInputError(f"--since {text!r} is not valid: pass minutes, hours or days, such as 30m, 3h or 2d")

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import typer
 
+from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.tables import print_facts
 from lake.errors import InvalidInputError
 
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-
 
 def print_outputs(stack: DeployedStack, name: str | None, *, as_json: bool) -> int:
-    """Print every output of the stack, or the value of one, alone in its line; the exit code.
-
-    Raises
-    ------
-    InvalidInputError
-        The stack has no such output.
-    """
+    """Print every output of the stack, or the value of one, alone in its line; the exit code."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
         if as_json:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -18,16 +20,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
 
-from offline.output_folder import LAKE, TABLES
+from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
 from router.iceberg.metadata import NAME_MAPPING, PROPERTIES, SPEC, current_schema, hour_of, new_metadata, with_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from pyiceberg.table import Table, Transaction
 
-    from offline.output_folder import OutputFolder, PublishedFile
 
 CATALOG = "hybrid_router"
 KEEPS_FEW_DOCUMENTS = {"write.metadata.delete-after-commit.enabled": "true"}
