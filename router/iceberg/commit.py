@@ -39,9 +39,9 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 DATA = 0
 """Content of a manifest: data files; 1: delete files of other writers."""
 MERGE_AT = 100
-"""Number of small manifests from which a commit writes them as one."""
-MAX_MERGED_BYTES = 8_000_000
-"""The size that other writers aim at (Iceberg's ``commit.manifest.target-size-bytes``)."""
+"""Number of small manifests from which a commit merges them."""
+MAX_MERGED_FILES = 10_000
+"""Files of a merged manifest: what one commit reads and writes again is bounded, and so is its memory."""
 
 
 class Files(Protocol):
@@ -158,6 +158,11 @@ def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] |
     return [] if snapshot is None else decode_manifest_list(files.read(snapshot["manifest-list"]))
 
 
+def live_files(manifest: Mapping[str, Any]) -> int:
+    """Number of the files of a manifest that are in the table."""
+    return int(manifest["added_files_count"]) + int(manifest["existing_files_count"])
+
+
 def live_entries(manifest: Mapping[str, Any], files: Files) -> list[dict[str, Any]]:
     """The files of a manifest that are in the table, with what their entries inherit from it."""
     found = []
@@ -208,22 +213,34 @@ def _without_removed(snapshot: _Snapshot, batch: Batch) -> tuple[list[dict[str, 
 
 
 def _merged(snapshot: _Snapshot, manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same files in fewer manifests, once there are many small ones.
+    """The same files in fewer manifests, once there are many small ones; neighbours, of the same hours, go together.
 
-    A manifest with files that this snapshot deletes is left until the next commit: readers of changes look for them.
+    One that is half full is not merged again, so each file is written a bounded number of times. A manifest with files
+    that this snapshot deletes is left until the next commit: readers of changes look for them.
     """
     small = [
         item
         for item in manifests
         if item["content"] == DATA
-        and item["manifest_length"] < MAX_MERGED_BYTES
+        and live_files(item) < MAX_MERGED_FILES // 2
         and not (item["deleted_files_count"] and item["added_snapshot_id"] == snapshot.id)
     ]
     if len(small) <= MERGE_AT:
         return manifests
-    entries = [_carried(snapshot, item, entry) for item in small for entry in live_entries(item, snapshot.files)]
-    replaced = {item["manifest_path"] for item in small}
-    return [snapshot.write_manifest(entries), *(item for item in manifests if item["manifest_path"] not in replaced)]
+    groups: list[list[dict[str, Any]]] = [[]]
+    for item in small:
+        if sum(map(live_files, groups[-1])) + live_files(item) > MAX_MERGED_FILES:
+            groups.append([])
+        groups[-1].append(item)
+    merged, replaced = [], set()
+    for group in groups:
+        if len(group) > 1:
+            entries = [
+                _carried(snapshot, item, entry) for item in group for entry in live_entries(item, snapshot.files)
+            ]
+            merged.append(snapshot.write_manifest(entries))
+            replaced |= {item["manifest_path"] for item in group}
+    return [*merged, *(item for item in manifests if item["manifest_path"] not in replaced)]
 
 
 def _carried(snapshot: _Snapshot, manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
