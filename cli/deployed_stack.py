@@ -168,7 +168,7 @@ class DeployedStack:
         return self._invoke("sweep", self.outputs.sweep, {"dryRun": dry_run})
 
     def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:
-        """Invoke ``tables`` with ``{"restore": dataset}`` or ``{"rebuild": dataset}``."""
+        """Invoke ``tables`` with ``{"restore": dataset}``, ``{"rebuild": dataset}``, or ``{}``: bring in what waits."""
         if not self.outputs.tables:
             raise InvalidInputError(
                 'no dataset of the stage has an Iceberg table: set table = "iceberg" in a rule of [[datasets]], and '

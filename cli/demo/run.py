@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cli.demo import stages
 from cli.demo.console import DemoConsole
 from cli.demo.files import DemoCase, DemoFile, user_files
+from cli.demo.iceberg import convert_again, show_table
 from cli.deployed_stack import DeployedStack
 from lake.counted import format_count
 from lake.settings import (
@@ -24,12 +26,15 @@ from lake.settings import (
     StreamSettings,
 )
 
+if TYPE_CHECKING:
+    from local.cloud import LocalCloud
+
 
 def demo_settings() -> Settings:
     """The production defaults with short waits: triggers, leases and polling intervals."""
     return Settings(
         stage="demo",
-        datasets=(DatasetRule("clicks", "clicks/"), DatasetRule("{folder}", peak=False)),
+        datasets=(DatasetRule("clicks", "clicks/", table="iceberg"), DatasetRule("{folder}", peak=False)),
         peak=PeakSettings(hours=("00:00-24:00",), days=("mon", "tue", "wed", "thu", "fri", "sat", "sun")),
         stream=StreamSettings(trigger_seconds=1),
         batch=BatchSettings(run_bytes=24 << 20, max_runs=2, lease_seconds=60, engines=("glue",)),
@@ -63,7 +68,7 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
             stack = DeployedStack.connect(
                 outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
             )
-            sent_files = _send_through_both_lanes(stack, files, console)
+            sent_files = _send_through_both_lanes(stack, cloud, files, console)
             stages.export(stack, output, console)
             return _verify_and_report(stack, sent_files, output, cloud.logs_dir, console, started)
 
@@ -89,7 +94,7 @@ def _input_files(data: Path | None, output: Path, console: DemoConsole) -> Seque
 
 
 def _send_through_both_lanes(
-    stack: DeployedStack, files: Sequence[DemoFile], console: DemoConsole
+    stack: DeployedStack, cloud: LocalCloud, files: Sequence[DemoFile], console: DemoConsole
 ) -> list[stages.SentFile]:
     # It starts while files arrive: they wait for it in its inbox.
     stack.control_stream("start")
@@ -108,8 +113,16 @@ def _send_through_both_lanes(
     urgent = stages.of_cases(with_events, DemoCase.URGENT, DemoCase.PEAK)
     stages.wait_published(stack, urgent, console, "stream lane: converted and published")
     stages.stop_stream(stack, console)
+    # Of an Iceberg table readers see either the old rows or the new ones.
+    with_table = [item for item in urgent if demo_settings().has_table(item.file.dataset)]
+    twice = [item for item in with_table if stages.is_done(stack, item)]
+    if twice:
+        show_table(stack, cloud, twice, console)
+        convert_again(stack, twice)
     queued = stages.of_cases(with_events, DemoCase.OVERNIGHT)
     stages.run_machine(stack, stack.outputs.overnight, {}, queued, console, "overnight: started with {} as input")
+    if twice:
+        show_table(stack, cloud, twice, console)
     first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
     for dataset in sorted({item.file.dataset for item in without_events or with_events[:1]}):
         of_dataset = [item for item in without_events if item.file.dataset == dataset]

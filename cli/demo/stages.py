@@ -16,6 +16,7 @@ from cli.demo.files import DemoCase, DemoFile
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import Trace, trace_arrival
 from lake.errors import TerminalError
+from lake.layout import parse_generation
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.object_listing import list_objects
@@ -99,6 +100,12 @@ def trace_sent_file(stack: DeployedStack, sent_file: SentFile) -> Trace | None:
     return None if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
 
 
+def is_done(stack: DeployedStack, sent_file: SentFile) -> bool:
+    """Whether the file is published."""
+    trace = trace_sent_file(stack, sent_file)
+    return trace is not None and trace.state == State.DONE
+
+
 def run_machine(
     stack: DeployedStack,
     machine: str,
@@ -151,19 +158,29 @@ def stop_stream(stack: DeployedStack, console: DemoConsole) -> None:
 
 
 def export(stack: DeployedStack, output: Path, console: DemoConsole) -> None:
-    """Copy the lake and the quarantine to ``output/lake`` and ``output/quarantine``, which are replaced."""
+    """Copy the lake and the quarantine to ``output/lake`` and ``output/quarantine``, which are replaced.
+
+    Left out are objects of a generation that another one has replaced.
+    """
     for name, bucket in zip(("lake", "quarantine"), stack.resources.output_buckets, strict=True):
         folder = output / name
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        keys = [item["Key"] for item in list_objects(stack.s3, bucket)]
+        keys = [item["Key"] for item in list_objects(stack.s3, bucket) if not _is_replaced(stack, item["Key"])]
         with console.stage(f"copy the {name} to plain files", len(keys)) as report:
             for number, key in enumerate(keys, start=1):
                 path = folder / key
                 path.parent.mkdir(parents=True, exist_ok=True)
                 stack.s3.download_file(bucket, key, str(path))
                 report(number, "")
+
+
+def _is_replaced(stack: DeployedStack, key: str) -> bool:
+    if (parsed := parse_generation(key)) is None:
+        return False
+    row = stack.ledger.manifests.get(parsed[0])
+    return row is not None and row.published is not None and row.published.generation > parsed[1]
 
 
 class NotificationsPaused:
