@@ -4,6 +4,8 @@ from __future__ import annotations
 
 SUFFIXES = (".gz", ".bz2", ".zst")
 """Suffixes of the compressions that the reader knows."""
+INFLATED_RATIO = 8
+"""Assumed: bytes of NDJSON for each stored byte of a compressed file."""
 
 
 def has_compressed_name(key: str) -> bool:

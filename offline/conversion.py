@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from lake.commit import PendingObject, SourceCount
-from lake.compression import has_compressed_name
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
@@ -28,8 +28,6 @@ TASKS_PER_CORE = 2
 """Tasks that wait or run; more groups are not begun."""
 MIN_TASK_BYTES = 32 << 20
 """Minimum NDJSON of a task: smaller Parquet files than this makes are not worth another core."""
-INFLATION = 8
-"""Bytes of NDJSON that a byte of a compressed file is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class Conversion:
 
     def _plan(self, group: _Group) -> _Group:
         files = [file for file in group.manifest.files if file not in group.excluded]
-        size = sum(file.size * (INFLATION if has_compressed_name(file.key) else 1) for file in files)
+        size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
         min_tasks = max(1, min(self._cores, size // MIN_TASK_BYTES))
         divided = divide_input(InputFiles(self._region), files, self._settings, None, min_tasks) if files else []
         group.results = []

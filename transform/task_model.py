@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.errors import AuditError
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ class Task:
     """``Settings.input_kms_keys``."""
     stream_seconds: float | None = None
     """Processor time after which a file leaves the stream lane; None in the batch lane."""
+
+    @property
+    def ndjson_bytes(self) -> int:
+        """Estimated from sizes and names of its files: how long it takes compared with other tasks."""
+        return sum(split.size * (INFLATED_RATIO if has_compressed_name(split.file.key) else 1) for split in self.splits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lake.compression import INFLATED_RATIO
 from lake.ledger import CostRow, CostShare, ManifestRow
 
 S3_WRITE = 0.005 / 1000
@@ -30,8 +31,6 @@ FUNCTION_GB_SECOND = 0.0000133334
 """For a GB-second on Arm (AWS Lambda pricing)."""
 OUTPUT_RATIO = 0.2
 """Parquet bytes for each byte of NDJSON (measured: 0.21; docs/performance.md, flat)."""
-INFLATED_RATIO = 8.0
-"""Assumed: bytes of NDJSON for each stored byte of a compressed file."""
 READ_BYTES = 8 << 20
 """Input that one GET reads: ``CHUNK_BYTES`` of transform/read_ahead.py."""
 

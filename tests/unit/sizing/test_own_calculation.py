@@ -49,7 +49,7 @@ class Day:
         """Seconds of a core for each task: compressed files one by one, plain input in parts of one output file."""
         seconds = [size / min(40 * MB, 126 * MB / self.ratio) for size, n in self.gzip.items() for _ in range(n)]
         for size, number in self.plain.items():
-            whole = max(number * size / 40e6, number / 363)
+            whole = max(number * size / 40e6, number / 1350)
             parts = max(manifests, round(number * size * 0.2 / OBJECT))
             seconds += [whole / parts] * parts
         return seconds

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from lake.manifest import ObjectVersion
+from lake.partition import Partition
+from lake.settings import ConvertSettings
 from transform.spark_job import SparkJob, failure_reason
+from transform.task_model import Split, Task
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
 ABORTED = (
@@ -68,9 +72,46 @@ def test_a_job_is_in_its_pool_and_the_thread_keeps_no_property(pool: str | None)
         parallelize=lambda *_: Partitions(),
     )
     spark: Any = SimpleNamespace(sparkContext=context)
-    task: Any = None
+    task: Any = SimpleNamespace(ndjson_bytes=1)
     # When
     SparkJob(spark, pool).run([task])
     # Then
     assert pools == [pool]
     assert properties == {"spark.scheduler.pool": None}
+
+
+def test_the_longest_task_is_the_first_partition() -> None:
+    # Given a task of a gzip file, which has fewer bytes than the others and takes longer
+    parallelized: list[str] = []
+
+    def parallelize(tasks: list[Task], _: int) -> Collected:
+        parallelized.extend(task.splits[0].file.key for task in tasks)
+        return Collected()
+
+    context = SimpleNamespace(
+        environment={},
+        setLocalProperty=lambda *_: None,
+        addJobTag=lambda _: None,
+        removeJobTag=lambda _: None,
+        parallelize=parallelize,
+    )
+    spark: Any = SimpleNamespace(sparkContext=context)
+    tasks = [task_of("a.ndjson", 3_000), task_of("b.ndjson", 4_000), task_of("c.ndjson.gz", 1_000)]
+    # When
+    SparkJob(spark).run(tasks)
+    # Then
+    assert parallelized == ["c.ndjson.gz", "b.ndjson", "a.ndjson"]
+
+
+class Collected:
+    def mapPartitions(self, _: object) -> Collected:  # noqa: N802
+        return self
+
+    def collect(self) -> list[Any]:
+        return []
+
+
+def task_of(key: str, size: int) -> Task:
+    file = ObjectVersion("input", key, "e", size, "2026-03-04T12:00:00Z", "v")
+    partition = Partition("orders", "2026-03-04", 12)
+    return Task("m", 1, partition, 0, (Split(file, 0, size),), (), "lake", "quarantine", "", ConvertSettings())
