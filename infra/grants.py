@@ -148,8 +148,11 @@ class Grants:
         allow(role, ("s3:GetBucketVersioning",), [self.storage.input.bucket_arn])
 
     def find_dataset(self, role: iam.Role) -> None:
-        """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks."""
-        allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
+        """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks.
+
+        Its folder may be one whose current objects are all deleted.
+        """
+        allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
         """Start a run of a streaming job, and learn whether one exists."""

@@ -156,6 +156,12 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
 
 
+def test_a_promote_of_an_unknown_dataset_names_what_to_pass(two: list[LocalUp]) -> None:
+    answer = command("promote", "--local", "--stage", two[1].stage, "--dataset", "nowhere")
+    assert answer.returncode == ExitCode.NOT_SO
+    assert "dataset = 'nowhere' is unknown" in answer.stderr
+
+
 def test_a_second_cloud_of_a_stage_is_refused_and_names_the_first(two: list[LocalUp], tmp_path: Path) -> None:
     settings = tmp_path / "again.toml"
     settings.write_text(f'stage = "{two[0].stage}"\n')
