@@ -180,8 +180,8 @@ bench-plan: setup ## the functions of the control plane on nights of 338,000 and
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
 
-emr-libraries: setup ## what job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
-	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_emr_libraries $(ARCHITECTURE)
+emr-libraries: setup ## the zip of wheels whose content job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
+	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels $(ARCHITECTURE)
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/tools.md
 	@scripts/setup.sh --uv-only

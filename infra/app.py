@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from infra.glue_wheels import WHEELS_ZIP
 from infra.synth import CHECKOUT, synth
+from infra.wheels import JobRuntime
 from lake.errors import HybridRouterError
 from lake.settings import load_settings
 
@@ -27,7 +27,7 @@ def main() -> int:
     try:
         settings = load_settings(settings_file(context))
         out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
-        wheels = None if context.get("local") == "true" else CHECKOUT / WHEELS_ZIP
+        wheels = None if context.get("local") == "true" else CHECKOUT / JobRuntime.glue().zip
         synth(settings, out_dir, checked=True, wheels=wheels)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")

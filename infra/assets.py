@@ -14,10 +14,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
-from infra.emr_libraries import check_libraries, libraries_zip
-from infra.glue_wheels import WHEELS_SUFFIX, check_wheels
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import build_lambda_asset
+from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack
 from lake.settings import dump_settings
 
 if TYPE_CHECKING:
@@ -59,13 +58,13 @@ class Assets:
         Raises
         ------
         AssetError
-            The code of a function or job is incomplete, or ``wheels`` or the libraries for EMR Serverless
-            are missing or belong to another checkout.
+            The code of a function or job is incomplete, or wheels are missing or belong to another checkout.
         """
+        glue_wheels = None if wheels is None else check_wheels(checkout, JobRuntime.glue(), wheels)
         libraries = None
         if wheels is not None and settings.uses_emr:
-            architecture = settings.emr.architecture
-            libraries = check_libraries(checkout / libraries_zip(architecture), checkout, architecture)
+            emr_wheels = check_wheels(checkout, JobRuntime.emr(settings.emr.architecture))
+            libraries = unpack(emr_wheels, workspace / "libraries.zip")
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
         return cls(
@@ -74,7 +73,7 @@ class Assets:
             stream_script=_asset(scope, "StreamScript", job_script(checkout, "streaming_job")),
             batch_script=_asset(scope, "BatchScript", job_script(checkout, "batch_job")),
             settings=_asset(scope, "Settings", settings_file),
-            wheels=None if wheels is None else _wheels(scope, check_wheels(wheels, checkout), synthesizer),
+            wheels=None if glue_wheels is None else _wheels(scope, glue_wheels, synthesizer),
             emr_libraries=None if libraries is None else _asset(scope, "EmrLibraries", libraries),
         )
 

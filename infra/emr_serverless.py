@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from infra.assets import Assets
     from infra.functions import RouterFunction
-    from infra.names import StackNames
+    from infra.job_parts import JobParts
     from lake.resource_names import ResourceNames
-    from lake.settings import Settings, StreamSettings
+    from lake.settings import StreamSettings
 
 RELEASE = "emr-spark-8.1.0"
 """Spark 4.1.1, as on Glue 6.0; Python 3.11 unless another one is asked for
@@ -92,11 +92,11 @@ class EmrApplication(Construct):
         *,
         job: str,
         log: str,
-        settings: Settings,
-        assets: Assets,
+        parts: JobParts,
         capacity: MaximumCapacity,
     ) -> None:
         super().__init__(scope, name)
+        settings, assets = parts.settings, parts.assets
         self.log = add_log_group(self, "Log", log)
         """What drivers and executors print."""
         self.application = _create_application(self, job, settings.emr.architecture, capacity)
@@ -119,15 +119,8 @@ class EmrApplication(Construct):
 class EmrBatch(EmrApplication):
     """The application of the batch lane; it starts with the first run, and stops when it is idle."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        settings: Settings,
-        names: StackNames,
-        assets: Assets,
-        resources: ResourceNames,
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
+        settings, names, assets, resources = parts.settings, parts.names, parts.assets, parts.resources
         worker_type, max_vcpus = settings.batch.worker_type, settings.emr.max_vcpus
         worker = WorkerSize(WORKERS[worker_type], MEMORY_GIB[worker_type])
         super().__init__(
@@ -135,8 +128,7 @@ class EmrBatch(EmrApplication):
             name,
             job=names.batch_job,
             log=log_group(names.stack),
-            settings=settings,
-            assets=assets,
+            parts=parts,
             capacity=MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs),
         )
         self.substitutions = {
@@ -161,23 +153,15 @@ class EmrBatch(EmrApplication):
 class EmrStream(EmrApplication):
     """The application of the stream lane, for the runs of all shards, so that no night takes its vCPUs."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        settings: Settings,
-        names: StackNames,
-        assets: Assets,
-        resources: ResourceNames,
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
+        settings, names, assets, resources = parts.settings, parts.names, parts.assets, parts.resources
         stream, runs = settings.stream, settings.stream_runs
         super().__init__(
             scope,
             name,
             job=names.stream_job,
             log=stream_log_group(names.stack),
-            settings=settings,
-            assets=assets,
+            parts=parts,
             capacity=MaximumCapacity(settings.stream_vcpus, int(runs * stream.units.gb), runs),
         )
         driver = WorkerSize(DRIVER_VCPUS, DRIVER_GB)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
 
     from infra.catalog import Catalog
-    from infra.emr_serverless import EmrApplication, EmrStream
-    from infra.jobs import Jobs
+    from infra.engines import Engines
     from infra.storage import Storage
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
@@ -34,12 +33,8 @@ class Grants:
     """Gives roles access to the stack's storage, jobs and catalog; each method is one kind of access."""
 
     storage: Storage
-    jobs: Jobs
     catalog: Catalog
-    stream: Jobs | EmrStream
-    """Where the streaming jobs run."""
-    engines: tuple[Jobs | EmrApplication, ...]
-    """Everything that has job runs of the stage."""
+    engines: Engines
 
     def read_rows(self, role: iam.Role) -> None:
         """Read single rows of the ledger, consistently."""
@@ -79,7 +74,8 @@ class Grants:
 
     def own_arrivals(self, role: iam.Role) -> None:
         """Take ownership: write manifests, parts and pointers, and write and delete intents."""
-        self.write_control(role, layout.MANIFESTS, layout.PARTS, *self.inboxes, layout.INTENTS)
+        self.write_control(role, layout.MANIFESTS, layout.PARTS, layout.INTENTS)
+        self.write_pointers(role)
         self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
 
     def divide_collections(self, role: iam.Role) -> None:
@@ -87,10 +83,9 @@ class Grants:
         self.read_control(role, layout.PARTS, layout.DIVISIONS)
         self.write_control(role, layout.MANIFESTS, layout.DIVISIONS)
 
-    @property
-    def inboxes(self) -> list[str]:
-        """Prefixes of the inboxes of all shards."""
-        return [layout.inbox(shard) for shard in self.jobs.shards]
+    def write_pointers(self, role: iam.Role) -> None:
+        """Write pointers to the inboxes of all shards."""
+        self.write_control(role, *(layout.inbox(shard) for shard in self.engines.jobs.shards))
 
     def use_stream_files(self, role: iam.Role) -> None:
         """Read the pointers of every inbox and delete them.
@@ -156,21 +151,21 @@ class Grants:
 
     def start_stream(self, role: iam.Role) -> None:
         """Start a run of a streaming job, and learn whether one exists."""
-        self.stream.allow_stream_start(role)
+        self.engines.stream.allow_stream_start(role)
 
     def watch_runs(self, role: iam.Role) -> None:
         """Read the state of a run of any job, on every engine."""
-        for engine in self.engines:
+        for engine in self.engines.all:
             engine.allow_watch(role)
 
     def read_glue_room(self, role: iam.Role) -> None:
         """Read the account's quotas of Glue, and list the runs of the batch job."""
-        allow(role, ("glue:GetJobRuns",), [self.jobs.batch_arn])
+        allow(role, ("glue:GetJobRuns",), [self.engines.jobs.batch_arn])
         allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
 
     def end_stream(self, role: iam.Role) -> None:
         """End the runs of the streaming jobs."""
-        self.stream.allow_stream_end(role)
+        self.engines.stream.allow_stream_end(role)
 
     def announce_hours(self, role: iam.Role) -> None:
         """Send events to the account's default bus."""

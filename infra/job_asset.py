@@ -23,17 +23,22 @@ def build_job_zip(checkout: Path, target: Path) -> Path:
     AssetError
         A package is missing in the checkout.
     """
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w") as archive:
         for package in JOB_PACKAGES:
             files = sorted((checkout / package).rglob("*.py"))
             if not files:
                 raise AssetError(f"the package {package} is missing in {checkout}: deploy from a complete checkout")
             for file in files:
-                entry = zipfile.ZipInfo(file.relative_to(checkout).as_posix(), ZIP_TIME)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, file.read_bytes())
+                write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
     return target
+
+
+def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a compressed file to an archive, with the same bytes on every machine."""
+    entry = zipfile.ZipInfo(name, ZIP_TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, content)
 
 
 def job_script(checkout: Path, package: str) -> Path:

@@ -14,7 +14,6 @@ from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
 from infra.log_groups import add_log_group
 from lake import layout
-from lake.engines import Engine
 from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
 
     from aws_cdk import CfnResource
 
-    from infra.assets import Assets
-    from infra.names import StackNames
+    from infra.job_parts import JobParts
     from lake.resource_names import ResourceNames
-    from lake.settings import Settings
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """A stream window lasts a day at most; ``stream_window`` starts the job again when work is left."""
@@ -55,20 +52,12 @@ NO_SECURITY_CONFIGURATION = (
 class Jobs(Construct):
     """All jobs share their code, their arguments, their role and their log groups."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        settings: Settings,
-        names: StackNames,
-        assets: Assets,
-        resources: ResourceNames,
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
         super().__init__(scope, name)
-        stack = Stack.of(self)
+        stack, settings, names, resources = Stack.of(self), parts.settings, parts.names, parts.resources
         self._settings = settings
         self._names = names
-        self._assets = assets
+        self._assets = parts.assets
         self.output_log = self._log_group("OutputLog", "output")
         """What the drivers print."""
         self._error_log = self._log_group("ErrorLog", "error")
@@ -137,7 +126,7 @@ class Jobs(Construct):
 
     def _create_batch_job(self, arguments: dict[str, str]) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
         # Each run of a plan names its execution class; a verification has that of the job.
-        kind = glue.PySparkFlexEtlJob if Engine.GLUE_FLEX in self._settings.batch.engines else glue.PySparkEtlJob
+        kind = glue.PySparkFlexEtlJob if self._settings.batch.uses_flex else glue.PySparkEtlJob
         return kind(
             self,
             "Batch",

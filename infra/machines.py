@@ -9,7 +9,6 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from infra.allow import allow
-from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS
 from infra.jobs import USE_RULE
 from infra.machine import Machine
 from lake import layout
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
 
-    from infra.emr_serverless import EmrBatch
+    from infra.engines import Engines
     from infra.functions import RouterFunction
-    from infra.jobs import Jobs
     from infra.names import StackNames
     from lake.settings import Settings
 
@@ -50,10 +48,9 @@ class Machines(Construct):
         settings: Settings,
         names: StackNames,
         functions: Mapping[str, RouterFunction],
-        jobs: Jobs,
+        engines: Engines,
         control: s3.IBucket,
         topic: sns.ITopic,
-        emr: EmrBatch | None,
     ) -> None:
         super().__init__(scope, name)
         self.overnight = Machine(
@@ -71,7 +68,7 @@ class Machines(Construct):
                 "MaxAttempts": str(settings.batch.max_attempts),
                 "WorkerType": settings.batch.worker_type,
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
-                **(dict.fromkeys(PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
+                **engines.substitutions,
             },
         )
         self.backfill = Machine(
@@ -97,30 +94,28 @@ class Machines(Construct):
                 "StopRounds": str(math.ceil(STOP_GRACE_MINUTES * 60 / settings.schedule.watch_seconds)),
             },
         )
-        self.verify = self._create_verify(names, jobs, topic) if settings.verify.share else None
+        self.verify = self._create_verify(names, engines, topic) if settings.verify.share else None
         """None: nothing is verified by schedule."""
         self.all = tuple(
             machine
             for machine in (self.overnight, self.backfill, self.stream_window, self.verify)
             if machine is not None
         )
-        self._allow(functions, jobs, control, topic)
-        if emr is not None:
-            emr.allow_machine(self.overnight.role)
+        self._allow(functions, engines, control, topic)
 
-    def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
+    def _create_verify(self, names: StackNames, engines: Engines, topic: sns.ITopic) -> Machine:
         substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
         machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, substitutions)
-        jobs.allow_machine(machine.role)
+        engines.jobs.allow_machine(machine.role)
         return machine
 
     def _allow(
-        self, functions: Mapping[str, RouterFunction], jobs: Jobs, control: s3.IBucket, topic: sns.ITopic
+        self, functions: Mapping[str, RouterFunction], engines: Engines, control: s3.IBucket, topic: sns.ITopic
     ) -> None:
         overnight = self.overnight
         overnight.allow_invoke(*(functions[name] for name in ("plan", "run_status", "settle", "catalog")))
         overnight.allow_executions(overnight)
-        jobs.allow_machine(overnight.role)
+        engines.allow_machine(overnight.role)
         allow(
             overnight.role,
             ("s3:GetObject",),

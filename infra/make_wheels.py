@@ -1,4 +1,4 @@
-"""Builds the zip of wheels for Glue: ``make wheels``, in the dependency group ``wheels``.
+"""Builds a zip of wheels, in the dependency group ``wheels``: ``make wheels`` for Glue, ``make emr-libraries``.
 
 maturin and zig compile the native reader, pip downloads the other wheels, auditwheel checks all of them.
 """
@@ -16,15 +16,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infra.glue_wheels import (
-    READER,
-    WHEELS_ZIP,
-    JobRuntime,
-    locked_hashes,
-    missing_libraries,
-    write_zip,
-)
 from infra.lambda_asset import AssetError
+from infra.wheels import MACHINES, READER, JobRuntime, locked_hashes, missing_libraries, write_zip
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
@@ -36,22 +29,7 @@ MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylin
 _AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
-def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
-    """Write the zip to ``target``; returns the names of the wheels in it.
-
-    Raises
-    ------
-    AssetError
-        Rust is missing or has another version, a build or download failed, or Glue's machines cannot load a wheel.
-    """
-    runtime = JobRuntime.load()
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
-        wheels = collect_wheels(checkout, Path(workspace), runtime)
-        write_zip(wheels, missing_libraries(checkout, runtime), checkout, target)
-    return [wheel.name for wheel in wheels]
-
-
-def collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Path]:
+def _collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Path]:
     """Build or download the wheels that the jobs need and ``runtime`` lacks, into the existing, empty ``folder``.
 
     Raises
@@ -165,19 +143,24 @@ def _run(module: str, arguments: Sequence[str]) -> None:
         raise AssetError(f"{module} {arguments[0]} failed: see its output above")
 
 
-def main() -> int:
-    """Build the zip and print the names of its wheels; returns the exit code.
+def main(architecture: str | None) -> int:
+    """Build the zip for EMR Serverless on ``architecture``, or for Glue, and print the names of its wheels.
 
-    If the build fails, it prints one sentence to stderr and returns 1.
+    Returns the exit code: if the build fails, it prints one sentence to stderr and returns 1.
     """
     try:
-        wheels = build_wheels_zip(CHECKOUT, CHECKOUT / WHEELS_ZIP)
+        if architecture is not None and architecture not in MACHINES:
+            raise AssetError(f"ARCHITECTURE={architecture} is not known: pass one of {', '.join(MACHINES)}")
+        runtime = JobRuntime.glue() if architecture is None else JobRuntime.emr(architecture)
+        with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
+            wheels = _collect_wheels(CHECKOUT, Path(workspace), runtime)
+            write_zip(wheels, missing_libraries(CHECKOUT, runtime), CHECKOUT, CHECKOUT / runtime.zip)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n")
+    sys.stdout.write(f"{runtime.zip}: {', '.join(wheel.name for wheel in wheels)}\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else None))

@@ -2,39 +2,148 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from infra.grants import Grants
 from lake import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from aws_cdk import aws_iam as iam
 
     from infra.functions import RouterFunction
-    from infra.grants import Grants
     from lake.settings import DatasetRule
 
 
-def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
-    """Give every function access to what its code uses.
+@dataclass(frozen=True, slots=True)
+class FunctionGrants:
+    """What the code of a function uses."""
 
-    Raises
-    ------
-    KeyError
-        A function has no entry in ``GRANTS_BY_FUNCTION``.
-    """
+    kinds: tuple[Callable[[Grants, iam.Role], None], ...]
+    reads: tuple[str, ...] = ()
+    """Prefixes of the control bucket whose documents it reads."""
+    writes: tuple[str, ...] = ()
+    """Prefixes of the control bucket whose documents it writes."""
+
+
+LEDGER = (Grants.read_rows, Grants.read_many_rows, Grants.list_rows)
+GRANTS_BY_FUNCTION = {
+    "route": FunctionGrants(
+        (
+            Grants.read_rows,
+            Grants.list_rows,
+            Grants.create_rows,
+            Grants.own_arrivals,
+            Grants.look_up_events,
+            Grants.start_stream,
+        )
+    ),
+    "plan": FunctionGrants(
+        (
+            *LEDGER,
+            Grants.list_open_manifests,
+            Grants.create_rows,
+            Grants.find_dataset,
+            Grants.divide_collections,
+            Grants.watch_runs,
+            Grants.read_glue_room,
+        ),
+        writes=(layout.PLANS,),
+    ),
+    "backfill": FunctionGrants(
+        (*LEDGER, Grants.create_rows, Grants.find_dataset, Grants.list_input, Grants.own_arrivals)
+    ),
+    "run_status": FunctionGrants(
+        (Grants.read_rows, Grants.read_many_rows, Grants.change_rows, Grants.watch_runs),
+        reads=(layout.PLANS, layout.DENIALS),
+    ),
+    "settle": FunctionGrants(
+        (*LEDGER, Grants.change_rows, Grants.list_published),
+        reads=(layout.PLANS, layout.COMMITS, layout.RESULTS),
+        writes=(layout.PLANS,),
+    ),
+    "sweep": FunctionGrants(
+        (
+            *LEDGER,
+            Grants.list_open_manifests,
+            Grants.create_rows,
+            Grants.own_arrivals,
+            Grants.divide_collections,
+            Grants.publish,
+            Grants.find_iceberg_tables,
+            Grants.announce_hours,
+            Grants.look_up_events,
+            Grants.start_stream,
+            Grants.watch_runs,
+        ),
+        reads=(layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP),
+        writes=(layout.RESULTS, layout.SWEEP),
+    ),
+    "catalog": FunctionGrants((*LEDGER, Grants.change_rows, Grants.maintain_tables)),
+    "tables": FunctionGrants(
+        (
+            *LEDGER,
+            Grants.list_open_manifests,
+            Grants.create_rows,
+            Grants.delete_outbox,
+            Grants.maintain_iceberg_tables,
+        ),
+        reads=(layout.COMMITS, layout.BATCHES),
+        writes=(layout.BATCHES,),
+    ),
+    "stream_control": FunctionGrants(
+        (
+            Grants.read_rows,
+            Grants.list_open_manifests,
+            Grants.change_rows,
+            Grants.start_stream,
+            Grants.end_stream,
+        )
+    ),
+    "promote": FunctionGrants(
+        (
+            *LEDGER,
+            Grants.list_open_manifests,
+            Grants.create_rows,
+            Grants.find_dataset,
+            Grants.divide_collections,
+            Grants.write_pointers,
+            Grants.start_stream,
+        ),
+        reads=(layout.MANIFESTS,),
+    ),
+    "reprocess": FunctionGrants(
+        (*LEDGER, Grants.change_rows, Grants.find_dataset, Grants.list_input),
+        reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
+    ),
+    "resubmit": FunctionGrants(
+        (Grants.read_rows, Grants.list_rows, Grants.create_rows, Grants.own_arrivals),
+        reads=(layout.RESUBMISSIONS,),
+    ),
+}
+
+
+def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
+    """Give every function access to what its code uses; raises ``KeyError`` for one without an entry in the table."""
     for name, function in functions.items():
-        GRANTS_BY_FUNCTION[name](grants, function.role)
+        granted = GRANTS_BY_FUNCTION[name]
+        for kind in granted.kinds:
+            kind(grants, function.role)
+        if granted.reads:
+            grants.read_control(function.role, *granted.reads)
+        if granted.writes:
+            grants.write_control(function.role, *granted.writes)
 
 
 def grant_jobs(grants: Grants) -> None:
     """Give the roles of the job runs what a conversion needs, and that of the stream lane what else it needs."""
-    for engine in grants.engines:
-        grant_conversion(grants, engine.role)
+    for role in grants.engines.roles:
+        grant_conversion(grants, role)
     # The common role of Glue's jobs has the stream lane as well.
-    grants.list_open_manifests(grants.stream.role)
-    grants.use_stream_files(grants.stream.role)
+    grants.list_open_manifests(grants.engines.stream.role)
+    grants.use_stream_files(grants.engines.stream.role)
 
 
 def grant_conversion(grants: Grants, role: iam.Role) -> None:
@@ -57,10 +166,10 @@ def grant_event_logs(grants: Grants, role: iam.Role) -> None:
 def grant_verification(grants: Grants) -> None:
     """Let the jobs' role verify: list the datasets and the versions of the input, follow files from their part to their
     manifest, and write what was found."""
-    grants.list_rows(grants.jobs.role)
-    grants.read_many_rows(grants.jobs.role)
-    grants.read_control(grants.jobs.role, layout.DIVISIONS)
-    grants.write_control(grants.jobs.role, layout.VERIFICATIONS)
+    grants.list_rows(grants.engines.jobs.role)
+    grants.read_many_rows(grants.engines.jobs.role)
+    grants.read_control(grants.engines.jobs.role, layout.DIVISIONS)
+    grants.write_control(grants.engines.jobs.role, layout.VERIFICATIONS)
 
 
 def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule]) -> None:
@@ -71,146 +180,3 @@ def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule])
         grants.read_tags(route, tags)
     if metadata:
         grants.read_metadata(route, metadata)
-
-
-def _route(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.list_rows(role)
-    grants.create_rows(role)
-    grants.own_arrivals(role)
-    grants.look_up_events(role)
-    grants.start_stream(role)
-
-
-def _plan(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.list_open_manifests(role)
-    grants.create_rows(role)
-    grants.find_dataset(role)
-    grants.divide_collections(role)
-    grants.write_control(role, layout.PLANS)
-    grants.watch_runs(role)
-    grants.read_glue_room(role)
-
-
-def _backfill(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.create_rows(role)
-    grants.find_dataset(role)
-    grants.list_input(role)
-    grants.own_arrivals(role)
-
-
-def _run_status(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.change_rows(role)
-    grants.read_control(role, layout.PLANS, layout.DENIALS)
-    grants.watch_runs(role)
-
-
-def _settle(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.change_rows(role)
-    grants.read_control(role, layout.PLANS, layout.COMMITS, layout.RESULTS)
-    grants.write_control(role, layout.PLANS)
-    grants.list_published(role)
-
-
-def _sweep(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.list_open_manifests(role)
-    grants.create_rows(role)
-    grants.own_arrivals(role)
-    grants.divide_collections(role)
-    grants.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP)
-    grants.write_control(role, layout.RESULTS, layout.SWEEP)
-    grants.publish(role)
-    grants.find_iceberg_tables(role)
-    grants.announce_hours(role)
-    grants.look_up_events(role)
-    grants.start_stream(role)
-    grants.watch_runs(role)
-
-
-def _catalog(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.change_rows(role)
-    grants.maintain_tables(role)
-
-
-def _tables(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.list_open_manifests(role)
-    grants.create_rows(role)
-    grants.delete_outbox(role)
-    grants.read_control(role, layout.COMMITS, layout.BATCHES)
-    grants.write_control(role, layout.BATCHES)
-    grants.maintain_iceberg_tables(role)
-
-
-def _stream_control(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.list_open_manifests(role)
-    grants.change_rows(role)
-    grants.start_stream(role)
-    grants.end_stream(role)
-
-
-def _promote(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.list_open_manifests(role)
-    grants.create_rows(role)
-    grants.find_dataset(role)
-    grants.divide_collections(role)
-    grants.read_control(role, layout.MANIFESTS)
-    grants.write_control(role, *grants.inboxes)
-    grants.start_stream(role)
-
-
-def _reprocess(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.read_many_rows(role)
-    grants.list_rows(role)
-    grants.change_rows(role)
-    grants.find_dataset(role)
-    grants.list_input(role)
-    grants.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS)
-
-
-def _resubmit(grants: Grants, role: iam.Role) -> None:
-    grants.read_rows(role)
-    grants.list_rows(role)
-    grants.create_rows(role)
-    grants.own_arrivals(role)
-    grants.read_control(role, layout.RESUBMISSIONS)
-
-
-GRANTS_BY_FUNCTION = {
-    "route": _route,
-    "plan": _plan,
-    "backfill": _backfill,
-    "run_status": _run_status,
-    "settle": _settle,
-    "sweep": _sweep,
-    "catalog": _catalog,
-    "tables": _tables,
-    "stream_control": _stream_control,
-    "promote": _promote,
-    "reprocess": _reprocess,
-    "resubmit": _resubmit,
-}

@@ -13,12 +13,11 @@ from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
 from infra.code_version import CODE_MARK, code_version
 from infra.delivery_stream_alarms import DeliveryStreamAlarms
-from infra.emr_serverless import EmrBatch, EmrStream
 from infra.encryption import encrypt, grant_key
+from infra.engines import Engines
 from infra.functions import TABLES, router_functions
 from infra.grants import Grants
-from infra.jobs import Jobs
-from infra.log_alarms import count_alarm_lines
+from infra.job_parts import JobParts
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
@@ -67,7 +66,6 @@ class HybridRouterStack(Stack):
         arrivals.listen_to(storage.input)
         resources = _resource_names(storage, names)
         catalog = Catalog(self, "Catalog", resources, storage, has_tables=settings.has_tables)
-        jobs = Jobs(self, "Jobs", settings, names, assets, resources)
         functions = router_functions(
             self,
             assets.functions,
@@ -75,31 +73,23 @@ class HybridRouterStack(Stack):
             names.metrics_namespace,
             has_tables=settings.has_tables,
         )
-        emr = EmrBatch(self, "Emr", settings, names, assets, resources) if settings.batch.uses_emr else None
-        emr_stream = None
-        if settings.stream.on_emr:
-            emr_stream = EmrStream(self, "EmrStream", settings, names, assets, resources)
-            emr_stream.tell(functions)
-        on_emr = {name: item for name, item in (("Emr", emr), ("EmrStream", emr_stream)) if item is not None}
-        grants = Grants(storage, jobs, catalog, emr_stream or jobs, (jobs, *on_emr.values()))
+        engines = Engines.create(self, JobParts(settings, names, assets, resources), functions)
+        grants = Grants(storage, catalog, engines)
         grant_functions(grants, functions)
         grant_jobs(grants)
         grant_urgency(grants, functions["route"].role, settings.datasets)
-        job_roles = [engine.role for engine in grants.engines]
-        for name, item in on_emr.items():
-            count_alarm_lines(self, f"{name}LogAlarms", item.log, names.metrics_namespace)
         if settings.verify.share:
             grant_verification(grants)
         if settings.spark.ui_logs:
-            for role in job_roles:
+            for role in engines.roles:
                 grant_event_logs(grants, role)
         arrivals.deliver_to(functions["route"])
         topic = AlarmTopic(self, "AlarmTopic", settings.alarms.email).topic
-        machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
+        machines = Machines(self, "Machines", settings, names, functions, engines, storage.control, topic)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
             Records(self, "Records", settings, names, storage.input)
-        grant_key(settings, functions, job_roles, machines, schedules)
+        grant_key(settings, functions, engines.roles, machines, schedules)
         Alarms(
             self,
             "Alarms",
@@ -108,7 +98,7 @@ class HybridRouterStack(Stack):
             arrivals=arrivals,
             functions=functions,
             machines=machines,
-            alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
+            alarm_lines=engines.count_alarm_lines(self, names.metrics_namespace),
             metrics_namespace=names.metrics_namespace,
             settings=settings,
             records=DeliveryStreamAlarms(settings.records, names) if settings.records else None,
@@ -131,7 +121,7 @@ class HybridRouterStack(Stack):
             dead_letters=arrivals.dead_letters.queue_url,
             shards=settings.shards,
             records={record.name: record.dataset for record in settings.records},
-            stream_application=emr_stream.application.attr_application_id if emr_stream else "",
+            stream_application=engines.stream_application,
             tables=functions[TABLES].function.function_name if TABLES in functions else "",
         )
         if settings.encryption.kms_key:

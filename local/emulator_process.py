@@ -17,8 +17,6 @@ from pathlib import Path
 
 from local import isolation
 from local.class_archive import archive_file
-from local.emr_runs import EmrRuns
-from local.glue_runs import GlueRuns
 from local.job_launch import JobSettings
 from local.job_processes import JobProcesses
 from local.limits import Limits
@@ -97,13 +95,15 @@ def main(settings_file: Path) -> None:
         minute_seconds=settings.glue_minute_seconds,
     )
     processes = JobProcesses()
-    runs = GlueRuns(job_settings, _assume_role, fetch, store, processes)
-    emr_runs = EmrRuns(job_settings, _assume_role, fetch, store, processes)
     threading.Thread(target=_end_with_owner, args=(processes,), daemon=True).start()
 
-    from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
+    # The emulator reads the environment when it is imported.
+    from local import emulator_patches  # noqa: PLC0415
+    from local.engines import emr_serverless, glue  # noqa: PLC0415
 
-    emulator_patches.install(runs, emr_runs, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
+    jobs = (job_settings, _assume_role, fetch, store, processes)
+    engines = (lambda: glue.patch(glue.GlueRuns(*jobs)), lambda: emr_serverless.patch(emr_serverless.EmrRuns(*jobs)))
+    emulator_patches.install(engines, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
     asyncio.run(_serve(settings.socket, settings.port))
 
 

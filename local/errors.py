@@ -9,14 +9,6 @@ class LocalCloudError(TerminalError):
     """The local cloud could not start or deploy; the message says what to do next."""
 
 
-class ConcurrentRunsExceededError(TerminalError):
-    """A Glue job has as many live runs as its MaxConcurrentRuns allows."""
-
-
-class ResourceNumberLimitExceededError(TerminalError):
-    """The Glue runs of the account have used up one of its quotas."""
-
-
 class NotAllowedError(LocalCloudError):
     """A role or a service may not do what it tried; the message is AWS's sentence."""
 

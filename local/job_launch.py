@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from local.class_archive import java_options, spark_environment
-from local.event_logs import event_log_properties
 from local.isolation import AccessKey, environment_without_region
 from local.limits import Limits
 
@@ -100,7 +99,7 @@ def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessK
     start_module = folder / "start" / "sitecustomize.py"
     start_module.parent.mkdir(parents=True)
     start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
-    spark = _write_spark_conf(settings, folder, {**event_log_properties(launch, folder), **launch.spark}, key)
+    spark = _write_spark_conf(settings, folder, {**_event_log_properties(launch, folder), **launch.spark}, key)
     python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
     environment = environment_without_region(settings.endpoint, key) | {
         **launch.environment,
@@ -129,6 +128,19 @@ def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
     target = folder / Path(parts.path).name
     fetch(key, parts.netloc, parts.path.lstrip("/"), target)
     return target
+
+
+def event_log_folder(folder: Path) -> Path:
+    """Where Spark writes the event logs of the run with this folder; they are stored when the run has ended."""
+    return folder / "event-logs"
+
+
+def _event_log_properties(launch: JobLaunch, folder: Path) -> dict[str, str]:
+    if not launch.event_logs:
+        return {}
+    logs = event_log_folder(folder)
+    logs.mkdir()
+    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": logs.as_uri()}
 
 
 def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str], key: AccessKey) -> dict[str, str]:

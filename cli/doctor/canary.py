@@ -26,7 +26,6 @@ from cli.tables import print_table
 from lake.canary import BODY, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES
-from lake.engines.job_runs import read_bill
 from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.printable import printable
@@ -202,7 +201,7 @@ class Canary:
         )
 
     def _bill(self, run: _Run) -> str:
-        bill = read_bill(run.job.clients, run.job.glue_job, run.id)
+        bill = run.job.bill(run.id)
         if bill is None:
             return "its engine reports no time"
         dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6

@@ -78,25 +78,20 @@ def _uv(checkout: Path) -> Finding:
 
 
 def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
-    """The zips that the jobs install or unpack; both checks read them whole."""
+    """The zips of wheels of the jobs; a check reads one whole."""
     if not (checkout / "uv.lock").is_file() or find_spec("packaging") is None:
         yield Finding("wheels", Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
         return
-    from infra.emr_libraries import check_libraries, libraries_zip
-    from infra.glue_wheels import WHEELS_ZIP, check_wheels
+    from infra.wheels import JobRuntime, check_wheels
 
-    try:
-        yield Finding("wheels", Readiness.OK, str(check_wheels(checkout / WHEELS_ZIP, checkout)))
-    except HybridRouterError as error:
-        yield Finding("wheels", Readiness.TO_DO, str(error))
+    runtimes = {"wheels": JobRuntime.glue()}
     if settings is not None and settings.uses_emr:
-        architecture = settings.emr.architecture
-        archive = checkout / libraries_zip(architecture)
+        runtimes["emr libraries"] = JobRuntime.emr(settings.emr.architecture)
+    for name, runtime in runtimes.items():
         try:
-            check_libraries(archive, checkout, architecture)
-            yield Finding("emr libraries", Readiness.OK, str(archive))
+            yield Finding(name, Readiness.OK, str(check_wheels(checkout, runtime)))
         except HybridRouterError as error:
-            yield Finding("emr libraries", Readiness.TO_DO, str(error))
+            yield Finding(name, Readiness.TO_DO, str(error))
 
 
 def _major(command: list[str], pattern: str) -> int | None:

@@ -95,6 +95,10 @@ class EngineDescription(ABC):
         """What a run of the job has used; None for an unknown one, and until it has ended. Raises botocore's errors."""
 
     @abstractmethod
+    def end_run(self, client: Any, job: str, run: str) -> None:  # noqa: ANN401
+        """End a run of the job at once. Raises botocore's errors."""
+
+    @abstractmethod
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> StreamRuns:  # noqa: ANN401
         """The runs of the streaming job of a shard; ``launch`` is what a start needs where the job is no resource."""
 

@@ -114,6 +114,11 @@ class EmrServerless(EngineDescription):
             reason=reason_of(state, found.get("stateDetails")),
         )
 
+    def end_run(self, client: Any, job: str, run: str) -> None:  # noqa: ANN401, ARG002
+        """Without a grace period."""
+        application, job_run = split_run_id(run)
+        client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
+
     def stream_runs(self, client: Any, job: str, shard: str, launch: StreamLaunch | None) -> EmrStreamRuns:  # noqa: ANN401
         """One application has the runs of all shards; raises ``InvalidInputError`` without ``launch``."""
         if launch is None:
@@ -192,11 +197,8 @@ class EmrStreamRuns:
     def end(self, runs: Sequence[str]) -> None:
         """One request for each; a run that has ended meanwhile is left as it is."""
         for run in runs:
-            application, job_run = split_run_id(run)
             try:
-                self.emr.cancel_job_run(
-                    applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY
-                )
+                EMR_SERVERLESS.end_run(self.emr, self.job, run)
             except ClientError as error:
                 if error_code(error) not in UNKNOWN_RUN_CODES or run in self.live():
                     raise

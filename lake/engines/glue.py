@@ -101,6 +101,10 @@ class Glue(EngineDescription):
             reason=reason_of(found["JobRunState"], found.get("ErrorMessage")),
         )
 
+    def end_run(self, glue: GlueClient, job: str, run: str) -> None:
+        """A run that has ended already is left as it is."""
+        glue.batch_stop_job_run(JobName=job, JobRunIds=[run])
+
     def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
         """Each shard has a Glue job, which knows how its runs are started."""
         return GlueStreamRuns(glue, job)

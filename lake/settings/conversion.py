@@ -42,7 +42,7 @@ class ConvertSettings:
         Range(1, MAX_COLUMN_LIMIT),
         "Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued.",
     ] = MAX_COLUMN_LIMIT
-    max_line_bytes: Annotated[int, Range(1, 64 * MIB), Unit("bytes"), "A longer line is quarantined."] = 16 * MIB
+    max_line_bytes: Annotated[int, Range(1024, 64 * MIB), Unit("bytes"), "A longer line is quarantined."] = 16 * MIB
     concatenated: Annotated[
         bool,
         "Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over "

@@ -215,6 +215,11 @@ class BatchSettings:
         return Engine.EMR_SERVERLESS in self.engines
 
     @property
+    def uses_flex(self) -> bool:
+        """Whether a run may be of Glue's execution class FLEX."""
+        return Engine.GLUE_FLEX in self.engines
+
+    @property
     def uses_glue(self) -> bool:
         """Whether a run may be on Glue."""
         return "glue" in services_of(self.engines)

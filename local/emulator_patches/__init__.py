@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 from local.errors import LocalCloudError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from local.emr_runs import EmrRuns
-    from local.glue_runs import GlueRuns
     from local.limits import Limits
 
 PINNED_VERSION = "1.5.33"
@@ -25,15 +23,15 @@ EmulatorValue = Any
 """A record, request or response of the emulator, which has no types."""
 
 
-def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[], Limits]) -> None:
+def install(
+    engines: Iterable[Callable[[], object]], *, logs: Path, runtime_dir: Path, limits: Callable[[], Limits]
+) -> None:
     """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
 
     Parameters
     ----------
-    runs
-        Starts and ends the Glue runs.
-    emr_runs
-        Starts and ends the job runs of EMR Serverless.
+    engines
+        Each adds a service that has job runs.
     logs
         The folder for the functions' logs and for the record of used permissions.
     runtime_dir
@@ -53,14 +51,11 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
         bucket_policies,
         checksums,
         delivery_streams,
-        emr_serverless,
         encryption,
         failed_executions,
-        glue_jobs,
         identities,
         index_lag,
         lambda_functions,
-        metric_math,
         objects,
         schedules,
         service_quotas,
@@ -68,9 +63,9 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
         state_sizes,
     )
 
-    glue_jobs.patch(runs)
-    state_machines.patch(runs)
-    emr_serverless.patch(emr_runs)
+    state_machines.patch()
+    for add in engines:
+        add()
     state_sizes.patch()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
@@ -80,7 +75,6 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     bucket_policies.patch()
     service_quotas.patch(limits)
     delivery_streams.patch()
-    metric_math.patch()
     failed_executions.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.

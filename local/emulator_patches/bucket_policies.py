@@ -1,7 +1,4 @@
-"""S3: the explicit denies of a bucket policy hold for the account's root too, whom the emulator lets pass.
-
-A condition of a policy can compare the KMS key that a write names (Service Authorization Reference, "Amazon S3").
-"""
+"""S3: the explicit denies of a bucket policy hold for the account's root too, whom the emulator lets pass."""
 
 from __future__ import annotations
 
@@ -11,29 +8,8 @@ if TYPE_CHECKING:
     from local.emulator_patches import EmulatorValue
 
 
-KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"
-
-
-def _patch_key_of_request() -> None:
-    from ministack.core import iam_actions  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    original = iam_actions._s3_object_context
-
-    def with_key(
-        action: str, query_params: dict[str, Any], path: str, headers: dict[str, str]
-    ) -> dict[str, EmulatorValue]:
-        context: dict[str, EmulatorValue] = original(action, query_params, path, headers)
-        # A part and the completion carry no headers: the upload's own request decides.
-        if action == "s3:PutObject" and headers.get(KEY_HEADER):
-            context[f"s3:{KEY_HEADER}"] = headers[KEY_HEADER]
-        return context
-
-    iam_actions._s3_object_context = with_key
-
-
 def patch() -> None:
     """Apply the patches of this file."""
-    _patch_key_of_request()
     from ministack.core.iam_actions import _s3_action, s3_service_context  # type: ignore[import-untyped]  # noqa: PLC0415
     from ministack.core.iam_evaluator import (  # type: ignore[import-untyped]  # noqa: PLC0415
         EvalContext,

@@ -1,8 +1,6 @@
-"""S3: a bucket's encryption comes from the template, under a KMS key an ETag says nothing about the content, and
-writes with a customer's key (SSE-C) are refused where they are not let in.
+"""S3: a bucket's encryption comes from the template, and under a KMS key an ETag says nothing about the content.
 
-Amazon S3 API Reference, "Object": the ETag of an object that a KMS key encrypts is not an MD5. Amazon S3 User Guide,
-"Blocking or unblocking SSE-C for a general purpose bucket": new buckets refuse SSE-C since April 2026.
+Amazon S3 API Reference, "Object": the ETag of an object that a KMS key encrypts is not an MD5.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from local.emulator_patches import EmulatorValue
 
 KMS = "aws:kms"
-CUSTOMER_KEY = "x-amz-server-side-encryption-customer-algorithm"
 
 
 class _Opaque(threading.local):
@@ -42,7 +39,6 @@ def patch() -> None:
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
     )
     _patch_etags()
-    _patch_customer_keys()
 
 
 def _configuration(encryption: Mapping[str, EmulatorValue]) -> bytes:
@@ -83,22 +79,6 @@ def _patch_etags() -> None:
     s3.md5_hash = lambda body: uuid.uuid4().hex if _opaque.content else digest(body)
     # The ETag of a completed upload is computed in place, by the module's own name.
     s3.hashlib = _Hashes()
-
-
-def _patch_customer_keys() -> None:
-    resolve = s3._resolve_sse_write_headers
-
-    def resolve_sse_write_headers(headers: dict[str, str], bucket_name: str) -> EmulatorValue:
-        if headers.get(CUSTOMER_KEY) and not _lets_customer_keys_in(bucket_name):
-            return None, s3._error("AccessDenied", "SSE-C is blocked for this bucket", 403)
-        return resolve(headers, bucket_name)
-
-    s3._resolve_sse_write_headers = resolve_sse_write_headers
-
-
-def _lets_customer_keys_in(bucket: str) -> bool:
-    """Whether the bucket's configuration blocks nothing: it says so explicitly."""
-    return "<EncryptionType>NONE</EncryptionType>" in (s3._bucket_encryption.get(bucket) or "")
 
 
 class _Hashes:

@@ -1,21 +1,17 @@
-"""Step Functions: the integration with Glue, stops and timeouts that end Glue runs, JSONata in distributed Maps."""
+"""Step Functions: integrations with job runs, stops and timeouts that end them, JSONata in distributed Maps."""
 
 from __future__ import annotations
 
 import contextvars
-import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
-
-from lake.engines.glue import LIVE_STATES
-from local.glue_runs import SUCCEEDED, GlueRuns, find_run
+from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from local.emulator_patches import EmulatorValue
 
 POLL_SECONDS = 0.1
@@ -24,43 +20,51 @@ current_execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvar
 _abandoned: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("abandoned", default=None)
 
 
-def patch(runs: GlueRuns) -> None:
+class Right(NamedTuple):
+    """What a task needs of the role of its state machine."""
+
+    action: str
+    resource: str
+    conditions: Mapping[str, str] = MappingProxyType({})
+    """Condition keys of the request in addition to those of every task, in lower case."""
+
+
+Rights = tuple[str, list[Right]]
+"""The name of the error of a refused task, and what it needs."""
+RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
+"""Integration -> the rights of a task, by its resource and its arguments."""
+
+
+def patch() -> None:
     """Apply the patches of this file."""
-    _patch_glue_in_states(runs)
     _patch_abort_and_timeout()
     _patch_distributed_map()
 
 
-def _patch_glue_in_states(runs: GlueRuns) -> None:
-    """The integration ``glue:startJobRun``, with and without ``.sync``; the emulator lacks both."""
-
-    def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
-        status, _, body = glue._start_job_run(data)
-        answer: dict[str, Any] = json.loads(body)
-        if status >= 400:
-            name = str(answer.get("__type", "GlueException")).rpartition("#")[2]
-            raise stepfunctions._ExecutionError(f"Glue.{name}", answer.get("message") or answer.get("Message", ""))
-        answer["JobName"] = data["JobName"]
-        if not resource.endswith(".sync"):
-            return answer
-        run = find_run(glue._job_runs[data["JobName"]], answer["JobRunId"])
-        assert run is not None
-        while run["JobRunState"] in LIVE_STATES:
-            if is_abandoned():
-                runs.stop(run)
-            time.sleep(POLL_SECONDS)
-        check_not_stopped(current_execution.get())
-        if run["JobRunState"] != SUCCEEDED:
-            raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
-        return dict(run)
-
-    stepfunctions._SERVICE_DISPATCH["arn:aws:states:::glue:startJobRun"] = start_job_run
+def add_integration(
+    name: str, run: Callable[[str, dict[str, Any]], dict[str, Any]], rights: Callable[[str, dict[str, Any]], Rights]
+) -> None:
+    """Add an integration that the emulator lacks, with and without ``.sync``, and what it needs."""
+    stepfunctions._SERVICE_DISPATCH[f"arn:aws:states:::{name}"] = run
+    RIGHTS[name] = rights
 
 
-def is_abandoned() -> bool:
-    """Whether this thread's state has timed out or its execution was stopped."""
-    abandoned = _abandoned.get()
-    return _is_aborted(current_execution.get()) or (abandoned is not None and abandoned.is_set())
+def use_of_rule(arn: str) -> list[Right]:
+    """What a task needs of the EventBridge rule by which Step Functions learns of its end."""
+    return [Right(f"events:{action}", arn) for action in ("PutTargets", "PutRule", "DescribeRule")]
+
+
+def wait_for_end(has_ended: Callable[[], bool], stop: Callable[[], object]) -> None:
+    """Wait until the run of a task has ended; it is stopped when its state times out or its execution is stopped.
+
+    Raises the emulator's error for a stopped execution.
+    """
+    while not has_ended():
+        abandoned = _abandoned.get()
+        if _is_aborted(current_execution.get()) or (abandoned is not None and abandoned.is_set()):
+            stop()
+        time.sleep(POLL_SECONDS)
+    _check_not_stopped(current_execution.get())
 
 
 def _is_aborted(execution: Mapping[str, Any] | None) -> bool:
@@ -72,20 +76,20 @@ def _is_aborted(execution: Mapping[str, Any] | None) -> bool:
     return False
 
 
-def check_not_stopped(execution: Mapping[str, Any] | None) -> None:
+def _check_not_stopped(execution: Mapping[str, Any] | None) -> None:
     """Raise the emulator's error for a stopped execution if ``execution`` is one."""
     if _is_aborted(execution):
         raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
 
 
 def _patch_abort_and_timeout() -> None:
-    """As on AWS, StopExecution and a task's TimeoutSeconds end the Glue run, and no further task starts."""
+    """As on AWS, StopExecution and a task's TimeoutSeconds end the job run, and no further task starts."""
     task, with_timeout = stepfunctions._execute_task, stepfunctions._invoke_resource_with_timeout
 
     def execute_task(
         state: EmulatorValue, raw_input: EmulatorValue, execution: EmulatorValue, context: EmulatorValue
     ) -> EmulatorValue:
-        check_not_stopped(execution)
+        _check_not_stopped(execution)
         token = current_execution.set(execution)
         try:
             return task(state, raw_input, execution, context)

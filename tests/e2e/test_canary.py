@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from cli.doctor.canary import Canary, print_canary
-from cli.doctor.canary_jobs import GlueCanary
+from cli.doctor.canary_jobs import CanaryJob
 from cli.doctor.finding import Readiness
 from cli.exit_codes import ExitCode
 from cli.inspect.stream_shards import read_shards
-from lake.engines import Engine
+from lake.engines import ENGINES
 from lake.layout import CANARY
 from lake.manifest import Lane
 from tests.e2e.removed_permission import role_name, without
@@ -65,11 +65,11 @@ def left_behind(scenario: Scenario) -> list[str]:
     return [text for text in found if "canary" in text]
 
 
-def broken(stack: DeployedStack, name: str, arguments: dict[str, str]) -> GlueCanary:
+def broken(stack: DeployedStack, name: str, arguments: dict[str, str]) -> CanaryJob:
     """The batch job, started with these arguments."""
     glue: Any = BrokenGlue(stack.glue, arguments)
     job = stack.resources.batch_job
-    return GlueCanary(replace(stack, glue=glue), name, Lane.BATCH, job, 0.01, "G.1X", Engine.GLUE)
+    return CanaryJob(stack, name, Lane.BATCH, job, ENGINES["glue"], "G.1X", glue, 0.01)
 
 
 def changed_code(stack: DeployedStack, name: str, changes: dict[str, tuple[str, str]]) -> dict[str, str]:
@@ -125,7 +125,8 @@ def test_a_stream_that_is_alive_is_left_alone(stack: DeployedStack) -> None:
     run = stack.glue.start_job_run(JobName=stack.resources.stream_job)["JobRunId"]
     try:
         # When its canary would start
-        job = GlueCanary(stack, "stream", Lane.STREAM, stack.resources.stream_job, 0.01, "G.1X")
+        name = stack.resources.stream_job
+        job = CanaryJob(stack, "stream", Lane.STREAM, name, ENGINES["glue"], "G.1X", stack.glue, 0.01)
         rows = Canary(stack, e2e_settings()).run([job])
         # Then the run goes on, and the row names it
         assert [(row.state, run in row.text) for row in rows] == [(Readiness.SKIPPED, True)]

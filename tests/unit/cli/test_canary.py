@@ -12,17 +12,18 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.doctor.canary import Canary, print_canary
-from cli.doctor.canary_jobs import ARGUMENT, CanaryJob, EmrCanary
+from cli.doctor.canary_jobs import ARGUMENT, CanaryJob
 from cli.doctor.finding import Readiness
 from cli.exit_codes import ExitCode
 from infra.synth import CHECKOUT
 from lake.canary import BODY, CanaryRequest, CheckResult
+from lake.engines import ENGINES
 from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from local.emr_launch import spark_properties
+from local.engines.emr_serverless import spark_properties
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, World
 
@@ -70,18 +71,24 @@ class FakeJob(CanaryJob):
     def end_of(self, run: str) -> tuple[bool, str] | None:
         return self.end
 
+    def bill(self, run: str) -> None:
+        return None
+
     def stop(self, run: str) -> None:
         self.stopped.append(run)
 
 
 @pytest.fixture
-def stack(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeployedStack:
-    monkeypatch.setattr("cli.doctor.canary.read_bill", lambda *_: None)
+def stack(world: World, tmp_path: Path) -> DeployedStack:
     return replace(stack_of(world, FakeServices()), local=True, local_logs=str(tmp_path))
 
 
 def job(stack: DeployedStack, world: World, name: str, **fields: Any) -> FakeJob:
-    return FakeJob(stack, name, Lane.BATCH, "batch-job", 0.01, world=world, **fields)
+    return FakeJob(stack, name, Lane.BATCH, "batch-job", ENGINES["glue"], "G.1X", None, 0.01, world=world, **fields)
+
+
+def emr_job(stack: Any, name: str, lane: Lane, job_name: str, client: Any) -> CanaryJob:
+    return CanaryJob(stack, name, lane, job_name, ENGINES["emr-serverless"], "G.1X", client, 0.1)
 
 
 def left_behind(world: World) -> list[str]:
@@ -166,7 +173,7 @@ def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack
         return {"jobRunId": "00run"}
 
     emr = SimpleNamespace(start_job_run=start_job_run)
-    canary = EmrCanary(replace(stack, functions=functions), "stream", Lane.STREAM, "stream-job", 0.1, emr)
+    canary = emr_job(replace(stack, functions=functions), "stream", Lane.STREAM, "stream-job", emr)
     # When its canary starts
     request = CanaryRequest("name", "stream", "etag", "v1", "v2")
     assert canary.start(request) == "emr-serverless:00app:00run"
@@ -199,7 +206,7 @@ def test_a_batch_run_on_emr_is_that_of_the_state_machine_with_another_argument(s
         return {"jobRunId": "00run"}
 
     emr = SimpleNamespace(start_job_run=start_job_run)
-    canary = EmrCanary(replace(stack, sfn=sfn), "batch-emr-serverless", Lane.BATCH, "batch-job", 0.1, emr)
+    canary = emr_job(replace(stack, sfn=sfn), "batch-emr-serverless", Lane.BATCH, "batch-job", emr)
     # When its canary starts
     request = CanaryRequest("name", "batch-emr-serverless")
     assert canary.start(request) == "emr-serverless:00app:00run"

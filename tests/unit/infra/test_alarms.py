@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from infra.synth import synth
 from lake.settings import AlarmSettings, ScheduleSettings, Settings, StreamSettings, VerifySettings
 from lake.shards import MAX_SHARDS
 from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,17 +65,6 @@ def test_every_alarm_publishes_to_the_topic(assembly: Assembly, other_assembly: 
             assert "InsufficientDataActions" not in body
 
 
-def test_no_widget_has_more_alarms_than_cloudwatch_allows(
-    assembly: Assembly, other_assembly: Assembly, many_shards: Assembly
-) -> None:
-    for item in (assembly, other_assembly, many_shards):
-        (dashboard,) = ResolvedTemplate(item.template).of_kind("AWS::CloudWatch::Dashboard").values()
-        widgets = [widget for widget in json.loads(dashboard["DashboardBody"])["widgets"] if widget["type"] == "alarm"]
-        shown = [len(widget["properties"]["alarms"]) for widget in widgets]
-        assert max(shown) <= MAX_ALARMS_OF_WIDGET
-        assert sum(shown) == len(item.resources(ALARM))
-
-
 def test_no_expression_has_more_metrics_than_cloudwatch_allows(assembly: Assembly, other_assembly: Assembly) -> None:
     for item in (assembly, other_assembly):
         for name, body in item.resources(ALARM).items():
@@ -125,11 +112,6 @@ def test_an_execution_that_fails_or_times_out_raises_an_alarm(assembly: Assembly
         assert {metric for metric, _ in found} == {"ExecutionsFailed", "ExecutionsTimedOut"}
 
 
-def test_a_stage_has_a_budget_unless_its_settings_say_otherwise(assembly: Assembly, other_assembly: Assembly) -> None:
-    assert named(assembly, "DailyDollars")["Threshold"] == 100
-    assert named(other_assembly, "DailyDollars")["Threshold"] == 250
-
-
 def test_alarms_without_a_meaning_for_the_settings_are_left_out(
     assembly: Assembly, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -152,12 +134,6 @@ def test_the_stack_subscribes_the_address_of_the_settings(assembly: Assembly, ot
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "data-team@example.com")
 
 
-@pytest.mark.parametrize("name", ["StreamOldest", "StreamSpilling", "SweepStalled"])
-def test_what_lasts_is_one_alarm_and_not_one_for_each_sweep(assembly: Assembly, name: str) -> None:
-    (minutes,) = re.findall(r"rate\((\d+) minutes\)", SWEEP_RATE)
-    assert named(assembly, name)["Period"] >= 2 * 60 * int(minutes)
-
-
 def test_a_run_that_starts_while_the_sweep_looks_raises_no_alarm(assembly: Assembly) -> None:
     # Given one value in each period
     alarm = named(assembly, "StreamSilent")
@@ -165,10 +141,3 @@ def test_a_run_that_starts_while_the_sweep_looks_raises_no_alarm(assembly: Assem
     assert alarm["Period"] == 60 * int(minutes)
     # Then two of them in three periods raise the alarm, also where one came early and the next one late
     assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (2, 3)
-
-
-def test_the_share_of_ignored_files_that_raises_an_alarm_is_that_of_the_quarantine(assembly: Assembly) -> None:
-    alarm = named(assembly, "IgnoredShare")
-    (expression,) = [item["Expression"] for item in alarm["Metrics"] if "Expression" in item]
-    assert expression == "IF(FILL(ignored, 0) > 0.05 * FILL(events, 0), 1, 0)"
-    assert {body["MetricName"] for body in watched(alarm)} == {"IgnoredFiles", "NumberOfMessagesDeleted"}

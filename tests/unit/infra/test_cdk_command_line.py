@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.glue_wheels import READER, WHEELS_ZIP, locked_hashes, locked_versions, write_zip
 from infra.node import node_binary
 from infra.synth import CHECKOUT, synth
+from infra.wheels import READER, JobRuntime, locked_hashes, locked_versions, write_zip
 from lake.settings import dump_settings, load_settings
 from tests.unit.infra.npm_packages import install
 from tests.unit.infra.small_wheels import write_wheel
@@ -80,7 +80,7 @@ def checkout(tmp_path: Path) -> Path:
     stated = min(locked_hashes(CHECKOUT)["obstore"])
     built = hashlib.sha256(wheels[1].read_bytes()).hexdigest()
     (folder / "uv.lock").write_text(lock.replace(stated, built), encoding="utf-8")
-    write_zip(wheels, pins, folder, folder / WHEELS_ZIP)
+    write_zip(wheels, pins, folder, folder / JobRuntime.glue().zip)
     return folder
 
 

@@ -6,12 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from infra import assets
-from infra.emr_libraries import emr_runtime
-from infra.emr_serverless import RELEASE
-from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.settings import BatchSettings, EmrSettings, Settings
-from local.emr_launch import Capacity, needed_capacity, spark_properties
+from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -43,15 +40,6 @@ def test_without_the_engine_nothing_is_created_or_allowed(assembly: Assembly) ->
     assert not [name for name in assembly.template["Resources"] if name.startswith("Emr")]
 
 
-def test_the_application_is_bounded_and_stops_by_itself(other_assembly: Assembly) -> None:
-    # Given 400 vCPUs, and runs of 5 workers with 8 vCPUs and 32 GB
-    application = other_assembly.one(APPLICATION, "Emr")
-    assert application["MaximumCapacity"] == {"Cpu": "400 vCPU", "Memory": "1600 GB"}
-    assert application["SchedulerConfiguration"] == {"MaxConcurrentRuns": 10, "QueueTimeoutMinutes": 720}
-    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
-    assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
-
-
 def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None:
     # Given what the state machine passes
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
@@ -75,8 +63,8 @@ def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
     wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
     for file in (wheels, libraries):
         file.write_bytes(file.name.encode())
-    monkeypatch.setattr(assets, "check_wheels", lambda zip_file, _: zip_file)
-    monkeypatch.setattr(assets, "check_libraries", lambda _file, _checkout, _architecture: libraries)
+    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, _file=None: wheels)
+    monkeypatch.setattr(assets, "unpack", lambda _wheels, _target: libraries)
     emr = EmrSettings(architecture="arm64")
     settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)), emr=emr)
     # When it is synthesized
@@ -96,10 +84,6 @@ def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
         assert properties[name] == f"./{folder}"
     # And the parameters are not longer than the service takes
     assert len(parameters) < MAX_PARAMETERS
-
-
-def test_the_libraries_are_those_of_the_release() -> None:
-    assert emr_runtime("x86_64").release == RELEASE
 
 
 def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(other_assembly: Assembly) -> None:
@@ -138,27 +122,3 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
         any(part in resource for part in ("/inbox", "/verify", "/divisions", "Ledger", "landing-zone-1"))
         for resource in more
     ), more
-
-
-def test_lines_with_alarm_are_counted_in_the_log_of_every_engine(other_assembly: Assembly) -> None:
-    filters = other_assembly.resources("AWS::Logs::MetricFilter").values()
-    groups = {body["LogGroupName"]["Ref"] for body in filters}
-    assert {re.sub(r"[0-9A-F]{8}$", "", group) for group in groups} == {"JobsOutputLog", "EmrLog"}
-    metrics = [body["MetricTransformations"] for body in filters]
-    assert metrics[0] == metrics[1]
-
-
-def test_event_logs_are_kept_for_the_spark_ui(other_assembly: Assembly) -> None:
-    machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
-    assert machine["DefinitionSubstitutions"]["EmrKeepsEventLogs"] == "yes"
-
-
-def test_the_vcpus_are_a_quota_of_the_account_where_the_engine_is_allowed() -> None:
-    def needed(*engines: str) -> dict[str, int]:
-        batch, emr = BatchSettings(engines=engines, workers=2), EmrSettings(max_vcpus=64)
-        return {item.code: item.needed for item in needed_quotas(Settings(stage="t", batch=batch, emr=emr))}
-
-    assert "L-D05C8A75" not in needed("glue")
-    assert needed("glue", "emr-serverless")["L-D05C8A75"] == 64
-    # With Glue for the stream and a verification only, its quotas need no room for the night.
-    assert needed("emr-serverless")["L-5E4153CA"] == 2

@@ -14,7 +14,7 @@ from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
 from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
-from local.emr_launch import Capacity, needed_capacity, spark_properties
+from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.emr_edges import WRITE_LOG
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
@@ -71,21 +71,6 @@ def test_the_application_has_room_for_all_workers_of_all_shards(on_emr: Assembly
     assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
     # And there is no streaming job of Glue
     assert [body["Name"] for body in on_emr.resources("AWS::Glue::Job").values()] == ["hybrid-router-same-batch"]
-
-
-def test_the_functions_that_start_a_run_are_told_how(on_emr: Assembly) -> None:
-    found = dict(launches(on_emr))
-    assert {name.removeprefix("Router").partition("Function")[0] for name in found} == {
-        name.replace("_", "") for name in STARTERS
-    }
-    launch = next(iter(found.values()))
-    assert launch.entry_point.endswith(".py")
-    assert launch.log_uri.endswith("/spark-logs/")
-    arguments = dict(zip(launch.arguments.split(" ")[::2], launch.arguments.split(" ")[1::2], strict=True))
-    assert (arguments["--stream_job"], arguments["--batch_job"]) == (
-        "hybrid-router-same-stream",
-        "hybrid-router-same-batch",
-    )
 
 
 def test_a_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
@@ -156,25 +141,6 @@ def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assemb
     }
 
 
-def test_the_role_of_the_runs_can_be_passed_to_emr_serverless_only(on_emr: Assembly) -> None:
-    passes = [body for _, body in on_emr.statements() if "iam:PassRole" in listed(body["Action"])]
-    assert len(passes) == len(STARTERS)
-    for statement in passes:
-        assert str(statement["Resource"]["Fn::GetAtt"][0]).startswith("EmrStreamRole")
-        assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
-
-
-def test_no_role_may_use_more_than_the_application_of_the_stream(on_emr: Assembly) -> None:
-    resources = {
-        json.dumps(resource)
-        for _, body in on_emr.statements()
-        if any(action.startswith("emr-serverless:") for action in listed(body["Action"]))
-        for resource in listed(body["Resource"])
-    }
-    assert all("EmrStreamApplication" in resource for resource in resources), resources
-    assert len(resources) == 2, "the application, and its job runs"
-
-
 def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
     readers = {
         POLICY.sub("", name)
@@ -196,12 +162,6 @@ def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(o
     assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["KmsKeyId"] == KEY
     # And EMR Serverless keeps no event logs under a key of its own
     assert not any(launch.keeps_event_logs for _, launch in launches(on_emr))
-
-
-def test_lines_with_alarm_are_counted_in_the_log_of_the_stream(on_emr: Assembly) -> None:
-    groups = [body["LogGroupName"]["Ref"] for body in on_emr.resources("AWS::Logs::MetricFilter").values()]
-    assert sorted(re.sub(r"[0-9A-F]{8}$", "", group) for group in groups) == ["EmrStreamLog", "JobsOutputLog"]
-    assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["LogGroupName"].endswith("/hybrid-router-same/stream")
 
 
 def test_an_output_names_the_application_where_there_is_one(on_emr: Assembly, assembly: Assembly) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.encryption import USES_OF_FUNCTIONS
 from infra.functions import SPECS
 from infra.synth import synth
 from lake.settings import BatchSettings, DatasetRule, EncryptionSettings, InputSettings, Settings, VerifySettings
@@ -88,11 +87,6 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     assert set(keys.values()) == {KEY}
 
 
-def test_event_logs_stay_out_of_a_place_that_the_key_does_not_encrypt(assembly: Assembly) -> None:
-    machine = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
-    assert machine["DefinitionSubstitutions"]["EmrKeepsEventLogs"] == "no"
-
-
 def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(template: ResolvedTemplate) -> None:
     policies = Policies.of(template)
     for role, statements in policies.identity.items():
@@ -156,10 +150,6 @@ def test_the_printed_policy_has_no_statement_too_many(template: ResolvedTemplate
     assert {item["Sid"] for item in policy["Statement"]} == SERVICE_STATEMENTS | {"RolesByTheirPolicies"}
     changed = with_key_policy(template, without(policy, statement))
     assert not all(changed.allow(edge) for edge in key_edges(template, KEY))
-
-
-def test_every_function_has_its_use_of_the_key() -> None:
-    assert {spec.name for spec in SPECS} == USES_OF_FUNCTIONS.keys()
 
 
 def test_the_keys_of_the_input_bucket_and_of_the_bootstrap_bucket_are_for_the_jobs_to_read(

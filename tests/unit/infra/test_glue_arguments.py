@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.glue_wheels import JobRuntime
-from infra.synth import CHECKOUT
+from infra.wheels import JobRuntime
 from lake.resource_names import ResourceNames
 
 if TYPE_CHECKING:
@@ -64,14 +63,8 @@ def test_the_jobs_pass_only_arguments_of_their_version(request: pytest.FixtureRe
     found = assembly.resources("AWS::Glue::Job").values()
     assert len(found) == jobs
     for job in found:
-        assert f"Glue {job['GlueVersion']}" == JobRuntime.load().release
+        assert f"Glue {job['GlueVersion']}" == JobRuntime.glue().release
         assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
-
-
-def test_only_streaming_jobs_scale_within_a_micro_batch(other_assembly: Assembly) -> None:
-    for name, job in other_assembly.resources("AWS::Glue::Job").items():
-        scales = job["DefaultArguments"].get("--auto-scale-within-microbatch")
-        assert scales == ("true" if "JobsStream" in name else None)
 
 
 def test_an_argument_of_another_version_is_refused() -> None:
@@ -82,12 +75,3 @@ def test_an_argument_of_another_version_is_refused() -> None:
         "--custom-logGroup-prefix",
         "--never-heard-of",
     }
-
-
-def test_the_page_has_the_arguments_of_the_jobs(other_assembly: Assembly) -> None:
-    page = (CHECKOUT / "docs" / "deploy.md").read_text()
-    jobs = other_assembly.resources("AWS::Glue::Job").values()
-    arguments = {name for job in jobs for name in job["DefaultArguments"]} - OWN
-    for name in (*arguments, "--additional-python-modules", "--python-modules-installer-option"):
-        first, _, source = KNOWN[name]
-        assert f"| `{name}` | {first:.1f} | {source} |" in page

@@ -13,7 +13,7 @@ from infra.functions import SPECS
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import COMPILED_SUFFIXES, LIBRARIES, AssetError, build_lambda_asset
 from infra.synth import CHECKOUT
-from lake.settings import Settings, load_settings
+from lake.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,18 +31,6 @@ def test_the_functions_code_is_pure_python(assembly: Assembly) -> None:
         assert file.suffix not in COMPILED_SUFFIXES, file
         # By content as well: time zone files have no suffix either, but are data.
         assert not file.read_bytes().startswith(COMPILED_MAGIC), file
-
-
-def test_all_functions_share_one_asset(assembly: Assembly) -> None:
-    functions = assembly.resources("AWS::Lambda::Function")
-    router = {body["Code"]["S3Key"] for name, body in functions.items() if name.startswith("Router")}
-    assert len(router) == 1
-
-
-def test_the_settings_are_in_the_asset(assembly: Assembly) -> None:
-    folder = assembly.asset_folder("Routerroute")
-    name = assembly.one("AWS::Lambda::Function", "Routerroute")["Environment"]["Variables"]["SETTINGS_FILE"]
-    assert load_settings(folder / name) == assembly.settings
 
 
 def test_every_handler_can_be_imported_from_the_asset_and_boto3_alone(assembly: Assembly) -> None:

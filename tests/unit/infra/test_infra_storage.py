@@ -10,7 +10,6 @@ from aws_cdk.assertions import Template
 from ministack.core.iam_evaluator import EvalContext, _conditions_met  # type: ignore[import-untyped]
 
 from infra.storage import Storage
-from lake.ledger.arrivals import EXPIRY
 from lake.settings import EncryptionSettings, InputSettings, Settings
 
 if TYPE_CHECKING:
@@ -105,19 +104,3 @@ def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly
         assert old["ExpiredObjectDeleteMarker"] is True
         assert old["Status"] == "Enabled"
         assert bool(more) == name.startswith("StorageControl")
-
-
-def test_event_logs_expire_also_after_they_were_switched_off(assembly: Assembly, other_assembly: Assembly) -> None:
-    # Given a stage without event logs, which may have had some, and one with them
-    for stage in (assembly, other_assembly):
-        *_, rule = stage.one("AWS::S3::Bucket", "StorageControl")["LifecycleConfiguration"]["Rules"]
-        assert rule == {"ExpirationInDays": 30, "Id": "event-logs", "Prefix": "spark-logs/", "Status": "Enabled"}
-
-
-def test_a_protected_ledger_cannot_be_deleted(other_assembly: Assembly) -> None:
-    assert other_assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"] is True
-
-
-def test_a_row_that_says_when_it_expires_is_deleted_by_the_table(assembly: Assembly) -> None:
-    expiry = assembly.one(LEDGER, "Ledger")["TimeToLiveSpecification"]
-    assert expiry == {"AttributeName": EXPIRY, "Enabled": True}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.names import StackNames
-from infra.outputs import StackOutputs, output_key
+from infra.outputs import StackOutputs
 from lake.errors import InvalidInputError
-from lake.settings import Settings, dump_settings
+from lake.settings import Settings
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
@@ -41,13 +41,6 @@ def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> 
     }
     # Four buckets, the arrivals queue and its dead letters, the topic.
     assert len(refusing) == 7
-
-
-def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:
-    notification = next(iter(assembly.resources("Custom::S3BucketNotifications").values()))
-    (queue,) = notification["NotificationConfiguration"]["QueueConfigurations"]
-    assert queue["Events"] == ["s3:ObjectCreated:*"]
-    assert "Filter" not in queue
 
 
 def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> None:
@@ -84,74 +77,6 @@ def test_functions_that_own_arrivals_end_before_they_are_presumed_dead(assembly:
     from router.ownership import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
-
-
-def test_the_ledger_has_the_keys_that_its_client_uses(assembly: Assembly) -> None:
-    table = next(iter(assembly.resources("AWS::DynamoDB::GlobalTable").values()))
-    assert table["KeySchema"] == [
-        {"AttributeName": "pk", "KeyType": "HASH"},
-        {"AttributeName": "sk", "KeyType": "RANGE"},
-    ]
-    (index,) = table["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == "open"
-    assert [part["AttributeName"] for part in index["KeySchema"]] == ["open", "open_order"]
-    assert index["Projection"] == {"ProjectionType": "ALL"}
-    assert table["BillingMode"] == "PAY_PER_REQUEST"
-    assert table["Replicas"][0]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-
-
-def test_the_batch_job_is_flex_and_bounded(assembly: Assembly) -> None:
-    job = assembly.one(JOB, "JobsBatch")
-    assert (job["GlueVersion"], job["ExecutionClass"], job["Timeout"]) == ("6.0", "FLEX", 150)
-    assert (job["WorkerType"], job["NumberOfWorkers"]) == ("G.2X", 4)
-    assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 7}
-    assert job["MaxRetries"] == 0
-    assert job["DefaultArguments"]["--enable-auto-scaling"] == "true"
-
-
-def test_the_batch_job_is_a_plain_one_without_flex(other_assembly: Assembly) -> None:
-    assert "ExecutionClass" not in other_assembly.one(JOB, "JobsBatch")
-
-
-def test_the_streaming_job_can_run_only_once(assembly: Assembly) -> None:
-    job = assembly.one(JOB, "JobsStream")
-    assert job["Command"]["Name"] == "gluestreaming"
-    assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 1}
-    assert job["MaxRetries"] == 0
-    assert job["Timeout"] > 0
-
-
-@pytest.mark.parametrize("part", ["JobsBatch", "JobsStream"])
-def test_a_slow_or_dead_executor_does_not_hold_a_run(assembly: Assembly, part: str) -> None:
-    conf = assembly.one(JOB, part)["DefaultArguments"]["--conf"]
-    settings = dict(setting.split("=", 1) for setting in conf.split(" --conf "))
-    assert settings["spark.speculation"] == "true"
-    assert float(settings["spark.speculation.multiplier"]) > 1
-    assert 0 < float(settings["spark.speculation.quantile"]) < 1
-    assert int(settings["spark.task.maxFailures"]) == 4
-
-
-def test_jobs_and_functions_get_the_same_resource_names(assembly: Assembly) -> None:
-    arguments = assembly.one(JOB, "JobsBatch")["DefaultArguments"]
-    environment = assembly.one("AWS::Lambda::Function", "Routersettle")["Environment"]["Variables"]
-    outputs = assembly.template["Outputs"]
-    for name in ("input_bucket", "lake_bucket", "quarantine_bucket", "control_bucket", "ledger_table", "stream_job"):
-        assert arguments[f"--{name}"] == environment[name.upper()] == outputs[output_key(name)]["Value"]
-
-
-def test_the_jobs_find_settings_code_and_script(assembly: Assembly) -> None:
-    import zipfile
-
-    job = assembly.one(JOB, "JobsStream")
-    arguments = job["DefaultArguments"]
-    # Then settings, script and code of their arguments are among the assets.
-    settings = assembly.folder / f"asset.{_key(arguments['--settings'])}"
-    assert settings.read_text() == dump_settings(assembly.settings)
-    script = assembly.folder / f"asset.{_key(job['Command']['ScriptLocation'])}"
-    assert "streaming" in script.read_text()
-    with zipfile.ZipFile(assembly.folder / f"asset.{_key(arguments['--extra-py-files'])}") as code:
-        names = set(code.namelist())
-    assert {"lake/layout.py", "transform/__init__.py", "streaming_job/main.py", "batch_job/main.py"} <= names
 
 
 def test_schedules_follow_the_deployments_time_zone(assembly: Assembly) -> None:

@@ -6,25 +6,27 @@ import ast
 import json
 import sys
 import tomllib
+from dataclasses import replace
 from importlib.metadata import packages_distributions
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from infra import app, assets
-from infra.glue_wheels import (
-    JOB_LIBRARIES,
-    READER,
-    WHEELS_SUFFIX,
-    WHEELS_ZIP,
-    JobRuntime,
-    locked_versions,
-    missing_libraries,
-)
+from infra.emr_serverless import RELEASE
 from infra.job_asset import JOB_PACKAGES
 from infra.lambda_asset import AssetError
 from infra.make_wheels import check_compatibility
 from infra.synth import CHECKOUT, synth
+from infra.wheels import (
+    JOB_LIBRARIES,
+    READER,
+    WHEELS_SUFFIX,
+    JobRuntime,
+    locked_versions,
+    missing_libraries,
+)
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import Policies, edges
 from tests.unit.infra.small_wheels import elf_library, write_wheel
@@ -68,14 +70,14 @@ def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
     distributions = packages_distributions()
     libraries = {distributions.get(module, [module])[0].lower().replace("_", "-") for module in third_party}
     # Then each is in the zip or on Glue, and JOB_LIBRARIES is complete.
-    runtime = JobRuntime.load()
+    runtime = JobRuntime.glue()
     packed = missing_libraries(CHECKOUT, runtime)
     assert libraries <= set(packed) | set(runtime.packages)
     assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
 
 
 def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
-    runtime = JobRuntime.load()
+    runtime = JobRuntime.glue()
     packed = missing_libraries(CHECKOUT, runtime)
     assert set(packed) == {READER, "obstore"}
     locked = locked_versions(CHECKOUT)
@@ -85,16 +87,24 @@ def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
 
 def test_dependencies_follow_their_markers() -> None:
     # Given a Glue without typing-extensions, which obstore requires before Python 3.13.
-    runtime = JobRuntime.load()
+    runtime = JobRuntime.glue()
     packages = {name: version for name, version in runtime.packages.items() if name != "typing-extensions"}
     # Then
-    older = JobRuntime("Glue 5.1", "3.11", (2, 34), packages)
+    older = replace(runtime, python="3.11", packages=packages)
     assert "typing-extensions" in missing_libraries(CHECKOUT, older)
-    assert "typing-extensions" not in missing_libraries(CHECKOUT, JobRuntime("Glue 6.0", "3.13", (2, 34), packages))
+    assert "typing-extensions" not in missing_libraries(CHECKOUT, replace(runtime, packages=packages))
+
+
+def test_on_emr_serverless_the_jobs_bring_everything_but_spark() -> None:
+    runtime = JobRuntime.emr("arm64")
+    assert runtime.release == RELEASE
+    needed = missing_libraries(CHECKOUT, runtime)
+    assert {"boto3", "botocore", "ndjson-arrow", "obstore", "pyarrow", "urllib3"} <= needed.keys()
+    assert not {"pyspark", "py4j"} & needed.keys()
 
 
 def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
-    runtime = JobRuntime.load()
+    runtime = JobRuntime.glue()
     assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {
         runtime.release.removeprefix("Glue ")
     }
@@ -106,7 +116,7 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
 
 
 def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
-    runtime = JobRuntime.load()
+    runtime = JobRuntime.glue()
     old = {"some/native.abi3.so": elf_library(["GLIBC_2.9", "GLIBC_2.34"])}
     assert check_compatibility(write_wheel(tmp_path / f"some-1-{PLATFORM}.whl", old), runtime) == (2, 34)
     pure = {"pure/__init__.py": b"# GLIBC_2.35"}
@@ -119,7 +129,7 @@ def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
 def test_a_wheel_with_a_library_that_linux_distributions_do_not_share_is_refused(tmp_path: Path) -> None:
     files = {"ssl/native.so": elf_library(["OPENSSL_3.0.0"], "libssl.so.3")}
     with pytest.raises(AssetError, match=r"needs libssl\.so\.3, which no manylinux platform"):
-        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), JobRuntime.load())
+        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), JobRuntime.glue())
 
 
 def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
@@ -127,14 +137,15 @@ def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         AssetError, match=r"auditwheel cannot check empty-1-.*\.whl: This does not look like a platform"
     ):
-        check_compatibility(damaged, JobRuntime.load())
+        check_compatibility(damaged, JobRuntime.glue())
 
 
 def test_a_deployment_without_its_wheels_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given a checkout without the zip of wheels.
-    monkeypatch.setattr(app, "WHEELS_ZIP", tmp_path / WHEELS_ZIP)
+    missing = SimpleNamespace(zip=tmp_path / f"missing{WHEELS_SUFFIX}")
+    monkeypatch.setattr(app, "JobRuntime", SimpleNamespace(glue=lambda: missing))
     monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"stage": "dev"}))
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     # When
@@ -152,7 +163,7 @@ def test_wheels_change_two_arguments_and_no_permission(
     # Given a zip that is taken for the one of this checkout.
     wheels = tmp_path / "made.gluewheels.zip"
     wheels.write_bytes(b"the zip of `make wheels`")
-    monkeypatch.setattr(assets, "check_wheels", lambda zip_file, _: zip_file)
+    monkeypatch.setattr(assets, "check_wheels", lambda _checkout, _runtime, zip_file: zip_file)
     # When the stack of ``assembly`` is synthesized for a real deployment.
     real = type(assembly)(synth(assembly.settings, tmp_path / "out", wheels=wheels), assembly.settings)
     # Then both jobs install exactly that zip, and nothing from an index.

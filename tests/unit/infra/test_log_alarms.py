@@ -60,27 +60,6 @@ def test_the_filter_reads_the_log_that_glue_writes(assembly: Assembly) -> None:
         assert not [key for key in arguments if key.startswith("--continuous-log")]
 
 
-def test_the_count_of_the_filter_raises_an_alarm(assembly: Assembly) -> None:
-    (transformation,) = assembly.one(FILTER, "LogAlarms")["MetricTransformations"]
-    alarm = assembly.one(ALARM, "JobLines")
-    assert transformation["MetricValue"] == "1"
-    assert (alarm["Namespace"], alarm["MetricName"]) == (
-        transformation["MetricNamespace"],
-        transformation["MetricName"],
-    )
-    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
-
-
-def test_a_manifest_that_the_sweep_finds_failed_raises_an_alarm(assembly: Assembly) -> None:
-    # Given: the metric that the sweep counts, in the namespace of its own stage
-    alarm = assembly.one(ALARM, "SweepVanished")
-    environment = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
-    # Then
-    assert alarm["MetricName"] == "SweepVanished"
-    assert alarm["Namespace"] == environment["POWERTOOLS_METRICS_NAMESPACE"]
-    assert alarm["Dimensions"] == [{"Name": "service", "Value": environment["POWERTOOLS_SERVICE_NAME"]}]
-
-
 def test_stages_of_one_account_do_not_share_their_metrics(assembly: Assembly, other_assembly: Assembly) -> None:
     namespaces = {
         item.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"]
@@ -89,11 +68,3 @@ def test_stages_of_one_account_do_not_share_their_metrics(assembly: Assembly, ot
     assert namespaces == {
         f"hybrid-router-{item.settings.stage.replace('_', '-')}" for item in (assembly, other_assembly)
     }
-
-
-def test_cloudwatch_may_publish_to_the_topic(assembly: Assembly) -> None:
-    policy = assembly.one("AWS::SNS::TopicPolicy", "AlarmTopic")["PolicyDocument"]["Statement"]
-    (allowed,) = [statement for statement in policy if statement["Effect"] == "Allow"]
-    assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert allowed["Action"] == "sns:Publish"
-    assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}

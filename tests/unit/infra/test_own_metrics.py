@@ -61,8 +61,3 @@ def test_every_metric_is_written_and_read(assembly: Assembly, other_assembly: As
     # These are read only with [[records]], and with an Iceberg table.
     assert read(assembly) == written() - {("route", "FailedRecordFiles"), ("tables", "TablesBehindMinutes")}
     assert read(other_assembly) == written()
-
-
-def test_glue_writes_no_metrics(assembly: Assembly) -> None:
-    for job in assembly.resources("AWS::Glue::Job").values():
-        assert not job["DefaultArguments"].keys() & {"--enable-metrics", "--enable-observability-metrics"}

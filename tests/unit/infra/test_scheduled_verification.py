@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import zipfile
 from typing import TYPE_CHECKING
 
 from tests.unit.infra.conftest import listed
@@ -48,17 +46,3 @@ def test_the_machine_may_run_the_batch_job_and_no_other(other_assembly: Assembly
 def test_the_job_may_list_the_input_and_write_what_was_found(other_assembly: Assembly) -> None:
     assert "s3:ListBucketVersions" in actions_of(other_assembly, "JobsRole", "landing-zone-1")
     assert actions_of(other_assembly, "JobsRole", "/verify/*") == {"s3:PutObject"}
-
-
-def test_it_takes_no_place_of_the_night(assembly: Assembly, other_assembly: Assembly) -> None:
-    for item, more in ((assembly, 0), (other_assembly, 1)):
-        job = item.one("AWS::Glue::Job", "JobsBatch")
-        assert job["ExecutionProperty"]["MaxConcurrentRuns"] == item.settings.max_overnight_runs + more
-
-
-def test_the_jobs_bring_its_code(assembly: Assembly) -> None:
-    uri = str(assembly.one("AWS::Glue::Job", "JobsBatch")["DefaultArguments"]["--extra-py-files"])
-    name = re.search(r"([0-9a-f]{64}\.zip)", uri)
-    assert name
-    with zipfile.ZipFile(assembly.folder / f"asset.{name[1]}") as code:
-        assert {"verify/hours.py", "batch_job/verify_dates.py"} <= set(code.namelist())

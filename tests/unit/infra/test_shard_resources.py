@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from infra.outputs import StackOutputs
-from lake.shards import Shards
 from tests.unit.infra.conftest import listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -48,10 +46,3 @@ def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_
     assert started == {"stream", "stream-2", "stream-3"}
     written = {resource.partition("/")[2] for resource in allowed["s3:PutObject"]}
     assert {"inbox/*", "inbox-2/*", "inbox-3/*"} <= written
-
-
-def test_the_command_line_learns_the_shards_from_the_stack(assembly: Assembly, other_assembly: Assembly) -> None:
-    for item, shards in ((assembly, Shards()), (other_assembly, Shards(3))):
-        values = {key: output["Value"] for key, output in item.template["Outputs"].items()}
-        assert StackOutputs.from_outputs(values).shards == shards == item.settings.shards
-        assert ("Shards" in values) == (item is other_assembly)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.glue_wheels import REQUIREMENTS, check_wheels, write_zip
 from infra.lambda_asset import AssetError
+from infra.wheels import REQUIREMENTS, JobRuntime, check_wheels, unpack, write_zip
 from tests.unit.infra.small_wheels import write_wheel
 
 if TYPE_CHECKING:
@@ -55,6 +57,10 @@ def made(tmp_path: Path, checkout: Path) -> Path:
     return target
 
 
+def check(zip_file: Path, checkout: Path) -> Path:
+    return check_wheels(checkout, JobRuntime.glue(), zip_file)
+
+
 def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
     """The same zip, comment included, with other files in it."""
     with zipfile.ZipFile(made) as archive:
@@ -76,8 +82,8 @@ def with_other_byte(name: str) -> Callable[[dict[str, bytes]], object]:
 
 
 def test_the_zip_of_this_checkout_is_accepted(made: Path, checkout: Path) -> None:
-    assert check_wheels(made, checkout) == made
-    assert check_wheels(rewrite(made, lambda files: files), checkout)
+    assert check(made, checkout) == made
+    assert check(rewrite(made, lambda files: files), checkout)
 
 
 @pytest.mark.parametrize(("wheel", "source"), [(OBSTORE, r"uv\.lock states"), (READER_WHEEL, "its build has recorded")])
@@ -88,7 +94,7 @@ def test_a_wheel_with_one_changed_byte_is_refused(made: Path, checkout: Path, wh
     with pytest.raises(
         AssetError, match=rf"contain wheels/{wheel} with the SHA-256 \w+, which is not what {source}"
     ) as error:
-        check_wheels(changed, checkout)
+        check(changed, checkout)
     assert "run `make wheels`" in str(error.value)
 
 
@@ -115,24 +121,58 @@ def test_a_zip_with_other_files_is_refused(
     made: Path, checkout: Path, change: Callable[[dict[str, bytes]], object], reason: str
 ) -> None:
     with pytest.raises(AssetError, match=reason) as error:
-        check_wheels(rewrite(made, change), checkout)
+        check(rewrite(made, change), checkout)
     assert "run `make wheels`" in str(error.value)
 
 
 def test_a_reader_of_other_sources_is_refused(made: Path, checkout: Path) -> None:
     (checkout / "native" / "src" / "lib.rs").write_text("// another reader\n")
     with pytest.raises(AssetError, match="another state of native/"):
-        check_wheels(made, checkout)
+        check(made, checkout)
 
 
 def test_a_damaged_zip_is_refused(tmp_path: Path, made: Path, checkout: Path) -> None:
     (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
     with pytest.raises(AssetError, match="cannot be read"):
-        check_wheels(tmp_path / "x.gluewheels.zip", checkout)
+        check(tmp_path / "x.gluewheels.zip", checkout)
     content = bytearray(made.read_bytes())
     content[content.index(b"obstore.py") + 20] ^= 1
     made.write_bytes(content)
     with pytest.raises(AssetError, match=r"cannot be read \(Bad CRC-32"):
-        check_wheels(made, checkout)
-    with pytest.raises(AssetError, match=r"must end in \.gluewheels\.zip"):
-        check_wheels(tmp_path / "x.zip", checkout)
+        check(made, checkout)
+
+
+def test_a_wheel_for_another_processor_is_refused(tmp_path: Path, checkout: Path) -> None:
+    # Given the reader's wheel as it is built for Arm
+    reader = write_wheel(tmp_path / "ndjson_arrow-0.1.0-cp311-abi3-manylinux_2_28_aarch64.whl", {"x.py": b""})
+    write_zip([reader, tmp_path / OBSTORE], PINS, checkout, made := tmp_path / "arm.gluewheels.zip")
+    with pytest.raises(AssetError, match=r"aarch64\.whl, which is not for x86_64"):
+        check(made, checkout)
+
+
+def test_python_imports_what_spark_unpacks(made: Path, tmp_path: Path) -> None:
+    # Given the archive for EMR Serverless, which is the same each time, and the folder into which Spark unpacks it
+    archive = unpack(made, tmp_path / "libraries.zip")
+    assert unpack(made, tmp_path / "again.zip").read_bytes() == archive.read_bytes()
+    # When it is on the path, then the packages can be imported
+    environment = {"PYTHONPATH": str(tmp_path / "libraries")}
+    with zipfile.ZipFile(archive) as content:
+        content.extractall(environment["PYTHONPATH"])
+    command = [sys.executable, "-S", "-c", "import obstore, ndjson_arrow"]
+    subprocess.run(command, env=environment, check=True)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"more-1.data/purelib/more.py": b""}, "outside of the packages"),
+        ({"obstore.py": b""}, "and in another wheel"),
+    ],
+)
+def test_a_wheel_that_cannot_be_unpacked_beside_the_others_is_refused(
+    tmp_path: Path, made: Path, files: dict[str, bytes], reason: str
+) -> None:
+    more = write_wheel(tmp_path / "zmore-1-py3-none-any.whl", files)
+    changed = rewrite(made, lambda entries: entries.update({f"wheels/{more.name}": more.read_bytes()}))
+    with pytest.raises(AssetError, match=reason):
+        unpack(changed, tmp_path / "out.zip")

@@ -1,33 +1,55 @@
-"""Job runs of EMR Serverless on this machine: states, client tokens, queue and capacity."""
+"""Job runs of EMR Serverless on this machine: states, client tokens, bills."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.engines.emr_serverless import EmrRuns
 from local.errors import ServiceError
-from tests.unit.local.emr_harness import HANGING, EmrHarness
+from tests.unit.local.job_harness import HANGING, JobHarness, reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+SMALL = "--conf spark.driver.cores=1 --conf spark.driver.memory=2g --conf spark.executor.cores=1 "
+SMALL += "--conf spark.executor.memory=1g --conf spark.executor.memoryOverhead=1g "
+SMALL += "--conf spark.dynamicAllocation.maxExecutors=1"
+"""A run of 2 vCPUs and 4 GB."""
+APPLICATION = {
+    "applicationId": "00app",
+    "arn": "arn:aws:emr-serverless:eu-central-1:111122223333:/applications/00app",
+    "name": "batch",
+    "releaseLabel": "emr-spark-8.1.0",
+}
+
 
 @pytest.fixture
-def emr(tmp_path: Path) -> Iterator[EmrHarness]:
-    harness = EmrHarness(tmp_path)
+def emr(tmp_path: Path) -> Iterator[JobHarness]:
+    harness = JobHarness(EmrRuns, tmp_path, minute_seconds=0.5)
     yield harness
     harness.processes.kill_all()
 
 
-def test_a_run_knows_itself_and_works_as_its_own_role(emr: EmrHarness) -> None:
-    # Given a script that tells what it sees
+def request_of(emr: JobHarness, script: str, parameters: str = SMALL, **fields: Any) -> dict[str, Any]:
+    submit = {"entryPoint": emr.script(script), "entryPointArguments": ["--run", "x"]}
+    driver = {"sparkSubmit": {**submit, "sparkSubmitParameters": parameters}}
+    return {"executionRoleArn": "role", "jobDriver": driver, **fields}
+
+
+def start(emr: JobHarness, script: str, *states: str, **fields: Any) -> dict[str, Any]:
+    return reach(emr.runs.start(APPLICATION, request_of(emr, script, **fields)), "state", *states)
+
+
+def test_a_run_knows_itself_and_works_as_its_own_role(emr: JobHarness) -> None:
+    # Given a script that reports what it sees
     seen = emr.folder / "seen.json"
     script = f"import json, os, sys\nopen({str(seen)!r}, 'w').write(json.dumps([sys.argv[1:], dict(os.environ)]))"
     # When
-    run = emr.reach(emr.start(script), "SUCCESS")
+    run = start(emr, script, "SUCCESS")
     # Then
     arguments, environment = json.loads(seen.read_text())
     assert arguments == ["--run", "x"]
@@ -37,99 +59,62 @@ def test_a_run_knows_itself_and_works_as_its_own_role(emr: EmrHarness) -> None:
     assert emr.services == ["emr-serverless.amazonaws.com"]
 
 
-def test_a_run_that_has_ended_has_its_bill(emr: EmrHarness) -> None:
-    # Given runs that ended by themselves and by a request, and one that never got workers
-    done = emr.reach(emr.start(""), "SUCCESS")
-    cancelled = emr.reach(emr.start(HANGING), "RUNNING")
-    emr.runs.cancel(cancelled)
-    emr.application["maximumCapacity"] = {"cpu": "1 vCPU", "memory": "1 GB"}
-    without = emr.reach(emr.start(""), "FAILED")
-    # Then those that had workers, 2 vCPUs and 4 GB, are billed for their time
-    for run in (done, emr.reach(cancelled, "CANCELLED")):
+def test_a_run_that_has_ended_has_its_bill(emr: JobHarness) -> None:
+    # Given a run that ended by itself, and one that was cancelled, twice
+    done, cancelled = start(emr, "", "SUCCESS"), start(emr, HANGING, "RUNNING")
+    for _ in range(2):
+        emr.runs.cancel(cancelled)
+        reach(cancelled, "state", "CANCELLED")
+    # Then their 2 vCPUs and 4 GB are billed for their time
+    for run in (done, cancelled):
         billed = run["billedResourceUtilization"]
         assert billed["vCPUHour"] == pytest.approx(2 * (run["endedAt"] - run["startedAt"]) / 3600)
         assert billed["memoryGBHour"] == pytest.approx(2 * billed["vCPUHour"])
-    assert "billedResourceUtilization" not in without
 
 
-def test_the_event_logs_of_a_run_are_stored_below_its_place(emr: EmrHarness) -> None:
+@pytest.mark.parametrize(("mode", "folder"), [("BATCH", "sparklogs"), ("STREAMING", "attempts/1/sparklogs")])
+def test_the_event_logs_of_a_run_are_stored_below_its_place(emr: JobHarness, mode: str, folder: str) -> None:
     # Given a request that stores logs in S3, and a run that writes an event log as Spark does
-    monitoring = {"s3MonitoringConfiguration": {"logUri": "s3://control/spark-logs/"}}
+    overrides = {"monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": "s3://control/spark-logs/"}}}
     script = "open('event-logs/one', 'w').write('x')"
     # When
-    run = emr.reach(emr.start(script, configurationOverrides={"monitoringConfiguration": monitoring}), "SUCCESS")
+    run = start(emr, script, "SUCCESS", mode=mode, configurationOverrides=overrides)
     # Then
-    place = f"spark-logs/applications/00app/jobs/{run['jobRunId']}/sparklogs/one"
+    place = f"spark-logs/applications/00app/jobs/{run['jobRunId']}/{folder}/one"
     assert (emr.folder / "control" / place).read_text() == "x"
 
 
-def test_a_failed_run_tells_its_exception(emr: EmrHarness) -> None:
-    run = emr.reach(emr.start("raise ValueError('no such column')"), "FAILED")
+def test_a_failed_run_reports_its_exception(emr: JobHarness) -> None:
+    run = start(emr, "raise ValueError('no such column')", "FAILED")
     assert "ExitCode: 1" in run["stateDetails"]
     assert "ValueError: no such column" in run["stateDetails"]
 
 
-def test_a_repeated_request_finds_the_run_of_the_first_one(emr: EmrHarness) -> None:
+def test_a_repeated_request_finds_the_run_of_the_first_one(emr: JobHarness) -> None:
     # Given a request whose answer was lost
-    request = emr.request(HANGING, clientToken="round-0")
-    run = emr.runs.start(emr.application, request)
+    request = request_of(emr, HANGING, clientToken="round-0")
+    run = emr.runs.start(APPLICATION, request)
     # When it is repeated, then there is still one run; and another one for another token
-    assert emr.runs.start(emr.application, dict(request)) is run
-    assert emr.runs.start(emr.application, {**request, "clientToken": "round-1"}) is not run
+    assert emr.runs.start(APPLICATION, dict(request)) is run
+    assert emr.runs.start(APPLICATION, {**request, "clientToken": "round-1"}) is not run
     assert len(emr.runs.of("00app")) == 2
     # When the token comes with another request, then it is refused
     with pytest.raises(ServiceError, match="round-0") as refused:
-        emr.runs.start(emr.application, {**request, "name": "other"})
+        emr.runs.start(APPLICATION, {**request, "name": "other"})
     assert refused.value.code == "ConflictException"
 
 
-def test_a_cancelled_run_ends_with_all_of_its_processes(emr: EmrHarness) -> None:
-    run = emr.reach(emr.start(HANGING), "RUNNING")
-    emr.runs.cancel(run)
-    emr.reach(run, "CANCELLED")
-    # Then cancelling again changes nothing
-    emr.runs.cancel(run)
-    assert run["state"] == "CANCELLED"
-
-
-def test_a_run_is_cancelled_at_its_timeout(emr: EmrHarness) -> None:
-    run = emr.reach(emr.start(HANGING, executionTimeoutMinutes=1), "CANCELLED")
+def test_a_run_is_cancelled_at_its_timeout(emr: JobHarness) -> None:
+    run = start(emr, HANGING, "CANCELLED", executionTimeoutMinutes=1)
     assert "execution timeout of 1 minutes" in run["stateDetails"]
 
 
-def test_runs_wait_in_the_queue_until_others_have_ended(emr: EmrHarness) -> None:
-    # Given an application for one run at a time
-    emr.application["schedulerConfiguration"] = {"maxConcurrentRuns": 1, "queueTimeoutMinutes": 720}
-    first, second = emr.reach(emr.start(HANGING), "RUNNING"), emr.start("")
-    emr.reach(second, "QUEUED")
-    # When the first one ends, then the second one begins
-    emr.runs.cancel(first)
-    emr.reach(second, "SUCCESS")
-
-
-@pytest.mark.parametrize(("cpu", "memory"), [("3 vCPU", "100 GB"), ("100 vCPU", "7 GB")])
-def test_all_workers_of_all_runs_fit_the_maximum_capacity(emr: EmrHarness, cpu: str, memory: str) -> None:
-    # Given room for one run, and no queue
-    emr.application["maximumCapacity"] = {"cpu": cpu, "memory": memory}
-    emr.reach(emr.start(HANGING), "RUNNING")
-    # When another one starts, then it fails
-    run = emr.reach(emr.start(HANGING), "FAILED")
-    assert "exceeded maximumCapacity" in run["stateDetails"]
-
-
-def test_a_run_does_not_wait_for_ever(emr: EmrHarness) -> None:
-    emr.application["schedulerConfiguration"] = {"maxConcurrentRuns": 1, "queueTimeoutMinutes": 1}
-    emr.reach(emr.start(HANGING), "RUNNING")
-    run = emr.reach(emr.start(HANGING), "FAILED")
-    assert "1 minutes in the queue" in run["stateDetails"]
-
-
-def test_a_run_can_be_cancelled_in_the_queue(emr: EmrHarness) -> None:
-    emr.application["schedulerConfiguration"] = {"maxConcurrentRuns": 1}
-    emr.reach(emr.start(HANGING), "RUNNING")
-    run = emr.reach(emr.start(HANGING), "QUEUED")
-    emr.runs.cancel(run)
-    emr.reach(run, "CANCELLED")
+def test_runs_are_listed_by_state_and_mode(emr: JobHarness) -> None:
+    ended, alive = start(emr, "", "SUCCESS"), start(emr, HANGING, "RUNNING", mode="STREAMING")
+    assert emr.runs.of("00app") == [alive, ended]
+    assert emr.runs.of("00app", ["RUNNING", "QUEUED"]) == [alive]
+    assert emr.runs.of("00app", mode="BATCH") == [ended]
+    assert emr.runs.of("00app", ["SUCCESS"], "STREAMING") == []
 
 
 @pytest.mark.parametrize(
@@ -137,13 +122,12 @@ def test_a_run_can_be_cancelled_in_the_queue(emr: EmrHarness) -> None:
     [
         ("--conf spark.master=local[2]", "'spark.master' is not supported"),
         ("--jars s3://code/a.jar", "'--jars' is not supported"),
-        ("--conf", "'--conf' is not supported"),
         ("--conf spark.driver.cores=3", "no worker with 3 vCPU and 14 GB for the driver"),
         ("--conf spark.executor.memory=40g", "no worker with 4 vCPU and 40 GB for the executor"),
     ],
 )
-def test_what_the_service_would_refuse_is_refused(emr: EmrHarness, parameters: str, message: str) -> None:
+def test_what_the_service_would_refuse_is_refused(emr: JobHarness, parameters: str, message: str) -> None:
     with pytest.raises(ServiceError, match=message) as refused:
-        emr.runs.start(emr.application, emr.request("", parameters))
+        emr.runs.start(APPLICATION, request_of(emr, "", parameters))
     assert refused.value.code == "ValidationException"
     assert emr.runs.of("00app") == []

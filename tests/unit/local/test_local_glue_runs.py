@@ -9,10 +9,32 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.engines.glue import LIVE_STATES
-from local.errors import ConcurrentRunsExceededError
-from local.glue_launch import merged_arguments
-from local.glue_runs import find_run
-from tests.unit.local.glue_harness import GlueHarness
+from local.engines.glue import NO_CAPACITY, GlueRuns, merged_arguments
+from local.errors import ServiceError
+from local.limits import Limits
+from tests.e2e.waiting import wait_for
+from tests.unit.local.job_harness import HANGING, JobHarness, reach
+
+ENDS = ("STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "EXPIRED")
+
+
+class GlueHarness(JobHarness):
+    """Job runs of Glue."""
+
+    def __init__(self, folder, minute_seconds=60.0, **options):
+        super().__init__(GlueRuns, folder, minute_seconds, **options)
+
+    def job(self, script, **properties):
+        command = {"Name": properties.pop("kind", "glueetl"), "ScriptLocation": self.script(script)}
+        workers = {"WorkerType": "G.1X", "NumberOfWorkers": 2}
+        return {"Name": "job", "Role": "role", "Command": command, **workers, **properties}
+
+    def run_to_end(self, job, **request):
+        return reach(self.runs.start(job, request, self.records), "JobRunState", *ENDS)
+
+    def start(self, name, **properties):
+        """Start a run of the job ``name``, which has no other run."""
+        return self.runs.start({**self.job(HANGING, **properties), "Name": name}, {}, [])
 
 
 @pytest.fixture
@@ -27,11 +49,9 @@ def test_run_gets_glues_arguments_and_ends_succeeded(glue):
     job = glue.job("import sys, json; print(json.dumps(sys.argv[1:]))", DefaultArguments={"--a": "1", "--b": "2"})
     run = glue.run_to_end(job, Arguments={"--b": "3 4"})
     # Then its script got both, and the run's record has all of its times
-    log = (glue.settings.logs / "job" / f"{run['Id']}.log").read_text()
-    assert json.loads(log) == ["--JOB_NAME", "job", "--JOB_RUN_ID", run["Id"], "--a", "1", "--b", "3 4"]
+    assert json.loads(glue.log(run["Id"])) == ["--JOB_NAME", "job", "--JOB_RUN_ID", run["Id"], "--a", "1", "--b", "3 4"]
     assert (run["JobRunState"], run["ErrorMessage"]) == ("SUCCEEDED", "")
     assert run["CompletedOn"] >= run["StartedOn"]
-    assert find_run(glue.records, run["Id"]) is run
 
 
 @pytest.mark.parametrize(
@@ -74,24 +94,24 @@ def test_script_is_not_told_its_region_by_the_environment(glue):
     # Given a cloud whose other processes have it in theirs
     job = glue.job("import os; print([name for name in os.environ if 'REGION' in name])")
     run = glue.run_to_end(job)
-    assert (glue.settings.logs / "job" / f"{run['Id']}.log").read_text() == "[]\n"
+    assert glue.log(run["Id"]) == "[]\n"
 
 
 def test_missing_script_fails_the_run_with_the_reason(glue):
     job = glue.job("")
-    (glue.folder / "code" / "job.py").unlink()
+    (glue.folder / "code" / "job0.py").unlink()
     run = glue.run_to_end(job)
     assert run["JobRunState"] == "FAILED"
     assert "LAUNCH ERROR | FileNotFoundError" in run["ErrorMessage"]
 
 
 def test_run_beyond_max_concurrent_runs_is_refused_until_one_has_ended(glue):
-    job = glue.job("import time; time.sleep(600)", ExecutionProperty={"MaxConcurrentRuns": 2})
+    job = glue.job(HANGING, ExecutionProperty={"MaxConcurrentRuns": 2})
     first, _second = (glue.runs.start(job, {}, glue.records) for _ in range(2))
-    with pytest.raises(ConcurrentRunsExceededError):
+    with pytest.raises(ServiceError, match="Concurrent runs exceeded for job"):
         glue.runs.start(job, {}, glue.records)
     assert glue.runs.stop(first)
-    assert glue.wait_for_end(first)["JobRunState"] == "STOPPED"
+    reach(first, "JobRunState", "STOPPED")
     assert glue.runs.start(job, {}, glue.records)["JobRunState"] in LIVE_STATES
 
 
@@ -112,7 +132,7 @@ def test_ended_run_cannot_be_stopped(glue):
 )
 def test_run_is_killed_at_the_end_of_its_life(tmp_path, kind, of_job, of_run, minute_seconds, state):
     glue = GlueHarness(tmp_path, minute_seconds)
-    run = glue.run_to_end(glue.job("import time; time.sleep(600)", kind=kind, **of_job), **of_run)
+    run = glue.run_to_end(glue.job(HANGING, kind=kind, **of_job), **of_run)
     assert run["JobRunState"] == state
 
 
@@ -127,7 +147,7 @@ def test_script_sees_its_deployed_modules_and_not_the_checkout(glue):
     )
     (glue.folder / "code" / "helper.py").write_text("WORD = 'deployed'")
     run = glue.run_to_end(job)
-    assert (glue.settings.logs / "job" / f"{run['Id']}.log").read_text().startswith("deployed\n")
+    assert glue.log(run["Id"]).startswith("deployed\n")
     assert run["ErrorMessage"] == "ModuleNotFoundError: No module named 'lake'"
 
 
@@ -162,4 +182,70 @@ def test_a_run_does_not_fail_when_its_role_may_not_store_event_logs(glue, caplog
     assert run["JobRunState"] == "SUCCEEDED"
     # What is missing is said, and not in the log of the run, which shows what the job itself met
     assert f"event logs of run {run['Id']} were not stored: An error occurred (AccessDenied)" in caplog.text
-    assert (glue.settings.logs / "job" / f"{run['Id']}.log").read_text() == ""
+    assert glue.log(run["Id"]) == ""
+
+
+def test_runs_of_all_jobs_count_until_they_have_ended(glue):
+    # Given as many runs as the account may have
+    glue.limits = Limits(glue_runs=2)
+    first, _ = glue.start("stream"), glue.start("batch")
+    # When another job starts, then it is refused
+    with pytest.raises(ServiceError, match="Max concurrent job runs per account exceeded: 2"):
+        glue.start("other")
+    # When one has ended, then it starts
+    glue.runs.stop(first)
+    reach(first, "JobRunState", "STOPPED")
+    glue.start("other")
+
+
+@pytest.mark.parametrize(
+    ("properties", "fits"),
+    [
+        ({"WorkerType": "G.1X", "NumberOfWorkers": 6}, True),
+        ({"WorkerType": "G.1X", "NumberOfWorkers": 7}, False),
+        ({"WorkerType": "G.2X", "NumberOfWorkers": 3}, True),
+        ({"WorkerType": "G.025X", "NumberOfWorkers": 24}, True),
+        ({"WorkerType": "G.025X", "NumberOfWorkers": 25}, False),
+        ({"MaxCapacity": 6.0}, True),
+        ({"MaxCapacity": 6.5}, False),
+    ],
+)
+def test_dpus_of_all_workers_count(glue, properties, fits):
+    glue.limits = Limits(glue_dpus=10)
+    glue.start("stream", NumberOfWorkers=4)
+    if fits:
+        glue.start("batch", **properties)
+    else:
+        with pytest.raises(ServiceError, match="Max task DPUs per account exceeded: 10"):
+            glue.start("batch", **properties)
+
+
+def test_a_flex_run_waits_for_spare_capacity_and_then_fails_without_a_bill(glue):
+    # Given an account for which AWS has no spare capacity, and a wait of no time
+    glue.limits = Limits(flex_capacity=False, flex_wait_minutes=0)
+    job = glue.job(HANGING)
+    # When
+    run = glue.run_to_end(job, ExecutionClass="FLEX")
+    # Then
+    assert (run["JobRunState"], run["ErrorMessage"]) == ("FAILED", NO_CAPACITY)
+    assert (run["ExecutionTime"], run["DPUSeconds"]) == (0, 0)
+    # And the standard class does not wait
+    standard = glue.runs.start(job, {"ExecutionClass": "STANDARD"}, [])
+    wait_for("the standard run", lambda: standard["JobRunState"] == "RUNNING")
+
+
+def test_a_waiting_flex_run_begins_when_there_is_capacity(glue):
+    # Given
+    glue.limits = Limits(flex_capacity=False)
+    run = glue.runs.start(glue.job("pass"), {"ExecutionClass": "FLEX"}, glue.records)
+    wait_for("the wait", lambda: run["JobRunState"] == "WAITING")
+    # When, Then
+    glue.limits = Limits()
+    reach(run, "JobRunState", "SUCCEEDED")
+
+
+def test_limits_can_be_replaced_while_they_are_read(tmp_path):
+    file = tmp_path / "limits.json"
+    for limits in (Limits(), Limits(glue_runs=0, glue_dpus=2.5)):
+        limits.write(file)
+        assert Limits.read(file) == limits

@@ -1,6 +1,8 @@
-"""The zip of wheels that the Glue jobs install: what belongs into it, its format, and the check of its bytes.
+"""The zips of wheels of the jobs, one for each service: what belongs into it, its format, and the check of its bytes.
 
-``make wheels`` builds it (``infra.make_wheels``); this module needs no compiler and no package index.
+``infra.make_wheels`` builds them; this module needs no compiler and no package index. Glue installs the wheels of its
+zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to each executor, with its folder
+on the path of Python, so that the archive has the content of the wheels (``unpack``).
 """
 
 from __future__ import annotations
@@ -15,22 +17,21 @@ from typing import TYPE_CHECKING, Any
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from infra.job_asset import ZIP_TIME
+from infra.job_asset import ZIP_TIME, write_entry
 from infra.lambda_asset import AssetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-WHEELS_ZIP = Path("dist") / "hybrid-router.gluewheels.zip"
-"""Path in the checkout."""
 WHEELS_SUFFIX = ".gluewheels.zip"
 """Glue recognises a zip of wheels by this double suffix."""
 REQUIREMENTS = "wheels/requirements.txt"
 """The pinned packages, one ``name==version`` per line; Glue installs what it lists."""
 READER = "ndjson-arrow"
+MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
+"""``emr.architecture`` -> the processor as wheels name it."""
 JOB_LIBRARIES = ("boto3", READER, "obstore", "pyarrow", "pyspark")
 """The distributions that the jobs' packages import."""
-REBUILD = "run `make wheels`, then the same command again"
 _READER_SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src/**/*.rs", "python/**/*.py", "python/**/*.pyi")
 
 
@@ -38,6 +39,7 @@ _READER_SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src/**/*.rs", 
 class JobRuntime:
     """What a service provides to a job."""
 
+    service: str
     release: str
     """Service and version."""
     python: str
@@ -45,16 +47,34 @@ class JobRuntime:
     glibc: tuple[int, int]
     packages: Mapping[str, str]
     """Normalised name -> version of each installed package."""
-    machine: str = "x86_64"
+    machine: str
     """Processor, as Python's ``platform.machine`` names it."""
+    zip: Path
+    """The zip of wheels in the checkout."""
+    build: str
+    """The command that builds it."""
 
     @classmethod
-    def load(cls, file: str = "glue_runtime.toml", machine: str = "x86_64") -> JobRuntime:
+    def glue(cls) -> JobRuntime:
+        """Glue."""
+        return cls._load("Glue", "glue_runtime.toml", "x86_64", f"hybrid-router{WHEELS_SUFFIX}", "make wheels")
+
+    @classmethod
+    def emr(cls, architecture: str) -> JobRuntime:
+        """EMR Serverless, for a value of ``emr.architecture``."""
+        build = f"make emr-libraries ARCHITECTURE={architecture}"
+        file = f"hybrid-router.emr-libraries-{architecture}.zip"
+        return cls._load("EMR Serverless", "emr_runtime.toml", MACHINES[architecture], file, build)
+
+    @classmethod
+    def _load(cls, service: str, file: str, machine: str, zip_file: str, build: str) -> JobRuntime:
         """The versions of a file next to this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
         runtime = body["runtime"]
-        major, minor = runtime["glibc"].split(".")
-        return cls(runtime["release"], runtime["python"], (int(major), int(minor)), body["packages"], machine)
+        major, minor = map(int, runtime["glibc"].split("."))
+        packages = body["packages"]
+        zip_path = Path("dist") / zip_file
+        return cls(service, runtime["release"], runtime["python"], (major, minor), packages, machine, zip_path, build)
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
@@ -119,19 +139,22 @@ def write_zip(wheels: Iterable[Path], pins: Mapping[str, str], checkout: Path, t
         archive.comment = f"{reader_fingerprint(checkout)} {reader_hash}".encode()
 
 
-def check_wheels(zip_file: Path, checkout: Path) -> Path:
-    """Return ``zip_file`` if it holds exactly the wheels that the jobs need, byte for byte.
+def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = None) -> Path:
+    """Return ``zip_file`` if it holds exactly the wheels that the jobs need, byte for byte; None: that of the checkout.
 
-    Every wheel must have a SHA-256 that ``uv.lock`` states for its package. The reader's wheel must be the one that
-    ``make wheels`` has built from the sources of this checkout.
+    Every wheel is for the processor or for any, and has a SHA-256 that ``uv.lock`` states for its package. The reader's
+    wheel must be the one that was built from the sources of this checkout.
 
     Raises
     ------
     AssetError
         The zip is missing or damaged, lacks a wheel, or has another one; names the command that builds it.
     """
-    if not zip_file.name.endswith(WHEELS_SUFFIX):
-        raise AssetError(f"{zip_file} is not a valid zip of wheels for Glue: its name must end in {WHEELS_SUFFIX}")
+    zip_file = zip_file or checkout / runtime.zip
+    what, rebuild = (
+        f"the wheels for {runtime.service} ({zip_file})",
+        f"run `{runtime.build}`, then the same command again",
+    )
     try:
         with zipfile.ZipFile(zip_file) as archive:
             pins = archive.read(REQUIREMENTS).decode().split()
@@ -140,19 +163,44 @@ def check_wheels(zip_file: Path, checkout: Path) -> Path:
             entries.remove(REQUIREMENTS)
             hashes = [(entry, hashlib.sha256(archive.read(entry)).hexdigest()) for entry in entries]
     except FileNotFoundError as error:
-        raise AssetError(f"the wheels for Glue ({zip_file}) are missing: {REBUILD}") from error
+        raise AssetError(f"{what} are missing: {rebuild}") from error
     except (OSError, KeyError, UnicodeDecodeError, zipfile.BadZipFile) as error:
-        raise AssetError(f"the wheels for Glue ({zip_file}) cannot be read ({error}): {REBUILD}") from error
-    needed = missing_libraries(checkout, JobRuntime.load())
+        raise AssetError(f"{what} cannot be read ({error}): {rebuild}") from error
+    needed = missing_libraries(checkout, runtime)
     difference = _pin_difference(pins, needed, checkout)
     if difference is None and fingerprint != reader_fingerprint(checkout):
         difference = "were built from another state of native/"
     if difference is None:
         known = locked_hashes(checkout) | {READER: frozenset({reader_hash})}
-        difference = wheel_difference(hashes, {name: known[name] for name in needed})
+        difference = _wheel_difference(hashes, {name: known[name] for name in needed}, runtime.machine)
     if difference is not None:
-        raise AssetError(f"the wheels for Glue ({zip_file}) {difference}: {REBUILD}")
+        raise AssetError(f"{what} {difference}: {rebuild}")
     return zip_file
+
+
+def unpack(zip_file: Path, target: Path) -> Path:
+    """Write the content of the wheels to the archive ``target``, with the same bytes on every machine; returns it.
+
+    Raises
+    ------
+    AssetError
+        A wheel has files that do not belong beside the others, or two wheels have the same file.
+    """
+    content: dict[str, bytes] = {}
+    with zipfile.ZipFile(zip_file) as archive:
+        for entry in sorted(name for name in archive.namelist() if name != REQUIREMENTS):
+            with archive.open(entry) as stream, zipfile.ZipFile(stream) as wheel:
+                for name in wheel.namelist():
+                    if ".data/" in name and ".data/scripts/" not in name:
+                        raise AssetError(f"{entry} installs {name} outside of the packages: unpacking is not enough")
+                    if name in content:
+                        raise AssetError(f"{name} is in {entry} and in another wheel: they cannot share a folder")
+                    if not name.endswith("/") and ".data/" not in name:
+                        content[name] = wheel.read(name)
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, body in sorted(content.items()):
+            write_entry(archive, name, body)
+    return target
 
 
 def _pin_difference(pins: Sequence[str], needed: Mapping[str, str], checkout: Path) -> str | None:
@@ -168,17 +216,21 @@ def _pin_difference(pins: Sequence[str], needed: Mapping[str, str], checkout: Pa
     return None
 
 
-def wheel_difference(hashes: Sequence[tuple[str, str]], known: Mapping[str, frozenset[str]]) -> str | None:
+def _wheel_difference(
+    hashes: Sequence[tuple[str, str]], known: Mapping[str, frozenset[str]], machine: str
+) -> str | None:
     """What differs between the entries with their SHA-256 and the known SHA-256 of the wheel of each package."""
     missing = set(known)
     for entry, digest in hashes:
         try:
-            name = parse_wheel_filename(entry.removeprefix("wheels/"))[0]
+            name, _, _, tags = parse_wheel_filename(entry.removeprefix("wheels/"))
         except InvalidWheelFilename:
             return f"contain {entry}, which is not a wheel"
         if name not in missing:
             return f"contain {entry}, which is not needed or is there twice"
         missing.remove(name)
+        if not any(tag.platform == "any" or tag.platform.endswith(f"_{machine}") for tag in tags):
+            return f"contain {entry}, which is not for {machine}"
         if digest not in known[name]:
             source = "its build has recorded" if name == READER else "uv.lock states"
             return f"contain {entry} with the SHA-256 {digest}, which is not what {source}"

@@ -1,0 +1,78 @@
+"""Everything that has job runs of a stage: Glue's jobs, and what else the settings name for one of the lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS, EmrBatch, EmrStream
+from infra.jobs import Jobs
+from infra.log_alarms import count_alarm_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_cdk import aws_cloudwatch as cloudwatch
+    from aws_cdk import aws_iam as iam
+    from constructs import Construct
+
+    from infra.functions import RouterFunction
+    from infra.job_parts import JobParts
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What runs jobs, by what it does."""
+
+    jobs: Jobs
+    """Glue's, which every stage has: a verification runs on them."""
+    emr_batch: EmrBatch | None
+    emr_stream: EmrStream | None
+
+    @classmethod
+    def create(cls, scope: Construct, parts: JobParts, functions: Mapping[str, RouterFunction]) -> Engines:
+        """Create what the settings name, and tell the functions that start a streaming run how."""
+        jobs = Jobs(scope, "Jobs", parts)
+        batch = EmrBatch(scope, "Emr", parts) if parts.settings.batch.uses_emr else None
+        stream = EmrStream(scope, "EmrStream", parts) if parts.settings.stream.on_emr else None
+        if stream is not None:
+            stream.tell(functions)
+        return cls(jobs, batch, stream)
+
+    @property
+    def all(self) -> tuple[Jobs | EmrBatch | EmrStream, ...]:
+        """Everything that has job runs of the stage."""
+        return tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
+
+    @property
+    def stream(self) -> Jobs | EmrStream:
+        """Where the streaming jobs run."""
+        return self.emr_stream or self.jobs
+
+    @property
+    def roles(self) -> list[iam.Role]:
+        """The roles of the job runs."""
+        return [item.role for item in self.all]
+
+    @property
+    def stream_application(self) -> str:
+        """What the command line needs to find the streaming runs in addition to their name."""
+        return self.emr_stream.application.attr_application_id if self.emr_stream else ""
+
+    @property
+    def substitutions(self) -> dict[str, str]:
+        """Placeholders of the state machine ``overnight``, in addition to the name of Glue's job."""
+        return dict.fromkeys(PLACEHOLDERS, NOT_DEPLOYED) if self.emr_batch is None else self.emr_batch.substitutions
+
+    def allow_machine(self, role: iam.Role) -> None:
+        """Start a run of the batch lane, wait for its end, and stop it with the execution."""
+        for item in (self.jobs, self.emr_batch):
+            if item is not None:
+                item.allow_machine(role)
+
+    def count_alarm_lines(self, scope: Construct, namespace: str) -> cloudwatch.Metric:
+        """Count the lines that the job runs print for a person, on all engines together."""
+        for name, item in (("Emr", self.emr_batch), ("EmrStream", self.emr_stream)):
+            if item is not None:
+                count_alarm_lines(scope, f"{name}LogAlarms", item.log, namespace)
+        return count_alarm_lines(scope, "LogAlarms", self.jobs.output_log, namespace)

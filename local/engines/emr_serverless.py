@@ -1,0 +1,417 @@
+"""EMR Serverless on this machine: applications by CloudFormation, job runs by its API and by Step Functions.
+
+The emulator lacks the service. Each job run is a real process, with the service's states and ways to end. Capacity is
+without limit here, so no run waits in the queue of its application, and a failed streaming run is not tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ministack import app  # type: ignore[import-untyped]
+from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[import-untyped]
+from ministack.services import stepfunctions  # type: ignore[import-untyped]
+from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
+
+from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
+from lake.engines.stream_launch import STREAMING
+from local.emulator_patches import state_machines
+from local.emulator_patches.state_machines import Right, Rights
+from local.engines.job_runs import JobRuns
+from local.errors import ServiceError
+from local.isolation import ACCOUNT, REGION
+from local.job_launch import JobLaunch
+from local.run_log import last_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from local.emulator_patches import EmulatorValue
+
+SERVICE = "emr-serverless"
+PRINCIPAL = f"{SERVICE}.amazonaws.com"
+PASSED = {"iam:passedtoservice": PRINCIPAL}
+"""The condition key of iam:PassRole."""
+RUN_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMRServerlessJobRule"
+EXECUTORS = "spark.dynamicAllocation.maxExecutors"
+MODULES = "spark.submit.pyFiles"
+NOT_ALLOWED = ("spark.master",)
+"""Seen in reports of users: the service answers "Option 'spark.master' is not supported"."""
+OF_THE_CLUSTER = (
+    "spark.driver.",
+    "spark.executor.",
+    "spark.executorEnv.",
+    "spark.dynamicAllocation.",
+    "spark.emr-serverless.",
+    "spark.submit.",
+    "spark.archives",
+)
+"""Properties that say how a cluster looks; here a run is one process of Spark."""
+WORKERS = {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16: (32, 120, 8)}
+"""vCPUs of a worker -> smallest and largest memory in GB, and the increment (Amazon EMR Serverless User Guide,
+"Supported worker configurations")."""
+DEFAULT_CORES, DEFAULT_MEMORY_GB, DEFAULT_EXECUTORS = 4, 14, 3
+"""Amazon EMR Serverless User Guide, "Spark job properties"; its default number of executors has no upper limit."""
+_DEFAULT_MINUTES = 720
+"""Default of executionTimeoutMinutes; 0 means no limit (EMR Serverless API Reference, StartJobRun)."""
+_MAX_MINUTES = 1_000_000
+_MAX_DETAILS = 256
+"""Characters of stateDetails (the same, JobRun)."""
+_PATH = re.compile(r"^/applications(?:/(?P<application>[0-9a-z]+)(?P<runs>/jobruns(?:/(?P<run>[0-9a-z]+))?)?)?/?$")
+_STATUS = {
+    "ValidationException": 400,
+    "AccessDeniedException": 403,
+    "ResourceNotFoundException": 404,
+    "ConflictException": 409,
+}
+"""Amazon EMR Serverless API Reference, common to its actions."""
+
+_applications: dict[str, dict[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """vCPUs and memory of all workers of a run."""
+
+    vcpus: int
+    gigabytes: int
+
+
+class EmrRuns(JobRuns):
+    """Starts, watches and ends job runs.
+
+    A run's record is a dict like the service's ``JobRun``, which is updated in place until the run has ended.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        self._runs: dict[str, dict[str, Any]] = {}
+        self._tokens: dict[tuple[str, str], tuple[Mapping[str, Any], dict[str, Any]]] = {}
+        """Application and client token -> the request and its job run."""
+
+    def start(self, application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a job run; returns its record. A request with the client token of an earlier one finds its run.
+
+        ``application`` and ``request`` are like those of the service's API.
+
+        Raises
+        ------
+        ServiceError
+            ``ValidationException``: the request is not valid. ``ConflictException``: its client token is that of
+            another request.
+        """
+        needed = needed_capacity(spark_properties(request))
+        token = (application["applicationId"], str(request.get("clientToken") or uuid.uuid4()))
+        with self._lock:
+            if token in self._tokens:
+                known, run = self._tokens[token]
+                if known != request:
+                    raise ServiceError("ConflictException", f"The client token {token[1]} is that of another request")
+                return run
+            run = _new_record(application, request)
+            self._tokens[token] = dict(request), run
+            self._runs[run["jobRunId"]] = run
+        self._begin(run["jobRunId"], self._run, str(application["name"]), dict(request), run, needed)
+        return run
+
+    def find(self, application: str, job_run: str) -> dict[str, Any]:
+        """The record of a job run; raises ``ServiceError``: ``ResourceNotFoundException``."""
+        run = self._runs.get(job_run)
+        if run is None or run["applicationId"] != application:
+            raise ServiceError("ResourceNotFoundException", f"Job run {job_run} does not exist")
+        return run
+
+    def of(self, application: str, states: Collection[str] = (), mode: str = "") -> list[dict[str, Any]]:
+        """The records of the job runs of an application, the newest first; empty ``states`` and ``mode``: of all."""
+        return [
+            run
+            for run in reversed(list(self._runs.values()))
+            if run["applicationId"] == application
+            and run["state"] in (states or {run["state"]})
+            and mode in ("", run["mode"])
+        ]
+
+    def cancel(self, run: dict[str, Any]) -> None:
+        """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended.
+
+        A run gets no time to end by itself: no job here depends on it.
+        """
+        with self._lock:
+            if run["state"] in TERMINAL_STATES:
+                return
+            run["state"] = "CANCELLING"
+        self._processes.kill(run["jobRunId"])
+
+    def _run(self, application: str, request: Mapping[str, Any], run: dict[str, Any], needed: Capacity) -> None:
+        log_file = self.log_file(application, run["jobRunId"])
+        minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
+        try:
+            role = (str(request["executionRoleArn"]), PRINCIPAL, run["jobRunId"])
+            launch = emr_launch(request, run)
+            code = self._execute(run["jobRunId"], launch, role, log_file, minutes, lambda: self._has_begun(run))
+            if code is None:
+                details = f"The job run was cancelled after its execution timeout of {minutes} minutes"
+                state = "CANCELLED"
+            elif code:
+                state = "FAILED"
+                details = f"Job failed, ExitCode: {code}. Last few exceptions: {last_error(log_file, code)}"
+            else:
+                state, details = SUCCESS, ""
+        except Exception as error:  # a state machine polls the run: it must reach a final state after any error
+            state, details = "FAILED", f"{type(error).__name__}: {error}"
+        with self._lock:
+            cancelled = run["state"] == "CANCELLING"
+            run["stateDetails"] = "" if cancelled else details[:_MAX_DETAILS]
+            run["endedAt"] = run["updatedAt"] = time.time()
+            if "startedAt" in run:
+                run |= _used(needed, run["endedAt"] - run["startedAt"])
+            # Last: a caller that sees a final state reads the other fields.
+            run["state"] = "CANCELLED" if cancelled else state
+
+    def _has_begun(self, run: dict[str, Any]) -> bool:
+        with self._lock:
+            run["startedAt"] = run["updatedAt"] = time.time()
+            if run["state"] == "CANCELLING":
+                return False
+            run["state"] = "RUNNING"
+            return True
+
+
+def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
+    """The properties of a request's ``sparkSubmitParameters``.
+
+    Raises
+    ------
+    ServiceError
+        ``ValidationException``: there is an option that the service, or the local cloud, does not support.
+    """
+    words = shlex.split(_spark_submit(request).get("sparkSubmitParameters", ""))
+    properties = {}
+    while words:
+        option = words.pop(0)
+        key, equals, value = (words.pop(0) if option == "--conf" and words else "").partition("=")
+        if not equals or key in NOT_ALLOWED:
+            raise ServiceError("ValidationException", f"Option '{key or option}' is not supported")
+        properties[key] = value
+    return properties
+
+
+def needed_capacity(properties: Mapping[str, str]) -> Capacity:
+    """What a run uses with all of its executors.
+
+    Raises
+    ------
+    ServiceError
+        ``ValidationException``: there is no worker of this size.
+    """
+    driver, executor = _worker(properties, "driver"), _worker(properties, "executor")
+    executors = int(properties.get(EXECUTORS, DEFAULT_EXECUTORS))
+    return Capacity(driver.vcpus + executors * executor.vcpus, driver.gigabytes + executors * executor.gigabytes)
+
+
+def emr_launch(request: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
+    """What a run of the request starts; ``run`` is its record."""
+    properties = spark_properties(request)
+    return JobLaunch(
+        script=_spark_submit(request)["entryPoint"],
+        modules=tuple(uri for uri in properties.get(MODULES, "").split(",") if uri),
+        spark={key: value for key, value in properties.items() if not key.startswith(OF_THE_CLUSTER)},
+        arguments=tuple(_spark_submit(request).get("entryPointArguments", ())),
+        environment={JOB_RUN_VARIABLE: run["jobRunId"], APPLICATION_VARIABLE: run["applicationId"]},
+        event_logs=_event_logs(request, run),
+    )
+
+
+def _event_logs(request: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """Below the URI of the request, as https://github.com/aws-samples/emr-serverless-samples (utilities/spark-ui).
+
+    Those of a streaming run are in a folder of their attempt (Amazon EMR Serverless User Guide, "Job resiliency").
+    """
+    monitoring = (request.get("configurationOverrides") or {}).get("monitoringConfiguration") or {}
+    uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri", "")
+    attempt = "/attempts/1" if request.get("mode") == STREAMING else ""
+    folder = f"applications/{run['applicationId']}/jobs/{run['jobRunId']}{attempt}/sparklogs/"
+    return f"{uri.rstrip('/')}/{folder}" if uri else ""
+
+
+def _spark_submit(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    driver: Mapping[str, Any] = (request.get("jobDriver") or {}).get("sparkSubmit") or {}
+    if not driver.get("entryPoint"):
+        raise ServiceError("ValidationException", "jobDriver.sparkSubmit.entryPoint is missing")
+    return driver
+
+
+def _worker(properties: Mapping[str, str], part: str) -> Capacity:
+    cores = int(properties.get(f"spark.{part}.cores", DEFAULT_CORES))
+    sizes = [properties.get(f"spark.{part}.{name}", "0g").removesuffix("g") for name in ("memory", "memoryOverhead")]
+    memory = sum(map(int, sizes)) or DEFAULT_MEMORY_GB
+    smallest, largest, step = WORKERS.get(cores, (1, 0, 1))
+    if not smallest <= memory <= largest or (memory - smallest) % step:
+        message = f"There is no worker with {cores} vCPU and {memory} GB for the {part}"
+        raise ServiceError("ValidationException", message)
+    return Capacity(cores, memory)
+
+
+def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    now, job_run = time.time(), _new_id()
+    copied = ("name", "jobDriver", "configurationOverrides", "executionTimeoutMinutes", "retryPolicy")
+    return {
+        "applicationId": application["applicationId"],
+        "jobRunId": job_run,
+        "arn": f"{application['arn']}/jobruns/{job_run}",
+        "createdBy": request["executionRoleArn"],
+        "createdAt": now,
+        "updatedAt": now,
+        "executionRole": request["executionRoleArn"],
+        "state": "SUBMITTED",
+        "stateDetails": "",
+        "releaseLabel": application["releaseLabel"],
+        "mode": request.get("mode", "BATCH"),
+        "attempt": 1,
+        **{key: request[key] for key in copied if key in request},
+    }
+
+
+def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:
+    """What a run is billed: all of its workers, of which one process takes the place here, by the clock."""
+    hours = seconds / 3600
+    billed = {"vCPUHour": capacity.vcpus * hours, "memoryGBHour": capacity.gigabytes * hours, "storageGBHour": 0.0}
+    return {"totalExecutionDurationSeconds": int(seconds), "billedResourceUtilization": billed}
+
+
+def patch(runs: EmrRuns) -> None:
+    """Apply the patches of this file."""
+    _patch_requests(runs)
+    _patch_deployment()
+    _patch_states(runs)
+
+
+def _patch_requests(runs: EmrRuns) -> None:
+    """The API: its requests find their service, the permission that they need, and an answer."""
+    extract = iam_actions.extract_resource_arn
+
+    def extract_resource_arn(service: str, method: str, path: str, *more: EmulatorValue) -> str:
+        if service == SERVICE:
+            # Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless).
+            return f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
+        return str(extract(service, method, path, *more))
+
+    async def handle(
+        method: str, path: str, headers: EmulatorValue, body: bytes, query: Mapping[str, list[str]]
+    ) -> EmulatorValue:
+        request = json.loads(body or b"{}")
+        try:
+            _check_passed_role(router.extract_access_key_id(headers, query), request)
+            answer, status, added = _answer(runs, method, path, request, query), 200, {}
+        except ServiceError as error:
+            answer, status, added = {"message": str(error)}, _STATUS[error.code], {"x-amzn-errortype": error.code}
+        return status, {"Content-Type": "application/json", **added}, json.dumps(answer).encode()
+
+    router.SERVICE_PATTERNS[SERVICE] = {"host_patterns": [r"emr-serverless\."], "credential_scope": SERVICE}
+    app.SERVICE_HANDLERS[SERVICE] = handle
+    iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
+    iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
+    iam_actions.extract_resource_arn = extract_resource_arn
+
+
+def _check_passed_role(access_key: str, request: Mapping[str, Any]) -> None:
+    """Who starts a job run has to pass its role, which the emulator does not ask for."""
+    role = request.get("executionRoleArn")
+    if role is None:
+        return
+    denied = iam_evaluator.enforce(access_key, "iam:PassRole", "iam", REGION, resource_arn=role, service_context=PASSED)
+    if denied is not None:
+        message = iam_actions.identity_denial_message("iam:PassRole", denied.principal_arn, role, False)
+        raise ServiceError("AccessDeniedException", message)
+
+
+def _answer(
+    runs: EmrRuns, method: str, path: str, request: dict[str, Any], query: Mapping[str, list[str]]
+) -> dict[str, Any]:
+    asked = _PATH.match(path)
+    if asked is None or (asked["application"] is None and method != "GET"):
+        raise ServiceError("ValidationException", f"The local cloud has no {method} {path} of EMR Serverless")
+    if asked["application"] is None:
+        return {"applications": [{"id": item["applicationId"], **item} for item in _applications.values()]}
+    application = _application(asked["application"])
+    name = application["applicationId"]
+    if asked["runs"] is None:
+        return {"application": application}
+    if asked["run"] is None and method == "POST":
+        run = runs.start(application, request)
+        return {key: run[key] for key in ("applicationId", "jobRunId", "arn")}
+    if asked["run"] is None:
+        found = runs.of(name, query.get("states", ()), query.get("mode", [""])[0])
+        return {"jobRuns": [{**run, "id": run["jobRunId"]} for run in found]}
+    run = runs.find(name, asked["run"])
+    if method == "DELETE":
+        runs.cancel(run)
+        return {key: run[key] for key in ("applicationId", "jobRunId")}
+    return {"jobRun": run}
+
+
+def _application(application: str) -> dict[str, Any]:
+    if application not in _applications:
+        raise ServiceError("ResourceNotFoundException", f"Application {application} does not exist")
+    return _applications[application]
+
+
+def _patch_deployment() -> None:
+    """CloudFormation: AWS::EMRServerless::Application."""
+
+    def put(application: str, properties: dict[str, Any]) -> EmulatorValue:
+        now = time.time()
+        arn = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{application}"
+        own = {"applicationId": application, "arn": arn, "state": "STARTED", "createdAt": now, "updatedAt": now}
+        _applications[application] = {**_renamed(properties, str.lower), **own}
+        return application, {"ApplicationId": application, "Arn": arn}
+
+    provisioners._RESOURCE_HANDLERS["AWS::EMRServerless::Application"] = {
+        "create": lambda _name, properties, _stack: put(_new_id(), properties),
+        "update": lambda application, _old, properties, _stack: put(application, properties),
+        "delete": lambda application, _properties: _applications.pop(application, None),
+    }
+
+
+def _new_id() -> str:
+    return f"00{uuid.uuid4().hex[:14]}"
+
+
+def _patch_states(runs: EmrRuns) -> None:
+    """The integration ``emr-serverless:startJobRun``, with and without ``.sync``: keys begin with capital letters."""
+
+    def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
+        request = _renamed(data, str.lower)
+        try:
+            run = runs.start(_application(request.pop("applicationId")), request)
+        except ServiceError as error:
+            raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
+        if resource.endswith(".sync"):
+            state_machines.wait_for_end(lambda: run["state"] in TERMINAL_STATES, lambda: runs.cancel(run))
+            if run["state"] != SUCCESS:
+                raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(_renamed(run, str.upper)))
+        answer: dict[str, Any] = _renamed(run, str.upper)
+        return answer
+
+    def rights(resource: str, data: dict[str, Any]) -> Rights:
+        arn = f"arn:aws:{SERVICE}:{REGION}:{ACCOUNT}:/applications/{data['ApplicationId']}"
+        asked = [Right(f"{SERVICE}:StartJobRun", arn), Right("iam:PassRole", data["ExecutionRoleArn"], PASSED)]
+        if resource.endswith(".sync"):
+            asked += [Right(f"{SERVICE}:{name}", f"{arn}/jobruns/any") for name in ("GetJobRun", "CancelJobRun")]
+            asked += state_machines.use_of_rule(RUN_RULE)
+        return "EMRServerless.AccessDeniedException", asked
+
+    state_machines.add_integration(f"{SERVICE}:startJobRun", start_job_run, rights)
+
+
+def _renamed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401
+    """The value with the first letter of every key changed; what is inside lists of the value stays."""
+    if not isinstance(value, dict):
+        return value
+    return {change(key[:1]) + key[1:]: _renamed(item, change) for key, item in value.items()}

@@ -1,0 +1,312 @@
+"""Glue on this machine: each job run is a real process, with Glue's states, limits and ways to end.
+
+At StopJobRun, at the timeout and at the end of a streaming run's life, every process of the run gets SIGKILL at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
+from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
+
+from lake.engines.glue import LIVE_STATES
+from lake.engines.workers import DPUS
+from local.emulator_patches import state_machines
+from local.emulator_patches.state_machines import Right, Rights
+from local.engines.job_runs import JobRuns
+from local.errors import ServiceError
+from local.isolation import ACCOUNT, REGION
+from local.job_launch import JobLaunch
+from local.run_log import last_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from local.emulator_patches import EmulatorValue
+
+SERVICE = "glue.amazonaws.com"
+SUCCEEDED = "SUCCEEDED"
+NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
+"""The words are not Glue's, which its pages do not tell."""
+CAPACITY_POLL_SECONDS = 0.1
+CONCURRENT_RUNS_EXCEEDED = "ConcurrentRunsExceededException"
+RESOURCE_NUMBER_EXCEEDED = "ResourceNumberLimitExceededException"
+_BATCH_TIMEOUT_MINUTES = 480
+"""Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
+_MAX_STREAM_MINUTES = 14 * 24 * 60
+"""Glue ends a streaming run after 14 days (https://docs.aws.amazon.com/glue/latest/dg/glue-streaming-maintenance.html)."""
+
+
+class GlueRuns(JobRuns):
+    """Starts, watches and ends runs.
+
+    A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        self._live: dict[str, dict[str, Any]] = {}
+        """Records of all jobs' runs that have not ended."""
+
+    def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Add a run to ``runs`` and start it; returns its record in state STARTING.
+
+        Raises
+        ------
+        ServiceError
+            The job already has MaxConcurrentRuns live runs (a STOPPING one is live), or with this run the account would
+            have more live runs, or more DPUs, than its quotas allow; nothing was started.
+        """
+        limit = int((job.get("ExecutionProperty") or {}).get("MaxConcurrentRuns") or 1)
+        run = _new_record(job, request, self._clock())
+        with self._lock:
+            if sum(run["JobRunState"] in LIVE_STATES for run in runs) >= limit:
+                raise ServiceError(CONCURRENT_RUNS_EXCEEDED, f"Concurrent runs exceeded for {job['Name']}")
+            self._check_quotas(run)
+            runs.insert(0, run)
+            self._live[run["Id"]] = run
+        self._begin(run["Id"], self._run, dict(job), run)
+        return run
+
+    def _check_quotas(self, new: Mapping[str, Any]) -> None:
+        limits, runs = self._settings.limits(), [*self._live.values(), new]
+        for name, used, limit in (
+            ("concurrent job runs", len(runs), limits.glue_runs),
+            ("task DPUs", sum(map(_dpus, runs)), limits.glue_dpus),
+        ):
+            if used > limit:
+                raise ServiceError(RESOURCE_NUMBER_EXCEEDED, f"Max {name} per account exceeded: {limit:g}")
+
+    def stop(self, run: dict[str, Any]) -> bool:
+        """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
+
+        Returns False and does nothing if the run is neither STARTING nor RUNNING.
+        """
+        with self._lock:
+            if run["JobRunState"] not in ("STARTING", "RUNNING"):
+                return False
+            run["JobRunState"] = "STOPPING"
+        self._processes.kill(run["Id"])
+        return True
+
+    def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
+        if not self._has_capacity(run):
+            self._finish(job, run, "FAILED", NO_CAPACITY, self._clock())
+            return
+        began = self._clock()
+        log_file = self.log_file(run["JobName"], run["Id"])
+        # A streaming job without a timeout ends after its longest life.
+        minutes, at_timeout = int(run.get("Timeout", _MAX_STREAM_MINUTES)), "TIMEOUT" if "Timeout" in run else "EXPIRED"
+        try:
+            role = (job["Role"], SERVICE, f"GlueJobRunnerSession-{run['Id'][:16]}")
+            code = self._execute(
+                run["Id"], glue_launch(job, run), role, log_file, minutes, lambda: self._has_begun(run)
+            )
+            if code is None:
+                state, message = at_timeout, f"The run was ended after {minutes} minutes."
+            else:
+                state, message = ("FAILED", last_error(log_file, code)) if code else (SUCCEEDED, "")
+        except Exception as error:  # a state machine polls the run: it must reach a final state after any error
+            state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
+        self._finish(job, run, state, message, began)
+
+    def _has_capacity(self, run: dict[str, Any]) -> bool:
+        """Wait, as a run of the class FLEX does, until AWS has spare capacity; False: it had none for too long."""
+        end = time.monotonic() + self._settings.limits().flex_wait_minutes * self._settings.minute_seconds
+        while run.get("ExecutionClass") == "FLEX" and not self._settings.limits().flex_capacity:
+            with self._lock:
+                if run["JobRunState"] == "STOPPING":
+                    return True
+                run["JobRunState"] = "WAITING"
+            if time.monotonic() >= end:
+                return False
+            time.sleep(CAPACITY_POLL_SECONDS)
+        return True
+
+    def _has_begun(self, run: dict[str, Any]) -> bool:
+        with self._lock:
+            if run["JobRunState"] == "STOPPING":
+                return False
+            run["JobRunState"] = "RUNNING"
+            return True
+
+    def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str, began: float) -> None:
+        """``began``: when it began to use workers."""
+        now = self._clock()
+        used = now - began if message != NO_CAPACITY else 0.0
+        with self._lock:
+            self._live.pop(run["Id"], None)
+            stopped = run["JobRunState"] == "STOPPING"
+            run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
+            run["ExecutionTime"] = math.ceil(used)
+            if _has_dpu_seconds(job, run):
+                # Of all workers: here one process stands in for them, and its clock for the bill.
+                run["DPUSeconds"] = round(used * _dpus(run), 3)
+            run["ErrorMessage"] = "" if stopped else message
+            # Last: a caller that sees a final state reads the other fields.
+            run["JobRunState"] = "STOPPED" if stopped else state
+
+
+def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
+    """The run's arguments as Glue merges them: NonOverridableArguments win over the run's, those over the defaults."""
+    layers = (job.get("DefaultArguments"), request.get("Arguments"), job.get("NonOverridableArguments"))
+    return {str(key): str(value) for layer in layers for key, value in (layer or {}).items()}
+
+
+def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
+    """What a run of the job starts; ``run`` is its record."""
+    arguments: dict[str, str] = run["Arguments"]
+    words = ["--JOB_NAME", str(run["JobName"]), "--JOB_RUN_ID", str(run["Id"])]
+    words += [part for pair in arguments.items() for part in pair]
+    # The value of Glue's only --conf argument holds several settings as "a=1 --conf b=2".
+    properties = (part.strip().partition("=") for part in arguments.get("--conf", "").split("--conf") if "=" in part)
+    # Without the "legacy" path Glue stores event logs for its own console only, and no history server finds them.
+    keeps_logs = arguments.get("--enable-spark-ui-legacy-path") == "true"
+    return JobLaunch(
+        script=job["Command"]["ScriptLocation"],
+        modules=tuple(uri.strip() for uri in arguments.get("--extra-py-files", "").split(",") if uri.strip()),
+        spark={key: value for key, _, value in properties},
+        arguments=tuple(words),
+        environment={},
+        event_logs=arguments.get("--spark-event-logs-path", "") if keeps_logs else "",
+    )
+
+
+def find_run(name: str, run_id: str) -> dict[str, Any] | None:
+    """The record of a run of the job in the emulator, or None."""
+    return next((run for run in glue._job_runs.get(name, []) if run["Id"] == run_id), None)
+
+
+def _has_dpu_seconds(job: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    """Glue reports them for batch runs of the class FLEX or with auto scaling, and for no streaming run
+    (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html)."""
+    if job["Command"].get("Name") == "gluestreaming":
+        return False
+    return run.get("ExecutionClass") == "FLEX" or run["Arguments"].get("--enable-auto-scaling") == "true"
+
+
+def _dpus(run: Mapping[str, Any]) -> float:
+    return float(run.get("MaxCapacity") or DPUS[str(run["WorkerType"])] * int(run["NumberOfWorkers"]))
+
+
+def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """``now``: seconds since 1970."""
+    now = round(now, 3)
+    streaming = job["Command"].get("Name") == "gluestreaming"
+    timeout = request.get("Timeout") or job.get("Timeout") or (None if streaming else _BATCH_TIMEOUT_MINUTES)
+    copied = ("WorkerType", "NumberOfWorkers", "MaxCapacity", "GlueVersion", "ExecutionClass", "SecurityConfiguration")
+    record = {
+        "Id": f"jr_{uuid.uuid4().hex}{uuid.uuid4().hex}",
+        "JobName": job["Name"],
+        "Attempt": 0,
+        "StartedOn": now,
+        "LastModifiedOn": now,
+        "JobRunState": "STARTING",
+        "Arguments": merged_arguments(job, request),
+        "PredecessorRuns": [],
+        "ExecutionTime": 0,
+        "LogGroupName": "/aws-glue/jobs",
+    }
+    if timeout:
+        record["Timeout"] = int(timeout)
+    settings = itertools.chain.from_iterable(
+        ((key, source[key]) for key in copied if source.get(key)) for source in (job, request)
+    )
+    return record | dict(settings)
+
+
+def patch(runs: GlueRuns) -> None:
+    """Apply the patches of this file."""
+    _patch_jobs()
+    _patch_requests(runs)
+    _patch_states(runs)
+
+
+def _patch_jobs() -> None:
+    """MaxConcurrentRuns, Timeout and the class of a job are those of its request, also through CloudFormation."""
+    create, update, fields = glue._create_job, glue._update_job, provisioners._glue_job_fields
+
+    def keep_limits(response: EmulatorValue, name: str, properties: Mapping[str, Any]) -> EmulatorValue:
+        if response[0] == 200:
+            job = glue._jobs[name]
+            job.setdefault("ExecutionProperty", {"MaxConcurrentRuns": 1})
+            job.pop("Timeout", None)
+            if properties.get("ExecutionProperty"):
+                limit = int(properties["ExecutionProperty"]["MaxConcurrentRuns"])
+                job["ExecutionProperty"] = {"MaxConcurrentRuns": limit}
+            if properties.get("Timeout"):
+                job["Timeout"] = int(properties["Timeout"])
+            if properties.get("ExecutionClass"):
+                job["ExecutionClass"] = properties["ExecutionClass"]
+        return response
+
+    def job_fields(properties: dict[str, Any]) -> dict[str, Any]:
+        extra = {key: properties[key] for key in ("ExecutionProperty", "ExecutionClass") if key in properties}
+        return {**fields(properties), **extra}
+
+    glue._create_job = lambda data: keep_limits(create(data), data["Name"], data)
+    glue._update_job = lambda data: keep_limits(update(data), data["JobName"], data.get("JobUpdate", {}))
+    provisioners._glue_job_fields = job_fields
+
+
+def _patch_requests(runs: GlueRuns) -> None:
+    """StartJobRun and BatchStopJobRun control real processes."""
+
+    def start_job_run(data: dict[str, Any]) -> EmulatorValue:
+        name = data.get("JobName")
+        if name not in glue._jobs:
+            return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
+        try:
+            run = runs.start(glue._jobs[name], data, glue._job_runs[name])
+        except ServiceError as error:
+            print(f"refused: a run of {name}: {error}", file=sys.stderr, flush=True)
+            return glue.error_response_json(error.code, str(error), 400)
+        return glue.json_response({"JobRunId": run["Id"]})
+
+    def batch_stop_job_run(data: dict[str, Any]) -> EmulatorValue:
+        name, stopped, errors = data["JobName"], [], []
+        for run_id in data.get("JobRunIds", []):
+            run = find_run(name, run_id)
+            entry = {"JobName": name, "JobRunId": run_id}
+            if run is not None and runs.stop(run):
+                stopped.append(entry)
+                continue
+            code = "EntityNotFoundException" if run is None else "InvalidInputException"
+            errors.append({**entry, "ErrorDetail": {"ErrorCode": code, "ErrorMessage": "The run cannot be stopped."}})
+        return glue.json_response({"SuccessfulSubmissions": stopped, "Errors": errors})
+
+    glue._start_job_run, glue._batch_stop_job_run = start_job_run, batch_stop_job_run
+
+
+def _patch_states(runs: GlueRuns) -> None:
+    """The integration ``glue:startJobRun``, with and without ``.sync``; the emulator lacks both."""
+
+    def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
+        status, _, body = glue._start_job_run(data)
+        answer: dict[str, Any] = json.loads(body)
+        if status >= 400:
+            name = str(answer.get("__type", "GlueException")).rpartition("#")[2]
+            raise stepfunctions._ExecutionError(f"Glue.{name}", answer.get("message") or answer.get("Message", ""))
+        answer["JobName"] = data["JobName"]
+        if not resource.endswith(".sync"):
+            return answer
+        run = find_run(data["JobName"], answer["JobRunId"])
+        assert run is not None
+        state_machines.wait_for_end(lambda: run["JobRunState"] not in LIVE_STATES, lambda: runs.stop(run))
+        if run["JobRunState"] != SUCCEEDED:
+            raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
+        return dict(run)
+
+    def rights(resource: str, data: dict[str, Any]) -> Rights:
+        arn = f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{data['JobName']}"
+        watched = ("GetJobRun", "GetJobRuns", "BatchStopJobRun") if resource.endswith(".sync") else ()
+        return "Glue.AccessDeniedException", [Right(f"glue:{name}", arn) for name in ("StartJobRun", *watched)]
+
+    state_machines.add_integration("glue:startJobRun", start_job_run, rights)

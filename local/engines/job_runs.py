@@ -1,0 +1,92 @@
+"""What all job runs have in common: a role, files, a process, an end, and Spark's event logs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.job_launch import event_log_folder, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from local.isolation import AccessKey
+    from local.job_launch import AssumeRole, Fetch, JobLaunch, JobSettings, Store
+    from local.job_processes import JobProcesses
+
+
+class JobRuns:
+    """Base of the job runs of a service; its methods may be called from several threads."""
+
+    def __init__(
+        self,
+        settings: JobSettings,
+        assume_role: AssumeRole,
+        fetch: Fetch,
+        store: Store,
+        processes: JobProcesses,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._assume_role = assume_role
+        self._fetch = fetch
+        self._store = store
+        self._processes = processes
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    def log_file(self, job: str, run: str) -> Path:
+        """What a run prints; ``job``: the name of its job, or of its application."""
+        return self._settings.logs / job / f"{run}.log"
+
+    def _begin(self, run: str, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
+        threading.Thread(target=work, args=arguments, daemon=True, name=run).start()
+
+    def _execute(
+        self,
+        run: str,
+        launch: JobLaunch,
+        role: tuple[str, str, str],
+        log_file: Path,
+        minutes: float,
+        begins: Callable[[], bool],
+    ) -> int | None:
+        """Run the process of ``launch`` to its end; its exit code, or None if it was killed after ``minutes``.
+
+        Parameters
+        ----------
+        role
+            ARN of the run's role, the service that assumes it, and the name of the session.
+        begins
+            Called when the process has started; False: the run was stopped before, and is killed.
+
+        Raises
+        ------
+        Exception
+            The role may not be assumed, or its files could not be read.
+        """
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        folder = self._settings.runs / run
+        folder.mkdir(parents=True)
+        key = self._assume_role(*role)
+        self._processes.start(run, prepare(self._settings, folder, launch, key, self._fetch), log_file)
+        if not begins():
+            self._processes.kill(run)
+        code = self._processes.wait(run, minutes * self._settings.minute_seconds)
+        self._store_event_logs(launch, folder, key)
+        return code
+
+    def _store_event_logs(self, launch: JobLaunch, folder: Path, key: AccessKey) -> None:
+        """A refusal is a line of the emulator's log: the run itself does not ask for it."""
+        place, logs = urlsplit(launch.event_logs), event_log_folder(folder)
+        try:
+            for file in sorted(path for path in logs.rglob("*") if path.is_file() and path.suffix != ".crc"):
+                self._store(key, file, place.netloc, f"{place.path.lstrip('/')}{file.relative_to(logs).as_posix()}")
+        except (BotoCoreError, ClientError) as error:
+            logging.getLogger(__name__).warning("Spark's event logs of run %s were not stored: %s", folder.name, error)

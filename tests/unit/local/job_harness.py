@@ -1,0 +1,77 @@
+"""Job runs without the emulator, with scripts from a folder that takes the place of a bucket."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+from local.isolation import AccessKey
+from local.job_launch import JobSettings
+from local.job_processes import JobProcesses
+from local.limits import Limits
+from tests.e2e.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from local.engines.job_runs import JobRuns
+
+HANGING = "import time; time.sleep(600)"
+
+
+class JobHarness:
+    """The job runs of one service."""
+
+    def __init__(
+        self,
+        kind: type[JobRuns],
+        folder: Path,
+        minute_seconds: float = 60.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder = folder
+        self.limits = Limits()
+        self.services: list[str] = []
+        self.records: list[dict[str, Any]] = []
+        """Of the runs of a Glue job."""
+        self.processes = JobProcesses()
+        self.settings = JobSettings(
+            "http://127.0.0.1:9",
+            folder / "runs",
+            folder / "logs",
+            (),
+            folder / "classes.jsa",
+            lambda: self.limits,
+            minute_seconds,
+        )
+        self.runs: Any = kind(self.settings, self._assume_role, self._fetch, self._store, self.processes, clock)
+
+    def _assume_role(self, _role: str, service: str, _session: str) -> AccessKey:
+        self.services.append(service)
+        return AccessKey("ASIAJOB", "secret", "token")
+
+    def _fetch(self, _key: AccessKey, bucket: str, key: str, target: Path) -> None:
+        shutil.copy(self.folder / bucket / key, target)
+
+    def _store(self, _key: AccessKey, file: Path, bucket: str, key: str) -> None:
+        (self.folder / bucket / key).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, self.folder / bucket / key)
+
+    def script(self, text: str) -> str:
+        """URI of a new script."""
+        (self.folder / "code").mkdir(exist_ok=True)
+        name = f"job{len(list((self.folder / 'code').iterdir()))}.py"
+        (self.folder / "code" / name).write_text(text)
+        return f"s3://code/{name}"
+
+    def log(self, run: str) -> str:
+        (file,) = self.settings.logs.rglob(f"{run}.log")
+        return file.read_text()
+
+
+def reach(run: dict[str, Any], key: str, *states: str) -> dict[str, Any]:
+    """Wait until the record has one of these states under ``key``."""
+    wait_for(f"one of {states}", lambda: run[key] in states)
+    return run
