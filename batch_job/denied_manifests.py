@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.counted import format_count
 from lake.denials import read_denied, write_denied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from transform.context import ConversionContext
+from transform.context import ConversionContext
 
 
 class DeniedManifests:

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from batch_job.denied_manifests import DeniedManifests
 from batch_job.verify_dates import verify_dates
 from lake.counted import format_count
 from lake.documents import read_uri
 from lake.errors import InvalidInputError
+from transform.context import ConversionContext
 from transform.convert import convert
 from transform.job_main import run_job
 from transform.outcome import ALARM, HELD, format_end, format_faults, format_with_alarm
 from transform.preflight import BlockedRunError, check_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from transform.context import ConversionContext
 
 
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,11 @@ from pyspark.errors import PySparkException
 
 from transform.clients import s3_client
 from transform.spark_job import JobFailedError, failure_reason
+from verify.digests import SideDigest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from mypy_boto3_s3 import S3Client
     from pyspark.sql import SparkSession
-
-    from verify.digests import SideDigest
 
     Digest = Callable[[S3Client, Any], SideDigest]
 

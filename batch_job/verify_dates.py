@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from batch_job.spark_tasks import SparkTasks
 from lake.counted import format_count
@@ -16,16 +16,11 @@ from lake.layout import VERIFICATIONS, verification_key
 from lake.object_listing import list_objects
 from lake.settings.sweep import STALLED
 from lake.time import iso_utc
+from transform.context import ConversionContext
 from transform.outcome import ALARM
 from verify.hours import Effort, HoursCheck
-from verify.report import HourOutcome
+from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from transform.context import ConversionContext
-    from verify.report import HourReport
 
 DUE = "due"
 """Value of ``--verify`` for all dates that are due."""

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from infra.arrivals import ArrivalQueues
 from infra.dashboard import add_dashboard
-from infra.functions import TABLES
+from infra.delivery_stream_alarms import DeliveryStreamAlarms
+from infra.functions import TABLES, RouterFunction
+from infra.machines import Machines
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from infra.plain_alarm import PlainAlarm, total
 from lake.schedule import Schedule
+from lake.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from aws_cdk import aws_sns as sns
-
-    from infra.arrivals import ArrivalQueues
-    from infra.delivery_stream_alarms import DeliveryStreamAlarms
-    from infra.functions import RouterFunction
-    from infra.machines import Machines
-    from lake.settings import Settings
 
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""

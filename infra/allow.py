@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from constructs import Construct, IConstruct
 
 MAX_RESOURCES, MAX_CHARACTERS = 25, 4000

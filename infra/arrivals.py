@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
-from infra.functions import ROUTE_TIMEOUT_SECONDS
+from infra.functions import ROUTE_TIMEOUT_SECONDS, RouterFunction
 from infra.log_groups import add_log_group
 from infra.quotas import MAX_ROUTE_CONCURRENCY
 from lake.resource_names import ARRIVALS_QUEUE
@@ -20,8 +20,6 @@ from lake.resource_names import ARRIVALS_QUEUE
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
     from aws_cdk.interfaces.aws_s3 import IBucketRef
-
-    from infra.functions import RouterFunction
 
 MAX_RECEIVES = 20
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue: an outage of an hour takes 15 of them,

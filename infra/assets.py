@@ -17,14 +17,12 @@ from infra.allow import allow
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import build_lambda_asset
 from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack
-from lake.settings import dump_settings
+from lake.settings import Settings, dump_settings
 
 if TYPE_CHECKING:
     from aws_cdk import FileAssetLocation, IStackSynthesizer
     from aws_cdk import aws_iam as iam
     from constructs import Construct
-
-    from lake.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

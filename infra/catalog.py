@@ -5,15 +5,12 @@ The functions ``catalog`` and ``tables`` create the tables and change them; a de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_glue as glue
 from constructs import Construct
 
-if TYPE_CHECKING:
-    from infra.storage import Storage
-    from lake.resource_names import ResourceNames
+from infra.storage import Storage
+from lake.resource_names import ResourceNames
 
 
 class Catalog(Construct):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "streaming_job", "transform", "verify")
 """What a deployment reads of a checkout; the libraries of the jobs are checked on their own."""

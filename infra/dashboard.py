@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from infra.own_metrics import METRIC_PERIOD
+from infra.arrivals import ArrivalQueues
+from infra.functions import RouterFunction
+from infra.machines import Machines
+from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from constructs import Construct
-
-    from infra.arrivals import ArrivalQueues
-    from infra.functions import RouterFunction
-    from infra.machines import Machines
-    from infra.own_metrics import OwnMetrics
 
 WIDTH, HEIGHT = 8, 4
 """Size of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from infra.names import StackNames
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from infra.plain_alarm import PlainAlarm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from infra.names import StackNames
-    from lake.settings import RecordsRule
+from lake.settings import RecordsRule
 
 LATE = Duration.minutes(15)
 """A record that waits in Firehose for this time in addition to the buffer's, or in its Kinesis stream, raises an alarm;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,22 +12,19 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.allow import allow
+from infra.assets import Assets
+from infra.functions import RouterFunction
+from infra.job_parts import JobParts
 from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, event_logs_uri
 from infra.log_groups import add_log_group
 from lake.engines.emr_serverless import DRIVER_GB, DRIVER_VCPUS, heap_gb, log_group
 from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
 from lake.engines.workers import MEMORY_GIB, WORKERS
+from lake.resource_names import ResourceNames
+from lake.settings import StreamSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_cdk import aws_logs as logs
-
-    from infra.assets import Assets
-    from infra.functions import RouterFunction
-    from infra.job_parts import JobParts
-    from lake.resource_names import ResourceNames
-    from lake.settings import StreamSettings
 
 RELEASE = "emr-spark-8.1.0"
 """Spark 4.1.1, as on Glue 6.0; Python 3.11 unless another one is asked for

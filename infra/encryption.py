@@ -6,6 +6,7 @@ CloudWatch Logs. docs/deploy.md prints these statements.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,16 +18,13 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
 from infra.allow import allow
+from infra.functions import RouterFunction
+from infra.machines import Machines
+from infra.schedules import Schedules
+from lake.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from aws_cdk import aws_iam as iam
-
-    from infra.functions import RouterFunction
-    from infra.machines import Machines
-    from infra.schedules import Schedules
-    from lake.settings import Settings
 
 S3, DYNAMODB, SQS, SNS, KINESIS = "s3", "dynamodb", "sqs", "sns", "kinesis"
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS, EmrBatch, EmrStream
+from infra.functions import RouterFunction
+from infra.job_parts import JobParts
 from infra.jobs import Jobs
 from infra.log_alarms import count_alarm_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_cdk import aws_cloudwatch as cloudwatch
     from aws_cdk import aws_iam as iam
     from constructs import Construct
-
-    from infra.functions import RouterFunction
-    from infra.job_parts import JobParts
 
 
 @dataclass(frozen=True, slots=True)

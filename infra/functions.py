@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -13,9 +13,6 @@ from constructs import Construct
 from infra.allow import acknowledge_finding
 from infra.lambda_asset import SETTINGS_FILE
 from infra.log_groups import add_log_group
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROUTE_TIMEOUT_SECONDS = 120
 SAME_PYTHON_AS_GLUE = "Glue 6.0 runs Python 3.13: functions and jobs share code, so they run the same version."

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 
 from infra.allow import allow
+from infra.catalog import Catalog
+from infra.engines import Engines
+from infra.storage import Storage
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aws_cdk import aws_iam as iam
-
-    from infra.catalog import Catalog
-    from infra.engines import Engines
-    from infra.storage import Storage
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from infra.lambda_asset import AssetError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)

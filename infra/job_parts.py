@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from infra.assets import Assets
-    from infra.names import StackNames
-    from lake.resource_names import ResourceNames
-    from lake.settings import Settings
+from infra.assets import Assets
+from infra.names import StackNames
+from lake.resource_names import ResourceNames
+from lake.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Duration, Stack
@@ -12,17 +13,14 @@ from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
+from infra.job_parts import JobParts
 from infra.log_groups import add_log_group
 from lake import layout
+from lake.resource_names import ResourceNames
 from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aws_cdk import CfnResource
-
-    from infra.job_parts import JobParts
-    from lake.resource_names import ResourceNames
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """A stream window lasts a day at most; ``stream_window`` starts the job again when work is left."""

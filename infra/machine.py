@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
@@ -11,12 +11,8 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.allow import allow
+from infra.functions import RouterFunction
 from infra.log_groups import add_log_group
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from infra.functions import RouterFunction
 
 DEFINITIONS = Path(__file__).parents[1] / "statemachines"
 

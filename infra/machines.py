@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from constructs import Construct
 
 from infra.allow import allow
+from infra.engines import Engines
+from infra.functions import RouterFunction
 from infra.jobs import USE_RULE
 from infra.machine import Machine
+from infra.names import StackNames
 from lake import layout
+from lake.settings import Settings
 from lake.settings.lanes import HELD_ROUNDS
 from lake.settings.schedule import STOP_GRACE_MINUTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
-
-    from infra.engines import Engines
-    from infra.functions import RouterFunction
-    from infra.names import StackNames
-    from lake.settings import Settings
 
 NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule by which Step Functions learns of a nested execution's end; AWS fixes its name

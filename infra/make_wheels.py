@@ -13,15 +13,13 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infra.lambda_asset import AssetError
 from infra.wheels import MACHINES, READER, JobRuntime, locked_hashes, missing_libraries, write_zip
 from lake.errors import HybridRouterError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 CHECKOUT = Path(__file__).parents[1]
 MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylinux2014")

@@ -7,12 +7,9 @@ that CloudFormation makes up (buckets, table, functions) are known after a deplo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lake.resource_names import BATCH_JOB_SUFFIX
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
+from lake.settings import Settings
 
 
 def stack_name(stage: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
 from lake.shards import Shards
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _T = TypeVar("_T")
 OPTIONAL = ("shards", "records", "stream_application", "tables")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from infra.functions import RouterFunction
 from infra.grants import Grants
 from lake import layout
+from lake.settings import DatasetRule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from aws_cdk import aws_iam as iam
-
-    from infra.functions import RouterFunction
-    from lake.settings import DatasetRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from lake.commands import with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aws_cdk import Duration
     from aws_cdk import aws_sns as sns
     from constructs import Construct

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.settings import Settings
+from lake.settings import Settings
 
 MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""

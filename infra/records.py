@@ -14,13 +14,12 @@ from constructs import Construct
 from infra.allow import acknowledge_finding, allow
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
+from infra.names import StackNames
+from lake.settings import RecordsRule, Settings
 from lake.settings.records import BUFFER_MIB, EXTENSION, FAILED_RECORDS
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
-
-    from infra.names import StackNames
-    from lake.settings import RecordsRule, Settings
 
 LOG_STREAM = "DestinationDelivery"
 SERVICE = "firehose.amazonaws.com"

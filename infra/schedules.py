@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,15 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from infra.allow import allow
-from infra.functions import TABLES
+from infra.functions import TABLES, RouterFunction
+from infra.machine import Machine
+from infra.machines import Machines
 from lake.layout import PLAN_AHEAD_EXECUTION
+from lake.settings import Settings
 from lake.settings.stage import VERIFY_START
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_cdk import aws_sqs as sqs
-
-    from infra.functions import RouterFunction
-    from infra.machine import Machine
-    from infra.machines import Machines
-    from lake.settings import Settings
 
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"

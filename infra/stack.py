@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
@@ -32,13 +33,10 @@ from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
+from lake.settings import Settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from constructs import Construct
-
-    from lake.settings import Settings
 
 STAGE_TAG = "hybrid-router:stage"
 """Tag of every resource: bills can be split by it."""

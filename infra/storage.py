@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -14,13 +14,9 @@ from infra.allow import acknowledge_finding
 from lake import layout
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
+from lake.settings import Settings
 from lake.settings.stage import KEPT_VERSION_DAYS
 from lake.settings.sweep import min_keep_days
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lake.settings import Settings
 
 NO_ACCESS_LOGS = (
     "Server access logs would add several log lines for each of up to 300,000 objects a day, and their storage. The "

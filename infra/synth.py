@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from infra.node import use_bundled_node
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
+from lake.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import hashlib
 import tomllib
 import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from infra.job_asset import ZIP_TIME, write_entry
 from infra.lambda_asset import AssetError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 WHEELS_SUFFIX = ".gluewheels.zip"
 """Glue recognises a zip of wheels by this double suffix."""

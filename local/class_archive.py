@@ -12,15 +12,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 
 from local.spark_jars import java_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-classes"
 JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"

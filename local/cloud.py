@@ -11,10 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from types import TracebackType
+from typing import IO, Self
 
 from local import isolation, spark_jars
 from local.deploy import deploy_assembly
@@ -22,10 +24,6 @@ from local.emulator_process import EmulatorSettings, emulator_environment
 from local.errors import LocalCloudError
 from local.limits import Limits
 from local.processes import end_session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _STATE_FOLDERS = ("s3", "runs", "tmp", "emulator", "lambda-runtime")

@@ -8,15 +8,13 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from local.errors import LocalCloudError
 from local.isolation import ACCOUNT, BUCKET_PLACE, REGION, AwsClient
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Clients = Callable[[str], AwsClient]
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 
-from local.isolation import REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from local.isolation import AccessKey
+from local.isolation import REGION, AccessKey
 
 EXTENSIONS = ("avro", "httpfs", "iceberg")
 

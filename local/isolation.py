@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,6 @@ import botocore.session
 from botocore.config import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
 
 ACCOUNT = "111122223333"

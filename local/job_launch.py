@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from local.class_archive import java_options, spark_environment
 from local.isolation import AccessKey, environment_without_region
 from local.limits import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 # An editable install puts the checkout on the sys.path of every Python process; on Glue there is no checkout.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _MAX_TAIL_BYTES = 256 * 1024
 _MAX_MESSAGE_CHARACTERS = 2000

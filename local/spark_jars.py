@@ -13,13 +13,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from local.errors import LocalCloudError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 DEFAULT_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-jars"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -13,13 +13,9 @@ from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer
 from lake.manifest import Lane
 from lake.object_listing import list_objects
 from lake.shards import FIRST_SHARD
+from transform.context import ConversionContext, JobServices
 from transform.environment_fault import EnvironmentFault, fault_of
 from transform.outcome import ALARM
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from transform.context import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.layout import inbox
 from lake.shards import FIRST_SHARD
 from streaming_job.stream import InboxStream
+from transform.context import ConversionContext
 from transform.job_main import run_job
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from transform.context import ConversionContext
 
 
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:

@@ -4,26 +4,20 @@ before it ends."""
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.bills import Bill, divide
-from lake.engines import ENGINES, Engine
+from lake.engines import ENGINES, Engine, Units
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
+from lake.settings import StreamSettings
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
-
-    from lake.engines import Units
-    from lake.settings import StreamSettings
-    from transform.context import ConversionContext
-    from transform.outcome import ConversionOutcome
+from transform.context import ConversionContext
+from transform.outcome import ConversionOutcome
 
 INTERVAL = timedelta(minutes=15)
 """A row of costs is for this time, or for what is left at the end of the run. A run that is killed loses as much."""

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lake.counted import format_count
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.settings.lanes import BATCH_FILES
+from transform.context import ConversionContext
 from transform.convert import convert
 from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm
 from transform.preflight import check_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from transform.context import ConversionContext
 
 PARALLEL_READS = 16
 PORTIONS = 4

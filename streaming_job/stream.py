@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,17 +18,13 @@ from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifest
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox
-from transform.outcome import ALARM, HELD
+from transform.context import ConversionContext
+from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from transform.context import ConversionContext
-    from transform.outcome import ConversionOutcome
 
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.layout import INBOX, URGENT, manifest_of_pointer
@@ -22,14 +22,9 @@ from streaming_job.micro_batch import (
     side_by_side_limit,
     size_of,
 )
-from transform.outcome import ALARM, HELD
+from transform.context import ConversionContext
+from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError, check_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from transform.context import ConversionContext
-    from transform.outcome import ConversionOutcome
 
 POOL = "urgent"
 """Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of

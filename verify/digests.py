@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lake.commit import PendingObject, SourceCount
+from lake.manifest import ObjectVersion
+from lake.settings import ConvertSettings
+from verify.elements import Line
 from verify.input_rows import InputCount, InputReader
 from verify.lake_rows import has_provenance, read_pairs
 from verify.objects import GoneError, download
+from verify.quarantine_records import QuarantinedFile
 from verify.report import Difference, ManifestReport
 from verify.rows import RowMultiset, row_digest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-    from lake.commit import PendingObject, SourceCount
-    from lake.manifest import ObjectVersion
-    from lake.settings import ConvertSettings
-    from verify.elements import Line
-    from verify.quarantine_records import QuarantinedFile
 
 MAX_TASKS = 64
 """Maximum number of tasks of each side of a manifest; a multiset is 4,096 numbers."""

@@ -6,13 +6,11 @@ Python's regular expressions find the next byte that decides anything; every oth
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from verify.line_rules import BYTE_ORDER_MARK, MAX_DEPTH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 READ_BYTES = 64 << 10
 BLANK = b" \t\r\n"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
 
 from lake.manifest import Identity, ObjectVersion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-    from types import TracebackType
 
 SCHEMA = """
 CREATE TABLE arrived (hour, manifest, bucket, key, etag, size, arrived_at, version_id);

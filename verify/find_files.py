@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.successors import files_by_successor
-from verify.report import MAX_DIFFERENCES, Difference
-from verify.stack import HOUR_FORMAT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.ledger import ManifestRow
-    from verify.file_index import FileIndex
-    from verify.report import HourReport
-    from verify.stack import Hours, Stack
+from verify.file_index import FileIndex
+from verify.report import MAX_DIFFERENCES, Difference, HourReport
+from verify.stack import HOUR_FORMAT, Hours, Stack
 
 PARALLEL_READS = 8
 """Threads: boto3 keeps 10 connections."""

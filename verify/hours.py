@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import zlib
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,25 +16,20 @@ from lake.commit import read_commit
 from lake.counted import format_count
 from lake.errors import UnusableDocumentError
 from lake.layout import is_complete_marker, parse_generation, partition_prefix
-from lake.ledger import State
-from lake.manifest import Identity
+from lake.ledger import ManifestRow, State
+from lake.manifest import Identity, ObjectVersion
 from lake.partition import Partition
+from verify.digests import RunTasks, SideDigest
 from verify.file_index import FileIndex
 from verify.find_files import UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, check_manifest
 from verify.report import Difference, HourReport
 from verify.resubmitted_files import find_resubmitted
+from verify.stack import Hours, Stack
 from verify.table_check import check_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import ManifestRow
-    from lake.manifest import ObjectVersion
-    from verify.digests import RunTasks, SideDigest
-    from verify.stack import Hours, Stack
 
 ROUTING_TIME = timedelta(minutes=30)
 """A younger file may still be in the arrivals queue."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,13 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 
 from lake.documents import read_uri
+from lake.partition import Partition
+from verify.stack import Hours
 from verify.table_check import ShownFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
-
-    from lake.partition import Partition
-    from verify.stack import Hours
 
 Shown = dict[tuple[Any, ...], dict[str, ShownFile]]
 """Files by their hour: the values of ``date`` and ``hour``."""

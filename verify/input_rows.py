@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verify.elements import lines_of
+from lake.manifest import ObjectVersion
+from lake.settings import ConvertSettings
+from verify.elements import Line, lines_of
 from verify.line_rules import RejectedError
 from verify.objects import open_text
-from verify.rows import parse_row
+from verify.rows import Pairs, parse_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from mypy_boto3_s3 import S3Client
-
-    from lake.manifest import ObjectVersion
-    from lake.settings import ConvertSettings
-    from verify.elements import Line
-    from verify.rows import Pairs
 
 TOO_LONG = "line too long"
 NOT_JSON = "not JSON"

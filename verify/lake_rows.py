@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from verify.rows import rescued_pairs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from verify.rows import Pairs
+from verify.rows import Pairs, rescued_pairs
 
 BATCH_ROWS = 4096
 RESCUED = "_rescued"

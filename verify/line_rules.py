@@ -10,11 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_DEPTH = 256

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from lake.manifest import ObjectVersion
+from verify.elements import Line
 from verify.report import Difference
-from verify.rows import BUCKETS, differing_columns, most_similar, row_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.manifest import ObjectVersion
-    from verify.elements import Line
-    from verify.rows import Pairs
+from verify.rows import BUCKETS, Pairs, differing_columns, most_similar, row_digest
 
 MAX_ROWS = 20_000
 """Maximum number of different rows of the lake that are kept; the buckets that are searched have about as many ..."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lake.commit import read_commit
+from lake.commit import CommitDocument, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.manifest import Identity
+from lake.ledger import ManifestRow
+from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_document import read_manifest
 from verify.digests import (
     ExpectedFile,
@@ -27,15 +28,8 @@ from verify.locate import locate
 from verify.objects import GoneError, download
 from verify.quarantine_records import QuarantinedFile, add_records
 from verify.report import Difference, ManifestReport
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.commit import CommitDocument
-    from lake.ledger import ManifestRow
-    from lake.manifest import Manifest, ObjectVersion
-    from verify.rows import Pairs
-    from verify.stack import Stack
+from verify.rows import Pairs
+from verify.stack import Stack
 
 Quarantine = dict[tuple[str, str], QuarantinedFile]
 """By URI and version of the input file."""

@@ -6,21 +6,19 @@ import bz2
 import io
 import re
 import zlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 from botocore.exceptions import ClientError
 
 from lake.faults import Fault, judge
+from lake.manifest import ObjectVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from mypy_boto3_s3 import S3Client
     from typing_extensions import Buffer
-
-    from lake.manifest import ObjectVersion
 
 RANGE_BYTES = 8 << 20
 INPUT_BYTES = 64 << 10

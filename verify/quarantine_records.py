@@ -7,14 +7,11 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from lake.counted import format_count
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verify.elements import Line
+from verify.elements import Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from verify.report import Difference
-
-if TYPE_CHECKING:
-    from lake.partition import Partition
-    from verify.file_index import FileIndex
-    from verify.report import HourReport
-    from verify.stack import Stack
+from lake.partition import Partition
+from verify.file_index import FileIndex
+from verify.report import Difference, HourReport
+from verify.stack import Stack
 
 
 def find_resubmitted(stack: Stack, partition: Partition, index: FileIndex, report: HourReport) -> None:

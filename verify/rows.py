@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from verify import line_rules
 from verify.json_line import pairs_of
 from verify.line_rules import BYTE_ORDER_MARK, RejectedError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
+from lake.ledger import Ledger
+from lake.partition import Partition
+from lake.resource_names import ResourceNames
+from lake.settings import ConvertSettings, Settings
+from verify.table_check import ShownFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import Ledger
-    from lake.partition import Partition
-    from lake.resource_names import ResourceNames
-    from lake.settings import ConvertSettings, Settings
-    from verify.table_check import ShownFile
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
 

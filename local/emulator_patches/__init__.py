@@ -6,16 +6,13 @@ tests/e2e/local/test_emulator_contract.py fails if another version changes what 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from local.errors import LocalCloudError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from local.limits import Limits
+from local.limits import Limits
 
 PINNED_VERSION = "1.5.33"
 

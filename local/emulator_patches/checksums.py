@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import contextvars
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ministack.services import s3  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 COMPOSITE = re.compile(r"-\d+$")

@@ -10,19 +10,15 @@ Reference, "Processor" (``AppendDelimiterToRecord``) and "ExtendedS3DestinationC
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ministack.services import firehose  # type: ignore[import-untyped]
 
+from local.emulator_patches import EmulatorValue
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
 from local.errors import NotAllowedError
 from local.isolation import ACCOUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from local.emulator_patches import EmulatorValue
 
 SERVICE = "firehose.amazonaws.com"
 READ_ACTIONS = ("kinesis:DescribeStream", "kinesis:GetShardIterator", "kinesis:GetRecords", "kinesis:ListShards")

@@ -8,17 +8,15 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ministack.services import s3  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 KMS = "aws:kms"
 

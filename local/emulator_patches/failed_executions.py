@@ -12,13 +12,11 @@ import contextvars
 import json
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from ministack.services import cloudwatch, stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 _periods: dict[str, dict[str, int]] = {}
 """Alarm on failed executions -> seconds after which a failure of each of its state machines is over, by ARN."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextvars
 import time
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict  # type: ignore[import-untyped]
 from ministack.services import dynamodb  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 _OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
 """Entries of a table's record that follow from its items."""

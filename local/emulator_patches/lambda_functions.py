@@ -9,16 +9,12 @@ import threading
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import eventbridge, lambda_svc  # type: ignore[import-untyped]
 
+from local.emulator_patches import EmulatorValue
 from local.errors import LocalCloudError
-
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
-
 
 # The packages of AWS's Python runtime.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3")

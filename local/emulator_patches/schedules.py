@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from ministack.services import eventbridge, scheduler  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 _TICK_SECONDS = 1
 _IGNORED_BY_CLOUDFORMATION = ("ScheduleExpressionTimezone", "StartDate", "EndDate")

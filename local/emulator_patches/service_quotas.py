@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, router  # type: ignore[import-untyped]
 
+from local.emulator_patches import EmulatorValue
 from local.isolation import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from local.emulator_patches import EmulatorValue
-    from local.limits import Limits
+from local.limits import Limits
 
 _SERVICE = "servicequotas"
 _TARGET = "ServiceQuotasV20190624"

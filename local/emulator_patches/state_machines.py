@@ -7,12 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 POLL_SECONDS = 0.1
 

@@ -6,12 +6,10 @@ It is the one limit that is enforced here: what JSONata makes of the data is kno
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 MAX_STATE_BYTES = 262_144
 """Bytes of UTF-8 of a state's input or output, a task's result, and a Map's results together.

@@ -11,8 +11,9 @@ import re
 import shlex
 import time
 import uuid
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[import-untyped]
@@ -21,18 +22,13 @@ from ministack.services.cloudformation import provisioners  # type: ignore[impor
 
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
 from lake.engines.stream_launch import STREAMING
-from local.emulator_patches import state_machines
+from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.state_machines import Right, Rights
 from local.engines.job_runs import JobRuns
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
 from local.job_launch import JobLaunch
 from local.run_log import last_error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from local.emulator_patches import EmulatorValue
 
 SERVICE = "emr-serverless"
 PRINCIPAL = f"{SERVICE}.amazonaws.com"

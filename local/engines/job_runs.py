@@ -5,20 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.job_launch import event_log_folder, prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from local.isolation import AccessKey
-    from local.job_launch import AssumeRole, Fetch, JobLaunch, JobSettings, Store
-    from local.job_processes import JobProcesses
+from local.isolation import AccessKey
+from local.job_launch import AssumeRole, Fetch, JobLaunch, JobSettings, Store, event_log_folder, prepare
+from local.job_processes import JobProcesses
 
 
 class JobRuns:

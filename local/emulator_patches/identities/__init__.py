@@ -6,12 +6,9 @@ a service or a role, and AWS's answers where its own differ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from local.emulator_patches.identities import access_keys, encryption_keys, requests, services, state_machines, uses
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def patch(uses_file: Path) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ministack.core import iam_evaluator, lambda_runtime  # type: ignore[import-untyped]
 from ministack.services import sts  # type: ignore[import-untyped]
 
+from local.emulator_patches import EmulatorValue
 from local.emulator_patches.identities.roles import check_trust
 from local.isolation import ACCOUNT, AccessKey
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from local.emulator_patches import EmulatorValue
 
 _sessions: dict[tuple[str, str], AccessKey] = {}
 _lock = threading.Lock()

@@ -7,19 +7,15 @@ Developer Guide, "DynamoDB encryption at rest"; Amazon CloudWatch Logs User Guid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import dynamodb, kms, s3, sns, sqs  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
+from local.emulator_patches import EmulatorValue
 from local.emulator_patches.identities.requests import log_refusal
 from local.isolation import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from local.emulator_patches import EmulatorValue
 
 DECRYPT, GENERATE = "kms:Decrypt", "kms:GenerateDataKey"
 KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextvars
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ministack import app  # type: ignore[import-untyped]
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import s3  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 _CLIENT_ERRORS = frozenset({"dynamodb", "glue", "states"})
 """AWS JSON protocol 1.0 and 1.1: these services answer every error of the caller with 400."""

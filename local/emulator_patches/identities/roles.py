@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import iam  # type: ignore[import-untyped]
@@ -11,9 +11,6 @@ from ministack.services import iam  # type: ignore[import-untyped]
 from local.emulator_patches.identities.encryption_keys import needed
 from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:

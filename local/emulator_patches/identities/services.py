@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import TYPE_CHECKING
 
 from ministack.services import (  # type: ignore[import-untyped]
     cloudwatch,
@@ -14,13 +13,11 @@ from ministack.services import (  # type: ignore[import-untyped]
     sqs,
 )
 
+from local.emulator_patches import EmulatorValue
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
 from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
 
 _TARGET_ACTIONS = {
     "states": "states:StartExecution",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
-from local.emulator_patches import state_machines
+from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
 from local.emulator_patches.state_machines import Right, Rights
 from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from local.emulator_patches import EmulatorValue
 
 _SYNC_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from local.emulator_patches import EmulatorValue
+from local.emulator_patches import EmulatorValue
 
 
 def patch(file: Path) -> None:

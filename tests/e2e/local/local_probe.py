@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from local.cloud import LocalCloud
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.errors import LocalCloudError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _assembly(folder: Path, stacks: dict[str, Any], needs: dict[str, list[str]] | None = None) -> Path:

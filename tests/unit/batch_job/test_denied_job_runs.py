@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -11,12 +12,7 @@ from botocore.exceptions import ClientError
 from batch_job.denied_manifests import DeniedManifests
 from lake.denials import read_denied
 from lake.layout import denial_key
-from tests.unit.lake.world import RESOURCES, new_world
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import RESOURCES, World, new_world
 
 RUN = "s3://control/plans/night/runs/00002.json"
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "PutObject")

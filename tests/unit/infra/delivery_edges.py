@@ -5,12 +5,10 @@ Amazon Data Firehose Developer Guide, "Controlling access with Amazon Data Fireh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tests.unit.infra.resolved_template import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 KIND = "AWS::KinesisFirehose::DeliveryStream"
 SERVICE = "firehose.amazonaws.com"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tests.unit.infra.resolved_template import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 INTEGRATION = "emr-serverless:startJobRun.sync"
 NOT_DEPLOYED = "not-deployed"

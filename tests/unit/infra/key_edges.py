@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from tests.unit.infra.resolved_template import REGION
+from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
 from tests.unit.infra.service_edges import Edge, edges
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.infra.resolved_template import ResolvedTemplate
 
 KEY_ACTIONS = {
     "sqs:SendMessage": ("kms:GenerateDataKey", "kms:Decrypt"),

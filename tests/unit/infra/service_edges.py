@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
 
 from tests.unit.infra import delivery_edges, emr_edges
-from tests.unit.infra.resolved_template import ACCOUNT, REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path
 
 X86_64 = 62
 HEADER_BYTES, SEGMENT_BYTES, SECTION_BYTES = 64, 56, 64

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from infra.synth import synth
 from lake.settings import AlarmSettings, ScheduleSettings, Settings, StreamSettings, VerifySettings
 from lake.shards import MAX_SHARDS
 from tests.unit.infra.conftest import Assembly
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ALARM = "AWS::CloudWatch::Alarm"
 MAX_ALARMS = 20

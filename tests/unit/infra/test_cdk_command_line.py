@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,13 +15,9 @@ from infra.node import node_binary
 from infra.synth import CHECKOUT, synth
 from infra.wheels import READER, JobRuntime, locked_hashes, locked_versions, write_zip
 from lake.settings import dump_settings, load_settings
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.npm_packages import install
 from tests.unit.infra.small_wheels import write_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.unit.infra.conftest import Assembly
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,11 +13,9 @@ from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.delivery_edges import KIND
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 ALARM = "AWS::CloudWatch::Alarm"
 CLICKS, PAYMENTS = RECORDS

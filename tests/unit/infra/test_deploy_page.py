@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.conftest import Assembly
 
 PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 COUNTED = {

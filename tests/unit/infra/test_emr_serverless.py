@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra import assets
@@ -13,8 +14,6 @@ from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 MAX_PARAMETERS = 102_400

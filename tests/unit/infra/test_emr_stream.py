@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.emr_edges import WRITE_LOG
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 from tests.unit.infra.service_edges import Edge, Policies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_ENVIRONMENT_BYTES = 4096
 """Of all variables of a function, keys and values (AWS Lambda quotas)."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.key_edges import key_edges
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import Policies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tests.unit.infra.conftest import listed
+from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 LEGACY, PATH = "--enable-spark-ui-legacy-path", "--spark-event-logs-path"
 

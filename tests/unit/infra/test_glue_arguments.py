@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import pytest
 
 from infra.wheels import JobRuntime
 from lake.resource_names import ResourceNames
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.conftest import Assembly
 
 OWN = {"--region", "--settings", "--stream_shard", *(f"--{item.name}" for item in fields(ResourceNames))}
 """Arguments that only our own code reads."""

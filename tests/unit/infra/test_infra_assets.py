@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +14,7 @@ from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import COMPILED_SUFFIXES, LIBRARIES, AssetError, build_lambda_asset
 from infra.synth import CHECKOUT
 from lake.settings import Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.conftest import Assembly
 
 SETTINGS = Settings(stage="test")
 COMPILED_MAGIC = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")

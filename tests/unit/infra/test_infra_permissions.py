@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from infra.functions import SPECS
 from infra.permissions import GRANTS_BY_FUNCTION
 from infra.storage import KEY_OF_REQUEST
-from tests.unit.infra.conftest import listed
+from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 ROOT = Path(__file__).parents[3]
 CODE = ("batch_job", "lake", "router", "streaming_job", "transform", "verify")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aws_cdk import App, Stack
@@ -11,9 +11,7 @@ from ministack.core.iam_evaluator import EvalContext, _conditions_met  # type: i
 
 from infra.storage import Storage
 from lake.settings import EncryptionSettings, InputSettings, Settings
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.conftest import Assembly
 
 LEDGER = "AWS::DynamoDB::GlobalTable"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"

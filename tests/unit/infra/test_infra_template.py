@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,10 +11,8 @@ from infra.names import StackNames
 from infra.outputs import StackOutputs
 from lake.errors import InvalidInputError
 from lake.settings import Settings
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 BUCKETS = ("StorageInput", "StorageLake", "StorageQuarantine", "StorageControl")
 JOB = "AWS::Glue::Job"

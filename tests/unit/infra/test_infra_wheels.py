@@ -8,8 +8,9 @@ import sys
 import tomllib
 from dataclasses import replace
 from importlib.metadata import packages_distributions
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -27,14 +28,10 @@ from infra.wheels import (
     locked_versions,
     missing_libraries,
 )
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import Policies, edges
 from tests.unit.infra.small_wheels import elf_library, write_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.infra.conftest import Assembly
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
 PLATFORM = "cp311-abi3-linux_x86_64"

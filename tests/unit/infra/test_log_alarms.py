@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from lake.ledger import State
+from tests.unit.infra.conftest import Assembly
 from transform.job_main import print_line
 from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_with_alarm
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 FILTER = "AWS::Logs::MetricFilter"
 ALARM = "AWS::CloudWatch::Alarm"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import botocore.session
 import pytest
 
 from lake import errors
 from tests.unit.infra.test_machine_files import FILES, MACHINES, graphs, machine_files, read, subclasses
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOES_ON = {
     "CurrentEngine": "the engine of the plan stays",

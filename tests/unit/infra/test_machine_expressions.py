@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from infra.node import node_binary
 from tests.unit.infra.npm_packages import install
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 FILES = sorted((HERE.parents[2] / "statemachines").glob("*.asl.json"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,7 @@ from infra.machines import INDEX_WAIT_SECONDS
 from lake import errors
 from lake.settings.lanes import HELD_ROUNDS
 from router.entry import RAISE_REFUSAL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.conftest import Assembly
 
 MACHINES = Path(__file__).parents[3] / "statemachines"
 FILES = sorted(MACHINES.glob("*.asl.json"))

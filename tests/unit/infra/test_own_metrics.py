@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from infra.functions import SPECS
 from infra.log_alarms import METRIC_NAME
 from router.telemetry import Metric
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 ROOT = Path(__file__).parents[3]
 WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from infra.plain_alarm import RUNBOOK
 from tests.unit.docs.pages import CHECKOUT, Page
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 PAGE = Page(CHECKOUT / RUNBOOK)
 LINK = re.compile(rf" See {re.escape(RUNBOOK)}#([a-z-]+)")

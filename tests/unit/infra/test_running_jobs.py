@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +10,7 @@ from infra.synth import synth
 from lake.settings import Settings, StreamSettings
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
-from tests.unit.infra.service_edges import Policies, edges
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.infra.service_edges import Edge
+from tests.unit.infra.service_edges import Edge, Policies, edges
 
 
 @pytest.fixture(scope="module")

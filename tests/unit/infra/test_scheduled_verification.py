@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.unit.infra.conftest import listed
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.conftest import Assembly, listed
 
 SCHEDULE = "AWS::Scheduler::Schedule"
 MACHINE = "AWS::StepFunctions::StateMachine"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.unit.infra import delivery_edges
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ACCOUNT, ResolvedTemplate
 from tests.unit.infra.service_edges import EDGES, Policies, edges
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.infra.conftest import Assembly
 
 NO_REQUESTS = {
     "AWS::CloudWatch::Dashboard",

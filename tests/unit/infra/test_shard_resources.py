@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.unit.infra.conftest import listed
+from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
 
 JOB = "AWS::Glue::Job"
 

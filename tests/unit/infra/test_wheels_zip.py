@@ -6,17 +6,14 @@ import hashlib
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from infra.lambda_asset import AssetError
 from infra.wheels import REQUIREMENTS, JobRuntime, check_wheels, unpack, write_zip
 from tests.unit.infra.small_wheels import write_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 OBSTORE = "obstore-1.0.0-py3-none-any.whl"
 READER_WHEEL = "ndjson_arrow-0.1.0-py3-none-any.whl"

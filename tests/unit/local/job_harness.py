@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+from local.engines.job_runs import JobRuns
 from local.isolation import AccessKey
 from local.job_launch import JobSettings
 from local.job_processes import JobProcesses
 from local.limits import Limits
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from local.engines.job_runs import JobRuns
 
 HANGING = "import time; time.sleep(600)"
 

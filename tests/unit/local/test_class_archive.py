@@ -6,15 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from local.class_archive import archive_file, java_options, make_archive, spark_environment
 from local.spark_jars import java_command
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRIPT = """
 from pyspark.sql import SparkSession

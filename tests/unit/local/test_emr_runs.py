@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.engines.emr_serverless import EmrRuns
 from local.errors import ServiceError
 from tests.unit.local.job_harness import HANGING, JobHarness, reach
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SMALL = "--conf spark.driver.cores=1 --conf spark.driver.memory=2g --conf spark.executor.cores=1 "
 SMALL += "--conf spark.executor.memory=1g --conf spark.executor.memoryOverhead=1g "

@@ -6,14 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from local.processes import end_session, has_ended, kill_session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FAMILY = """
 import json, os, sys, time

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,14 +15,9 @@ from hypothesis import strategies as st
 from lake.ledger import CostRow, CostShare, State
 from lake.settings import parse_settings
 from streaming_job.meter import INTERVAL, StreamMeter, stream_shares
-from tests.unit.lake.world import new_world
+from tests.unit.lake.world import World, new_world
 from transform.context import ConversionContext, JobServices
 from transform.outcome import ConversionOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.lake.world import World
 
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 WORKER_HOUR = 616_000

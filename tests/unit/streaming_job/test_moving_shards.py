@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.layout import OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
+from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.ownership import RoutedArrival, take_ownership
+from router.services import Services
 from router.sweep.pointers import renew_pointers
 from router.sweep.repair import Repair
 from streaming_job import main, stream
@@ -26,12 +29,6 @@ from tests.model.fake_s3 import FakeS3
 from tests.model.world import LEASE, PARTITION, World
 from tests.unit.lake.world import new_world
 from tests.unit.streaming_job.test_stream import context_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.ledger import ManifestRow
-    from router.services import Services
 
 WAITING = 1000
 ROUNDS, ARRIVING = 4, 20

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -18,13 +19,8 @@ from lake.manifest import Lane
 from streaming_job import stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.faults import Crash
-from tests.unit.lake.world import new_world
+from tests.unit.lake.world import World, new_world
 from tests.unit.streaming_job.test_stream import context_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tests.unit.lake.world import World
 
 MANIFESTS = 3
 PER_TRIGGER = 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,9 @@ from lake.manifest import Lane
 from lake.settings import parse_settings
 from streaming_job import main, stream
 from streaming_job.stream import InboxStream
-from tests.unit.lake.world import new_world
+from tests.unit.lake.world import World, new_world
 from transform.context import ConversionContext, JobServices
 from transform.outcome import HELD, ConversionOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.lake.world import World
 
 PATIENCE_SECONDS = 60
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -24,9 +25,6 @@ from streaming_job.urgent import POOL, UrgentInbox
 from tests.unit.lake.world import RESOURCES, World, new_world
 from transform.context import ConversionContext, JobServices
 from transform.outcome import HELD, ConversionOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PATIENCE_SECONDS = 60
 BACKLOG = 6

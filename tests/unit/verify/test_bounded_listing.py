@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,6 @@ from verify.file_index import FileIndex
 from verify.find_files import find_files
 from verify.report import MAX_DIFFERENCES
 from verify.stack import Hours, Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NOON = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 HOURS = Hours("orders", "2026-03-04T12", "2026-03-04T13")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,10 +22,6 @@ from verify.file_index import FileIndex
 from verify.find_files import current_rows
 from verify.report import HourOutcome, HourReport
 from verify.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HOUR = "2026-03-04T12"
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

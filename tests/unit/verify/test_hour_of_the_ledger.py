@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from lake.ledger import ArrivalRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
 from tests.unit.lake.world import MORNING, PARTITION
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.conftest import deployment as deployment  # noqa: PLC0414
 from tests.unit.router.hour_world import listed
 from tests.unit.router.settling import done
@@ -23,9 +24,6 @@ from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest
 from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
 from verify.stack import Hours, Stack
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 HOUR = PARTITION.stamp
 

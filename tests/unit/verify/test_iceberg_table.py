@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from lake.ledger import ManifestRow
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile
 from router.tables.catalog_entry import TableCatalog
@@ -19,11 +20,6 @@ from verify.iceberg_table import IcebergTable
 from verify.report import HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lake.ledger import ManifestRow
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +14,6 @@ import pytest
 
 from tests.oracle.lake_proof import count_input, prove
 from verify.json_line import pairs_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LINES = [
     b'{"a": 1.10, "B": "x\\ny", "c": null}',
