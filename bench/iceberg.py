@@ -24,7 +24,7 @@ from sizing.peak_memory import peak_bytes
 MIB, KIB = 1 << 20, 1 << 10
 MINUTE = 60_000
 DAY = 1440 * MINUTE
-MONTH_BATCHES = 30 * 1440
+BATCHES = 3 * 1440
 
 
 class Memory:
@@ -88,15 +88,15 @@ def replacement() -> dict[str, float]:
     return {"seconds of the replacement": time.process_time() - started}
 
 
-def month() -> dict[str, float]:
-    """A batch of two files each minute for a month; snapshots of a day are kept."""
+def minutes() -> dict[str, float]:
+    """A batch of two files each minute for three days; the document stops growing when the first day is over."""
     metadata, files = empty(), Memory()
-    for number in range(MONTH_BATCHES):
+    for number in range(BATCHES):
         metadata = commit(metadata, files, number + 1, 2, keep=number * MINUTE - DAY)
         if number % 1440 == 0:
             forget(metadata, files)
     size = len(json.dumps(metadata, separators=(",", ":")))
-    return {"document KiB": size / KIB, "milliseconds of a batch": time.process_time() * 1000 / MONTH_BATCHES}
+    return {"document KiB": size / KIB, "milliseconds of a batch": time.process_time() * 1000 / BATCHES}
 
 
 def forget(metadata: Metadata, files: Memory) -> None:
@@ -127,10 +127,10 @@ def planning() -> dict[str, float]:
         document = folder / "table" / "metadata" / "v1.metadata.json"
         document.write_text(json.dumps(metadata))
         with duckdb_with_iceberg() as connection:
-            started = time.monotonic()
+            started = time.process_time()
             query = f"FROM iceberg_scan('{document}') SELECT count(*) WHERE date = '2026-11-21' AND hour = 5"
             (rows,) = connection.execute(query).fetchone() or (0,)
-            seconds = time.monotonic() - started
+            seconds = time.process_time() - started
         assert rows == 20, rows
     return {"seconds of the query": seconds}
 
@@ -166,7 +166,7 @@ FIGURES = (
     Figure("20,000 manifests in one batch", lambda: one_commit(20_000), 30),
     Figure("100 of 20,000 files replaced", replacement, 30),
     Figure("an hour of 20,000 files, by DuckDB", planning, 600, 1024, (("seconds of the query", 1.0),)),
-    Figure("a month at 60 s, a day kept", month, 3600, 512, (("document KiB", 1024),)),
+    Figure("three days at 60 s, a day kept", minutes, 3600, 512, (("document KiB", 1024),)),
 )
 
 
