@@ -51,7 +51,7 @@ def _clean(repair: Repair, row: TableRow) -> None:
     old = [
         item["Key"] for item in list_objects(services.s3, folder.bucket, folder.key) if item["LastModified"] < before
     ]
-    entry = catalog.load() if old else None
+    entry = catalog.load()
     if entry is not None:
         needed = set(_needed(catalog, entry))
         for key in old:
