@@ -174,7 +174,6 @@ bench: setup ## the speed of the conversion, compared with other engines, about 
 	@$(PY) -m bench --document
 
 bench-plan: setup ## the functions of the control plane on nights of 338,000 and 2.4 million files, about 20 minutes; writes docs/performance.md
-	@$(PY) -m pytest --quiet tests/integration/test_calibrate.py -m "long or not long"
 	@$(PY) -m bench.control_plane --document
 
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`

@@ -1,22 +1,21 @@
-"""Conversions by Spark on this machine, each of twice as much input, until one takes long enough."""
+"""Conversions on this machine, each of twice as much input, until one takes long enough."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ndjson_arrow import can_split
-from pyspark.sql import SparkSession
 
 from lake.compression import has_compressed_name
 from lake.engines.workers import MIB
@@ -26,26 +25,14 @@ from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.plan_attempt import HEAD_BYTES
-from transform.run_partition import forget_zip_importers
 from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.splits import pack_tasks, split_files
 from transform.task_model import Task, TaskResult
 from transform.upload import Uploads
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
-
 FIRST_BYTES = 16 * MIB
 """Input of the first conversion, as stored; one file at least."""
-SPARK_SETTINGS = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +46,13 @@ class Measurement:
     inflated_bytes: int
     """NDJSON, decompressed."""
     seconds: float
-    """Of the Spark job."""
+    """From its first task to the end of its last one."""
     core_seconds: float
     """Of all its tasks, each on one core."""
     output_bytes: int
     """Parquet."""
     peak_bytes: int
-    """Highest resident memory of a task's Python worker."""
+    """Highest resident memory of a task's process."""
     rows: int
     columns: int
     rejects: dict[str, int]
@@ -88,7 +75,7 @@ def measure(
     """Convert, each time twice as much, until a conversion takes half of the goal; the last one takes about the goal.
 
     Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
-    repeated where they are not enough. A short conversion before the first is not measured: Python workers start, and
+    repeated where they are not enough. A short conversion before the first is not measured: processes start, and
     their libraries are loaded.
 
     Raises
@@ -97,10 +84,11 @@ def measure(
         A file cannot be converted at all.
     """
     found: list[Measurement] = []
-    with tempfile.TemporaryDirectory(prefix="calibrate-") as folder, _session(cores, Path(folder)) as context:
-        _convert(context, files[:1], settings, cores, Path(folder))
+    os.environ.update(WORKER_ENVIRONMENT)
+    with tempfile.TemporaryDirectory(prefix="calibrate-") as folder, get_context("spawn").Pool(cores) as pool:
+        _convert(pool, files[:1], settings, cores, Path(folder))
         for kind in kinds_of(files):
-            convert = partial(_convert, context, settings=settings, cores=cores, folder=Path(folder))
+            convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
             found += _measure_kind(convert, kind, goal_seconds, log)
     return found
 
@@ -139,29 +127,12 @@ def files_of(files: Sequence[Path], size: int) -> list[Path]:
     return taken
 
 
-@contextmanager
-def _session(cores: int, folder: Path) -> Iterator[SparkContext]:
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("calibrate")
-    for key, value in {**SPARK_SETTINGS, "spark.local.dir": str(folder)}.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.environment.update(WORKER_ENVIRONMENT)
-    # The workers need the packages of this process; by default Spark starts the first python3 of the path.
-    session.sparkContext.pythonExec = sys.executable
-    try:
-        yield session.sparkContext
-    finally:
-        session.stop()
-
-
-def _convert(
-    context: SparkContext, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path
-) -> Measurement:
+def _convert(pool: Pool, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path) -> Measurement:
     tasks = plan_tasks(files, settings, cores)
     output = folder / "output"
     output.mkdir()
     started = time.monotonic()
-    answers = context.parallelize(tasks, len(tasks)).mapPartitions(partial(convert_tasks, str(output))).collect()
+    answers = pool.map(partial(convert_task, str(output)), tasks, chunksize=1)
     seconds = time.monotonic() - started
     shutil.rmtree(output)
     return summarise(files, seconds, answers)
@@ -190,16 +161,14 @@ def _can_split(path: Path) -> bool:
         return can_split(file.read(HEAD_BYTES))
 
 
-def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[tuple[TaskResult, int]]:
-    """The counterpart of ``run_partition`` for local files; yields each task's result and peak memory in bytes."""
-    source, sink = local_source(), LocalSink(Path(output)).as_client()
-    for task in tasks:
-        reset_peak_bytes()
-        # On the disk of the output, so that the sink can link a file instead of copying it.
-        with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
-            result = run_task(task, source, uploads, Path(folder))
-        yield result, peak_bytes()
-    forget_zip_importers()
+def convert_task(output: str, task: Task) -> tuple[TaskResult, int]:
+    """The result of a task over local files, and the peak memory of this process meanwhile, in bytes."""
+    sink = LocalSink(Path(output)).as_client()
+    reset_peak_bytes()
+    # On the disk of the output, so that the sink can link a file instead of copying it.
+    with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
+        result = run_task(task, local_source(), uploads, Path(folder))
+    return result, peak_bytes()
 
 
 def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[TaskResult, int]]) -> Measurement:

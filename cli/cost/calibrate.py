@@ -10,7 +10,6 @@ from pathlib import Path
 
 import typer
 
-from cli.local_stage.local_packages import require_java
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings
 from sizing.advice import advise, report_lines, toml_lines
@@ -32,7 +31,6 @@ def calibrate_files(
         )
     if cores < 1:
         raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
-    require_java()
     files = ndjson_files(paths)
     if (size := sum(path.stat().st_size for path in files)) < MIN_BYTES:
         raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")

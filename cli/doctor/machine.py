@@ -44,7 +44,7 @@ def examine_java() -> Finding:
     """Whether Spark finds a Java that it can run on."""
     from local.spark_jars import java_command
 
-    advice = "the local cloud, the demo and calibrate need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
+    advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
     try:
         java = java_command()
     except HybridRouterError:

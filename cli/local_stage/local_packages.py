@@ -1,4 +1,4 @@
-"""What the local cloud, the demo and ``calibrate`` need in addition to the installed command."""
+"""What the local cloud and the demo need in addition to the installed command."""
 
 from __future__ import annotations
 
@@ -20,11 +20,6 @@ def require_local_packages() -> None:
             f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
             "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
         )
-    require_java()
-
-
-def require_java() -> None:
-    """Check that Spark finds a Java that it can run on. Raises ``NotReachableError``, with what installs it."""
     found = examine_java()
     if found.state is not Readiness.OK:
         raise NotReachableError(f"java: {found.text}")

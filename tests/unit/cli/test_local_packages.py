@@ -20,7 +20,7 @@ def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_java")
-@pytest.mark.parametrize("command", [["demo"], ["local", "up"], ["calibrate", "a.ndjson"]])
+@pytest.mark.parametrize("command", [["demo"], ["local", "up"]])
 def test_without_java_a_command_ends_before_it_begins(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from cli.cost.calibrate import ndjson_files
 from cli.main import app
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings
-from sizing.measure import convert_tasks, files_of, kinds_of, plan_tasks, summarise
+from sizing.measure import convert_task, files_of, kinds_of, plan_tasks, summarise
 
 LINES = b'{"id": 1, "name": "a"}\n' * 1000 + b"broken\n"
 
@@ -46,7 +46,7 @@ def test_the_figures_are_those_of_the_conversion(files: list[Path], tmp_path: Pa
     output = tmp_path / "output"
     output.mkdir()
     tasks = plan_tasks(files, ConvertSettings(), 2)
-    found = summarise(files, 1.5, list(convert_tasks(str(output), tasks)))
+    found = summarise(files, 1.5, [convert_task(str(output), task) for task in tasks])
     assert (found.files, found.rows, found.columns) == (2, 2000, 2)
     assert sum(found.rejects.values()) == 2
     assert found.inflated_bytes == 2 * len(LINES)
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_converted_is_named(tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(LINES)[:-20])
     output = tmp_path / "output"
     output.mkdir()
-    answers = list(convert_tasks(str(output), plan_tasks([broken], ConvertSettings(), 1)))
+    answers = [convert_task(str(output), task) for task in plan_tasks([broken], ConvertSettings(), 1)]
     with pytest.raises(InvalidInputError, match=r"broken\.ndjson\.gz cannot be converted: "):
         summarise([broken], 1.0, answers)
 

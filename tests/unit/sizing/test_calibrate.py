@@ -1,16 +1,12 @@
-"""hybrid-router calibrate: by Spark, in a process of its own, because it starts and ends a session."""
+"""hybrid-router calibrate, with processes of its own."""
 
 import gzip
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
+from random import Random
 
 from tests.unit.docs.pages import CHECKOUT
-
-pytestmark = pytest.mark.long
-"""It starts a Spark session of its own: ``make bench-plan`` runs it."""
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -22,7 +18,8 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
     # Given files of a person, one line of which is not NDJSON
     (tmp_path / "a.ndjson").write_bytes(b'{"id": 1, "name": "a"}\n' * 100_000 + b"broken\n")
-    (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(b'{"id": 1, "name": "a"}\n' * 100_000))
+    lines = (f'{{"id": {number}, "name": "{Random(number).getrandbits(512):x}"}}\n' for number in range(20_000))
+    (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress("".join(lines).encode()))
     written = tmp_path / "calibrated.toml"
     # When they calibrate
     options = ("--goal-seconds", "0.1", "--cores", "2", "--output", str(written))
