@@ -6,8 +6,6 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from infra.outputs import StackOutputs
 from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
@@ -79,21 +77,6 @@ def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembl
         assert "!{firehose:error-output-type}" in target["ErrorOutputPrefix"]
 
 
-def test_errors_are_kept_in_a_log_for_a_month(other_assembly: Assembly) -> None:
-    template = ResolvedTemplate(other_assembly.template)
-    logs = {body.get("LogGroupName"): body for body in template.of_kind("AWS::Logs::LogGroup").values()}
-    for record in RECORDS:
-        options = delivery(other_assembly, record.name)["ExtendedS3DestinationConfiguration"][
-            "CloudWatchLoggingOptions"
-        ]
-        assert options["Enabled"]
-        assert logs[options["LogGroupName"]]["RetentionInDays"] == 30
-        streams = template.of_kind("AWS::Logs::LogStream").values()
-        assert (options["LogGroupName"], options["LogStreamName"]) in {
-            (body["LogGroupName"], body["LogStreamName"]) for body in streams
-        }
-
-
 def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembly: Assembly) -> None:
     resources = other_assembly.template["Resources"]
     for name in other_assembly.resources(KIND):
@@ -104,54 +87,3 @@ def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembl
             if item.startswith(name.partition("Stream")[0])
         }
         assert policies == own != set()
-
-
-@pytest.mark.parametrize(
-    ("record", "expression", "sources"),
-    [
-        (
-            "clicks",
-            # 15 minutes in addition to the buffer of a minute, or in the stream; or records are put and none is read
-            "IF(FILL(freshness, 0) >= 960 OR FILL(behind, 0) >= 900000 OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0), "
-            "1, 0)",
-            {
-                "freshness": ("AWS/Firehose", "DeliveryToS3.DataFreshness", "Maximum"),
-                "behind": ("AWS/Firehose", "KinesisMillisBehindLatest", "Maximum"),
-                "put": ("AWS/Kinesis", "IncomingRecords", "Sum"),
-                "taken": ("AWS/Firehose", "DataReadFromKinesisStream.Records", "Sum"),
-            },
-        ),
-        (
-            "payments",
-            # Or messages wait that 3 periods of 5 minutes do not read
-            "IF(FILL(freshness, 0) >= 960 OR FILL(lag, 0) > 3 * FILL(taken, 0), 1, 0)",
-            {
-                "freshness": ("AWS/Firehose", "DeliveryToS3.DataFreshness", "Maximum"),
-                "lag": ("AWS/Firehose", "KafkaOffsetLag", "Maximum"),
-                "taken": ("AWS/Firehose", "DataReadFromSource.Records", "Sum"),
-            },
-        ),
-    ],
-)
-def test_records_that_are_late_or_unread_raise_one_alarm(
-    other_assembly: Assembly, record: str, expression: str, sources: dict[str, tuple[str, str, str]]
-) -> None:
-    alarm = other_assembly.one(ALARM, f"RecordsLate{record}")
-    assert [item["Expression"] for item in alarm["Metrics"] if "Expression" in item] == [expression]
-    found = {item["Id"]: item["MetricStat"] for item in alarm["Metrics"] if "MetricStat" in item}
-    assert {
-        name: (item["Metric"]["Namespace"], item["Metric"]["MetricName"], item["Stat"]) for name, item in found.items()
-    } == sources
-    for name, item in found.items():
-        (dimension,) = item["Metric"]["Dimensions"]
-        assert dimension["Value"] == ("clicks" if name == "put" else f"hybrid-router-other-{record}")
-        assert item["Period"] == 300
-    assert (alarm["Threshold"], alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (1, 3, 3)
-
-
-def test_records_that_could_not_be_delivered_raise_an_alarm(other_assembly: Assembly) -> None:
-    assert other_assembly.one(ALARM, "FailedRecords")["MetricName"] == "FailedRecordFiles"
-
-
-def test_a_stage_without_records_has_no_alarm_on_them(assembly: Assembly) -> None:
-    assert not [name for name in assembly.resources(ALARM) if "Records" in name]

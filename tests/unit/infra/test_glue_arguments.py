@@ -62,13 +62,3 @@ def test_the_jobs_pass_only_arguments_of_their_version(request: pytest.FixtureRe
     for job in found:
         assert f"Glue {job['GlueVersion']}" == JobRuntime.glue().release
         assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
-
-
-def test_an_argument_of_another_version_is_refused() -> None:
-    assert refused({"--enable-continuous-cloudwatch-log", "--conf", "--lake_bucket"}, 6.0) == {
-        "--enable-continuous-cloudwatch-log"
-    }
-    assert refused({"--custom-logGroup-prefix", "--never-heard-of"}, 4.0) == {
-        "--custom-logGroup-prefix",
-        "--never-heard-of",
-    }

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.names import StackNames
 from infra.outputs import StackOutputs
 from lake.errors import InvalidInputError
-from lake.settings import Settings
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -128,11 +126,6 @@ def test_outputs_are_read_back(assembly: Assembly) -> None:
 def test_outputs_of_another_version_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="has no output InputBucket"):
         StackOutputs.from_outputs({})
-
-
-def test_names_differ_by_stage() -> None:
-    assert StackNames.of(Settings(stage="a_b")).stack == "hybrid-router-a-b"
-    assert StackNames.of(Settings(stage="a_b")).catalog_database == "hybrid_router_a_b"
 
 
 def _key(uri: Any) -> str:

@@ -55,13 +55,3 @@ def test_the_filter_reads_the_log_that_glue_writes(assembly: Assembly) -> None:
         arguments = assembly.one("AWS::Glue::Job", part)["DefaultArguments"]
         assert f"{arguments['--custom-logGroup-prefix']}/output" == name
         assert not [key for key in arguments if key.startswith("--continuous-log")]
-
-
-def test_stages_of_one_account_do_not_share_their_metrics(assembly: Assembly, other_assembly: Assembly) -> None:
-    namespaces = {
-        item.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"]
-        for item in (assembly, other_assembly)
-    }
-    assert namespaces == {
-        f"hybrid-router-{item.settings.stage.replace('_', '-')}" for item in (assembly, other_assembly)
-    }

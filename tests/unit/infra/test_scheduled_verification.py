@@ -24,14 +24,6 @@ def test_nothing_of_it_is_created_without_a_share(assembly: Assembly) -> None:
     assert not actions_of(assembly, "JobsRole", "/verify/*")
 
 
-def test_a_schedule_starts_the_machine(other_assembly: Assembly) -> None:
-    schedule = other_assembly.one(SCHEDULE, "Verify")
-    machine = next(name for name in other_assembly.resources(MACHINE) if "Verify" in name)
-    assert schedule["ScheduleExpression"] == "cron(0 13 * * ? *)"
-    assert machine in str(schedule["Target"]["Arn"])
-    assert actions_of(other_assembly, "SchedulesRole", "-verify") == {"states:StartExecution"}
-
-
 def test_the_machine_may_run_the_batch_job_and_no_other(other_assembly: Assembly) -> None:
     allowed = actions_of(other_assembly, "MachinesVerifyRole", "job/")
     assert allowed == {"glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"}
