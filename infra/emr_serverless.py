@@ -17,8 +17,15 @@ from infra.functions import RouterFunction
 from infra.job_parts import JobParts
 from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, event_logs_uri
 from infra.log_groups import add_log_group
-from lake.engines.emr_serverless import DRIVER_GB, DRIVER_VCPUS, heap_gb, log_group
-from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
+from lake.engines.emr_serverless import (
+    DRIVER_GB,
+    DRIVER_VCPUS,
+    STREAM_LAUNCH,
+    StreamLaunch,
+    heap_gb,
+    log_group,
+    stream_log_group,
+)
 from lake.engines.workers import MEMORY_GIB, WORKERS
 from lake.resource_names import ResourceNames
 from lake.settings import StreamSettings

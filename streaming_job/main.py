@@ -6,9 +6,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.layout import inbox
-from lake.shards import FIRST_SHARD
+from lake.shards import FIRST_SHARD, SHARD_ARGUMENT
 from streaming_job.stream import InboxStream
 from transform.context import ConversionContext
 from transform.job_main import run_job

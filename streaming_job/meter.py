@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.bills import Bill, divide
-from lake.engines import ENGINES, Engine, Units
+from lake.engines import ENGINES, Units
 from lake.errors import TransientError
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
@@ -82,7 +82,7 @@ class StreamMeter:
             # Written twice it is one row: a run has no two intervals that begin at the same time.
             f"{self._context.run}#{iso_utc(begun)}",
             None,
-            Engine(settings.stream.engine),
+            ENGINES[settings.stream.engine].name,
             begun,
             ended,
             round((ended - begun).total_seconds()),

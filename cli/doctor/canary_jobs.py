@@ -13,7 +13,7 @@ from cli.inspect.stream_shards import read_shards
 from lake.bills import SUCCEEDED, Bill
 from lake.canary import CANARY_ARGUMENT, CanaryRequest
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless
-from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.manifest import Lane
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD

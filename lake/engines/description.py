@@ -12,8 +12,8 @@ from lake.printable import printable
 
 if TYPE_CHECKING:
     from lake.bills import Bill
+    from lake.engines.emr_serverless import StreamLaunch
     from lake.engines.names import Engine
-    from lake.engines.stream_launch import StreamLaunch
     from lake.engines.units import Units
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings

@@ -19,7 +19,7 @@ from lake.errors import TransientError
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
 
-    from lake.engines.stream_launch import StreamLaunch
+    from lake.engines.emr_serverless import StreamLaunch
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings
 

@@ -20,8 +20,7 @@ from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[im
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
-from lake.engines.stream_launch import STREAMING
+from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, STREAMING, SUCCESS, TERMINAL_STATES
 from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.state_machines import Right, Rights
 from local.engines.job_runs import JobRuns

@@ -18,7 +18,7 @@ from cli.exit_codes import ExitCode
 from infra.synth import CHECKOUT
 from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.engines import ENGINES
-from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings

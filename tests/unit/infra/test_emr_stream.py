@@ -13,7 +13,7 @@ from infra.emr_serverless import STARTERS
 from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth
-from lake.engines.stream_launch import STREAM_LAUNCH, StreamLaunch
+from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed

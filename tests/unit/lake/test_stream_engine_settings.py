@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lake.engines.stream_launch import StreamLaunch
+from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import parse_settings
 

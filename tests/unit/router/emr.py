@@ -10,8 +10,7 @@ import boto3
 from botocore.exceptions import ClientError
 from botocore.validate import validate_parameters
 
-from lake.engines.emr_serverless import TERMINAL_STATES
-from lake.engines.stream_launch import StreamLaunch
+from lake.engines.emr_serverless import TERMINAL_STATES, StreamLaunch
 
 ON_EMR = {"engine": "emr-serverless"}
 """Settings of the stream lane."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from lake.engines.stream_launch import SHARD_ARGUMENT
 from lake.layout import OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
+from lake.shards import SHARD_ARGUMENT
 from router.ownership import RoutedArrival, take_ownership
 from router.services import Services
 from router.sweep.pointers import renew_pointers
