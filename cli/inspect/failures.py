@@ -34,7 +34,7 @@ MAX_SCANNED_ROWS = 20_000
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: deploy settings with that rule; the sweep takes recent files then, and a backfill all; nothing "
-    " counts them 30 days after the last one"
+    "counts them 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from cli.catalog.column_types import ColumnType, TypeKind
+from cli.catalog.suggest import print_folder_suggestion
 from cli.catalog.view_sql import Dialect, cast_of, spark_view
 from tests.unit.docs.analysts_lake import EXPECTED, answers, convert_orders
 
@@ -137,3 +140,24 @@ def test_the_view_for_spark_has_values_of_the_types(
     shown = utc if kind.kind is TypeKind.INSTANT else "CAST(a AS STRING)"
     (row,) = spark.sql(f"SELECT {shown}, a_text, hour FROM typed_source_typed").collect()
     assert tuple(row) == (value, text, 8)
+
+
+def test_the_suggested_views_of_a_clean_dataset_give_the_same_rows_in_spark_and_duckdb(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a dataset without any rejected line, and with a column that its first hour lacks.
+    folder = convert_orders(tmp_path, clean=True) / "lake" / "orders"
+    capsys.readouterr()
+    print_folder_suggestion(folder, 5, None, as_json=True)
+    views = json.loads(capsys.readouterr().out)["sql"]
+    query = "SELECT order__id, CAST(amount AS STRING), coupon, date, hour FROM orders_typed ORDER BY order__id"
+    # When
+    with duckdb.connect() as database:
+        database.execute(views["duckdb"])
+        rows = database.execute(query).fetchall()
+    lake = spark.read.option("mergeSchema", "true").option("basePath", str(folder)).parquet(f"{folder}/*/*/*.parquet")
+    lake.createOrReplaceTempView("orders")
+    spark.sql(views["spark"])
+    # Then
+    assert len(rows) == 3
+    assert list(map(tuple, spark.sql(query).collect())) == rows
