@@ -83,6 +83,20 @@ def test_a_reprocess_that_waits_again_does_not_delay_the_deletion(deployment: De
     assert generations(deployment) == {"g2"}
 
 
+def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:
+    # Given generation 3 published when the deletion of generation 1 is nearly due
+    row = reprocessed(deployment)
+    deployment.wait(timedelta(minutes=59))
+    assert deployment.ledger.manifests.force(row, deployment.now)
+    published(deployment, deployment.row(row.id))
+    # When it is due, then queries may still read generation 2
+    deployment.wait(timedelta(minutes=2))
+    assert sweep(deployment.services)["deleted"] == 0
+    deployment.wait(timedelta(minutes=59))
+    assert sweep(deployment.services)["deleted"] == 6
+    assert generations(deployment) == {"g3"}
+
+
 def test_remains_of_a_failed_publish_are_deleted_and_the_published_generation_is_kept(deployment: Deployment) -> None:
     # Given a publish that has failed, and a process that died before it deleted what was completed
     row = published(deployment, deployment.queued("a"))
