@@ -86,7 +86,7 @@ def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:
     found = Stack.of(stack.s3, stack.ledger, stack.resources, settings, hours.dataset, lambda: datetime.now(UTC))
     if not found.has_table:
         return found
-    from verify.iceberg_table import IcebergTable
+    from cli.inspect.iceberg_table import IcebergTable
 
     table = IcebergTable(stack.s3, stack.glue, stack.resources.tables_database, hours)
     return replace(found, shown_files=table.files)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cli.inspect.iceberg_table import IcebergTable
 from lake.ledger import ManifestRow
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile
@@ -16,7 +17,6 @@ from tests.unit.router.conftest import Deployment, new_deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, swapped, table
 from tests.unit.router.tables.test_committer import by_another_writer
 from verify.hours import _check_object
-from verify.iceberg_table import IcebergTable
 from verify.report import HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
