@@ -64,7 +64,7 @@ def print_logs(stack: DeployedStack, name: str, since: str, contains: str | None
     if not events:
         typer.echo(f"nothing in the last {since}: pass a longer --since", err=True)
     for event in events:
-        text = _readable(event.text)
+        text = format_event(event.text)
         if text:
             typer.echo(f"{read_instant(event.at).astimezone(zone):%Y-%m-%d %H:%M:%S}  {printable(text)}")
     return ExitCode.FINE
@@ -167,7 +167,7 @@ def _failed_executions(stack: DeployedStack, machines: list[str], beginning: dat
         yield LogEvent(iso_utc(item["stopDate"].astimezone(UTC)), f"{text}: {reason}" if reason else text)
 
 
-def _readable(text: str) -> str:
+def format_event(text: str) -> str:
     """An event as a person reads it: of a function's JSON the message with its fields; empty for metrics, and for the
     begin and the end of an invocation.
     """
