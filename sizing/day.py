@@ -15,7 +15,7 @@ from lake.settings import Settings
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.estimate.speed import FAST, SLOW
-from router.stream.spill import is_spilling
+from router.stream.spill import goal_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
 from sizing.assumptions import assumptions, dataset_speeds
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
@@ -153,18 +153,21 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed) -> RoutedDay
     window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
     stream = StreamLane(settings, window)
     waiting: list[SimulatedManifest] = []
-    peak, spilling, manifests, watched = (0, 0.0), False, 0, 0.0
+    peak, backlog, manifests, watched = (0, 0.0), 0.0, 0, 0.0
     for number, groups in enumerate(arrivals.windows()):
         now = (number + 1.0) * length
         stream.advance(now)
         if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:
-            spilling, watched = is_spilling(settings.stream, stream.backlog_core_seconds, spilling), now
-        for manifest in router.route(number, groups, spilling=spilling):
+            backlog, watched = stream.backlog_core_seconds, now
+        else:
+            backlog = waiting_core_seconds(settings.stream, backlog, length)
+        for manifest in router.route(number, groups, goal_core_seconds(settings.stream) - backlog):
             if manifest.row.lane == Lane.STREAM:
                 stream.add(manifest)
                 manifests += 1
             else:
                 waiting.append(manifest)
+        backlog += router.admitted_seconds
         if stream.backlog_bytes > peak[0]:
             peak = (stream.backlog_bytes, now)
     stream.finish()

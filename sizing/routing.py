@@ -16,6 +16,7 @@ from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.settings import Settings
 from lake.time import iso_utc
+from router.estimate.speed import Speeds
 from router.ownership.draft import Draft, RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane, stream_file_limit
 from sizing.arrivals import DAY_SECONDS, FileGroup
@@ -49,8 +50,6 @@ class _Decision:
     lane: Lane
     reason: str
     urgent: bool
-    spilled: bool
-    """They would take the stream lane if it did not spill."""
 
 
 class Router:
@@ -61,15 +60,19 @@ class Router:
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
         self._decided: dict[tuple[object, ...], _Decision | None] = {}
-        self._decided_at: tuple[object, ...] = ()
+        self._decided_at = ""
+        self._assumed = Speeds({}, settings.price)
         self._works: dict[tuple[str, tuple[int, int, int, int, int]], Work] = {}
         self.ignored_files = 0
         """Files that no rule of the settings takes."""
         self.spilled_files = 0
         """Files of peak hours that went to the batch lane because of the stream's backlog."""
+        self.admitted_seconds = 0.0
+        """Time of a core for the peak files of the last window that have not spilled."""
 
-    def route(self, window: int, groups: Sequence[FileGroup], *, spilling: bool) -> list[SimulatedManifest]:
-        """The manifests of a window's files."""
+    def route(self, window: int, groups: Sequence[FileGroup], room: float = math.inf) -> list[SimulatedManifest]:
+        """The manifests of a window's files; peak files that take more than ``room`` seconds of a core spill."""
+        self.admitted_seconds = 0.0
         if not groups:
             return []
         length = self._settings.input.event_window_seconds
@@ -78,8 +81,8 @@ class Router:
         arrived_at = iso_utc(at)
         urgent = [rule.urgent for rule in self._settings.datasets if rule.urgent.min_bytes or rule.urgent.max_bytes]
         # Nothing else that a decision depends on changes within a minute.
-        if self._decided_at != (spilling, f"{at:%dT%H:%M}{now:%H:%M}"):
-            self._decided, self._decided_at = {}, (spilling, f"{at:%dT%H:%M}{now:%H:%M}")
+        if self._decided_at != f"{at:%dT%H:%M}{now:%H:%M}":
+            self._decided, self._decided_at = {}, f"{at:%dT%H:%M}{now:%H:%M}"
         decided = self._decided
         routed: list[tuple[RoutedArrival, int]] = []
         for group in groups:
@@ -88,14 +91,20 @@ class Router:
             is_larger = group.bytes > stream_file_limit(group.key, self._settings)
             alike = (group.key, is_larger, *(rule.takes_size(group.bytes) for rule in urgent))
             if alike not in decided:
-                decided[alike] = self._decide(file, at, now, spilling=spilling)
+                decided[alike] = self._decide(file, at, now)
             decision = decided[alike]
             if decision is None:
                 self.ignored_files += group.count
                 continue
-            self.spilled_files += group.count if decision.spilled else 0
+            fits = group.count
+            if decision.lane == Lane.STREAM and not decision.urgent:
+                seconds = self._assumed.file_seconds(file)
+                fits = int(min(max(room - self.admitted_seconds, 0.0) / seconds, fits))
+                self.admitted_seconds += fits * seconds
+                self.spilled_files += group.count - fits
             arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason, urgent=decision.urgent)
-            routed.append((arrival, group.count))
+            found_files = ((arrival, fits), (replace(arrival, lane=Lane.BATCH), group.count - fits))
+            routed += [(routed_file, number) for routed_file, number in found_files if number]
         created_at, found = iso_utc(now), invocations(routed)
         # Each poller has windows of its own, which end one after the other.
         later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
@@ -115,14 +124,11 @@ class Router:
             partitions[arrival.partition].append(arrival)
         return [replace(draft, id=self._new_id(), arrivals=tuple(found)) for found in partitions.values()]
 
-    def _decide(self, file: ObjectVersion, at: datetime, now: datetime, *, spilling: bool) -> _Decision | None:
-        found = decide_lane(file, self._settings, now, self._settings.shards.names if spilling else ())
+    def _decide(self, file: ObjectVersion, at: datetime, now: datetime) -> _Decision | None:
+        found = decide_lane(file, self._settings, now)
         if found.lane is None or found.dataset is None:
             return None
-        spilled = False
-        if spilling and found.lane == Lane.BATCH:
-            spilled = decide_lane(file, self._settings, now, ()).lane == Lane.STREAM
-        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent, spilled)
+        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent)
 
     def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:
         total = compressed = longest = files = 0

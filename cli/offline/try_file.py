@@ -95,7 +95,7 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
     arrival = ObjectVersion.of(settings.input.bucket or "input", key, "tried", size, trial.now, None)
     attributes = dict(trial.attributes)
     decision = read_until_decided(
-        lambda: decide_lane(arrival, settings, trial.now, (), attributes),
+        lambda: decide_lane(arrival, settings, trial.now, attributes),
         lambda unread: read_attribute(_s3(trial), file, unread) if is_object else UNKNOWN[unread],
         attributes,
     )

@@ -26,7 +26,7 @@ class StreamRow:
     stop_requested: bool = False
     """The run is to end between two micro-batches."""
     spilling: bool = False
-    """Peak files that are not urgent go to the batch lane: the shard's backlog takes longer than the latency goal."""
+    """Peak files that are not urgent have gone to the batch lane, and the backlog has not become short since."""
     window_until: str | None = None
     """ISO 8601, UTC: end of the last stream window that was opened."""
     micro_batch_since: str | None = None
@@ -39,6 +39,10 @@ class StreamRow:
     """ISO 8601, UTC: when it was started."""
     start_failure: str | None = None
     """Why it ended, if the starts have failed too often."""
+    backlog_milliseconds: int = 0
+    """Work for one core that waited at ``backlog_at``: as measured, and with what was admitted since."""
+    backlog_at: str | None = None
+    """ISO 8601, UTC; None: nothing was measured or admitted yet."""
 
 
 class Stream:
@@ -68,6 +72,8 @@ class Stream:
             item.get("started_run"),
             item.get("started_at"),
             item.get("start_failure"),
+            int(item.get("backlog_milliseconds", 0)),
+            item.get("backlog_at"),
         )
 
     def begin_start(self, now: datetime, settles: timedelta) -> str:
@@ -147,9 +153,25 @@ class Stream:
         """Set or clear the stop flag."""
         self._table.update(self._key, assign={"stop_requested": requested})
 
-    def set_spilling(self, spilling: bool) -> None:
-        """Set or clear the spilling flag."""
-        self._table.update(self._key, assign={"spilling": spilling})
+    def set_backlog(self, core_milliseconds: int, now: datetime, *, spilling: bool) -> None:
+        """What was measured at ``now`` (aware) takes the place of what was admitted until then."""
+        self._table.update(self._key, assign=_backlog(core_milliseconds, now, spilling))
+
+    def admit(self, row: StreamRow, core_milliseconds: int, now: datetime, *, spilling: bool) -> bool:
+        """Files were admitted: the backlog is ``core_milliseconds`` at ``now`` (aware).
+
+        False: it was measured, or others were admitted, since ``row`` was read.
+        """
+        same = Condition("backlog_at", "missing") if row.backlog_at is None else _is("backlog_at", row.backlog_at)
+        try:
+            self._table.update(self._key, assign=_backlog(core_milliseconds, now, spilling), conditions=[same])
+        except RefusedError:
+            return False
+        return True
+
+
+def _backlog(core_milliseconds: int, now: datetime, spilling: bool) -> dict[str, object]:
+    return {"backlog_milliseconds": core_milliseconds, "backlog_at": iso_utc(now), "spilling": spilling}
 
 
 def _is(attribute: str, value: str | None) -> Condition:

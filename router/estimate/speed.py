@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lake.compression import has_compressed_name
 from lake.ledger import DatasetSpeed, ManifestRow
 
 if TYPE_CHECKING:
+    from lake.manifest import ObjectVersion
     from lake.settings import PriceSettings
 
 MEGABYTE = 1_000_000
@@ -53,6 +55,11 @@ class Speeds:
         plain = (row.bytes - row.compressed_bytes) / (found.plain or self._plain)
         compressed = row.compressed_bytes / (found.compressed or self._compressed)
         return max(plain + compressed, row.files / FILES_PER_SECOND)
+
+    def file_seconds(self, file: ObjectVersion) -> float:
+        """Time of one vCPU for a file of a dataset that has measured nothing."""
+        speed = self._compressed if has_compressed_name(file.key) else self._plain
+        return max(file.size / speed, 1 / FILES_PER_SECOND)
 
     def longest_seconds(self, row: ManifestRow) -> float:
         """Time of one vCPU for a compressed file of the manifest's average size, which is one task; 0: it has none."""

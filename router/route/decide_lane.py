@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -110,14 +110,13 @@ def decide_lane(
     arrival: ObjectVersion,
     settings: Settings,
     now: datetime,
-    spilling: Collection[str],
     attributes: Attributes = MappingProxyType({}),
 ) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
     In this order: ignored keys; files that are too large for the stream lane; urgent by key, size, tags, metadata; peak
-    hours of the dataset, unless a shard is among those that are ``spilling``; everything else waits for the overnight
-    run. What S3 does not give of ``attributes`` makes no file urgent.
+    hours of the dataset, if the stream lane has room (``spill``); everything else waits for the overnight run. What S3
+    does not give of ``attributes`` makes no file urgent.
     """
     ignored = _reason_to_ignore(arrival.key, settings)
     if ignored is not None:
@@ -132,10 +131,14 @@ def decide_lane(
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
-    # Any shard may get the file: which one is not known before its manifest exists.
-    behind = any(shard in spilling for shard in settings.shards.names)
-    lane, reason = _lane_of_files_not_urgent(rule, settings, now, spilling=behind)
+    lane, reason = _lane_of_files_not_urgent(rule, settings, now)
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
+
+
+def spill(decision: LaneDecision) -> LaneDecision:
+    """The decision on a peak file for which the stream lane has no room."""
+    reason = f"{WAITS}: {decision.reason}, but the stream's backlog takes longer than stream.latency_goal_seconds"
+    return replace(decision, lane=Lane.BATCH, reason=reason)
 
 
 def stream_file_limit(key: str, settings: Settings) -> int:
@@ -191,16 +194,8 @@ def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings:
     return None
 
 
-def _lane_of_files_not_urgent(
-    rule: DatasetRule, settings: Settings, now: datetime, *, spilling: bool
-) -> tuple[Lane, str]:
+def _lane_of_files_not_urgent(rule: DatasetRule, settings: Settings, now: datetime) -> tuple[Lane, str]:
     window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
     if window is None:
         return Lane.BATCH, WAITS
-    peak_hours = f"peak hours {window} {settings.time_zone}"
-    if spilling:
-        return (
-            Lane.BATCH,
-            f"{WAITS}: {peak_hours}, but the stream's backlog takes longer than stream.latency_goal_seconds",
-        )
-    return Lane.STREAM, peak_hours
+    return Lane.STREAM, f"peak hours {window} {settings.time_zone}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.faults import FORBIDDEN, NO_ANSWER, RIGHTS_CODES, NoAnswer, can_pass, error_code, http_status
-from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane
+from lake.manifest import Lane
+from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane, spill
 from router.services import PARALLEL_REQUESTS, Services
+from router.stream.spill import admit_peak_files
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -31,24 +33,33 @@ ACTIONS = {
 
 
 def decide_lanes(
-    services: Services, arrivals: Iterable[ObjectVersion], now: datetime, spilling: Collection[str]
+    services: Services, arrivals: Iterable[ObjectVersion], now: datetime
 ) -> dict[ObjectVersion, LaneDecision | NoAnswer]:
     """Decide on each arrival; ``NO_ANSWER`` of S3 means that the same request can succeed later.
 
-    Only an arrival whose decision depends on tags or metadata costs requests: at most one for each of the two.
+    Only an arrival whose decision depends on tags or metadata costs requests: at most one for each of the two. Peak
+    files for which the stream lane has no room spill to the batch lane.
     """
     decisions: dict[ObjectVersion, LaneDecision | NoAnswer] = {}
     waiting: list[ObjectVersion] = []
     for arrival in arrivals:
-        decision = decide_lane(arrival, services.settings, now, spilling)
+        decision = decide_lane(arrival, services.settings, now)
         decisions[arrival] = decision
         if decision.unread is not None:
             waiting.append(arrival)
     if waiting:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            read = list(pool.map(lambda arrival: _read_and_decide(services, arrival, now, spilling), waiting))
+            read = list(pool.map(lambda arrival: _read_and_decide(services, arrival, now), waiting))
         decisions.update((arrival, item.decision) for arrival, item in zip(waiting, read, strict=True))
         _log_not_read(read)
+    peak = {
+        arrival: decision
+        for arrival, decision in decisions.items()
+        if decision is not NO_ANSWER and decision.lane == Lane.STREAM and not decision.urgent
+    }
+    if peak:
+        admitted = admit_peak_files(services, peak)
+        decisions.update((file, spill(decision)) for file, decision in peak.items() if file not in admitted)
     return decisions
 
 
@@ -62,11 +73,11 @@ class _Read:
     """Why there is no decision."""
 
 
-def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime, spilling: Collection[str]) -> _Read:
+def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime) -> _Read:
     read = _Read()
     try:
         read.decision = read_until_decided(
-            lambda: decide_lane(arrival, services.settings, now, spilling, read.attributes),
+            lambda: decide_lane(arrival, services.settings, now, read.attributes),
             lambda attribute: read_attribute(services.s3, arrival, attribute),
             read.attributes,
         )

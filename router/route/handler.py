@@ -23,7 +23,7 @@ from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
 from router.route.redelivery import deliver_again, receives
 from router.services import Services, container_services
-from router.stream.runs import FailedStartsError, ensure_running, read_spilling
+from router.stream.runs import FailedStartsError, ensure_running
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
         else:
             ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
     routed, undecided = [], []
-    for arrival, decision in decide_lanes(services, of_input, now, read_spilling(services)).items():
+    for arrival, decision in decide_lanes(services, of_input, now).items():
         if decision is NO_ANSWER:
             undecided.append(arrival)
         elif decision.lane is None or decision.dataset is None:

@@ -91,9 +91,9 @@ def kill(services: Services, shards: Sequence[str]) -> Found:
 def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
     stream = services.ledger.stream.of(shard)
     backlog, row = [*queued, *working], stream.get()
-    spilling = is_spilling(services.settings.stream, read_core_seconds(services, backlog), row.spilling)
-    if spilling != row.spilling:
-        stream.set_spilling(spilling)
+    core_seconds = read_core_seconds(services, backlog)
+    spilling = is_spilling(services.settings.stream, core_seconds, row.spilling)
+    stream.set_backlog(round(core_seconds * 1000), services.clock(), spilling=spilling)
     running = bool(stream_runs(services, shard).live())
     window_over = _window_is_over(services, row)
     if not running and (queued or not window_over):

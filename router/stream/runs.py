@@ -75,12 +75,6 @@ def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
         raise errors[0]
 
 
-def read_spilling(services: Services) -> frozenset[str]:
-    """Shards whose peak files go to the batch lane."""
-    stream, shards = services.ledger.stream, services.settings.shards.names
-    return frozenset(shard for shard in shards if stream.of(shard).get().spilling)
-
-
 def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
     """Whether the run of the row reported a short time ago that it is alive, and has not reported its end."""
     if row.heartbeat_at is None:

@@ -1,9 +1,10 @@
-"""When peak files spill to the batch lane: by the time that the largest cluster needs for the backlog."""
+"""Which peak files spill to the batch lane: those that the largest cluster would not convert within the goal."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from router.estimate.speed import Speeds
@@ -11,21 +12,76 @@ from router.services import PARALLEL_REQUESTS, Services
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
+    from lake.ledger.stream import Stream, StreamRow
+    from lake.manifest import ObjectVersion
     from lake.settings import StreamSettings
 
 LOW_MARK = 0.25
-"""Share of the latency goal below which files no longer spill: between the marks nothing changes, so that the lane of
-alike files does not change with every watch."""
+"""Share of the latency goal below which the lane is no longer said to be spilling."""
+
+
+def goal_core_seconds(settings: StreamSettings) -> float:
+    """Work that all cores convert within ``stream.latency_goal_seconds``. Pure."""
+    return settings.latency_goal_seconds * settings.cores
 
 
 def is_spilling(settings: StreamSettings, backlog_core_seconds: float, before: bool) -> bool:
-    """Whether peak files spill: from more work on than all cores convert within ``stream.latency_goal_seconds``, until
-    it is less than ``LOW_MARK`` of that; ``before`` in between. Pure.
+    """Whether the lane is reported to be spilling: above the goal, until it is less than ``LOW_MARK`` of that. Pure."""
+    goal = goal_core_seconds(settings)
+    return backlog_core_seconds > goal or (before and backlog_core_seconds >= LOW_MARK * goal)
+
+
+def waiting_core_seconds(settings: StreamSettings, backlog: float, elapsed: float) -> float:
+    """What is left of a backlog after ``elapsed`` seconds in which all cores convert. Pure.
+
+    Nothing, if it was above the goal: then it was measured, the lane is slower than assumed or stands still, and no
+    file is admitted before the next measurement.
     """
-    goal = settings.latency_goal_seconds * settings.cores
-    if backlog_core_seconds > goal:
-        return True
-    return before and backlog_core_seconds >= LOW_MARK * goal
+    if backlog > goal_core_seconds(settings):
+        return backlog
+    return max(backlog - settings.cores * elapsed, 0.0)
+
+
+def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Collection[ObjectVersion]:
+    """Those of the files that the stream lane converts within its latency goal, the oldest first.
+
+    They count as backlog at once, and each watch replaces that by what it measures. Another invocation can count on the
+    same room only between one read and one write.
+    """
+    settings, shards = services.settings, services.settings.shards.names
+    streams = [services.ledger.stream.of(shard) for shard in shards]
+    rows, now = [stream.get() for stream in streams], services.clock()
+    # Any shard may get a file: which one is not known before its manifest exists.
+    fullest = max(_waiting(settings.stream, row, now) for row in rows)
+    room = (goal_core_seconds(settings.stream) - fullest) * len(shards)
+    speeds, seconds, admitted, spilled = Speeds({}, settings.price), 0.0, set(), False
+    for file in sorted(files, key=lambda file: file.arrived_at):
+        needed = speeds.file_seconds(file)
+        if seconds + needed <= room:
+            seconds += needed
+            admitted.add(file)
+        else:
+            spilled = True
+    for stream, row in zip(streams, rows, strict=True):
+        _count(services, stream, row, seconds / len(shards), spilled=spilled)
+    return admitted
+
+
+def _waiting(settings: StreamSettings, row: StreamRow, now: datetime) -> float:
+    if row.backlog_at is None:
+        return 0.0
+    elapsed = max((now - datetime.fromisoformat(row.backlog_at)).total_seconds(), 0.0)
+    return waiting_core_seconds(settings, row.backlog_milliseconds / 1000, elapsed)
+
+
+def _count(services: Services, stream: Stream, row: StreamRow, seconds: float, *, spilled: bool) -> None:
+    """Add what was admitted to the backlog of a shard, and note that files have spilled."""
+    while seconds or (spilled and not row.spilling):
+        now = services.clock()
+        milliseconds = round((_waiting(services.settings.stream, row, now) + seconds) * 1000)
+        if stream.admit(row, milliseconds, now, spilling=spilled or row.spilling):
+            return
+        row = stream.get()
 
 
 def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> float:

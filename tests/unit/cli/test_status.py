@@ -150,7 +150,7 @@ def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, capsys: 
 def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given two shards with a run each, of which the second one spills
     services = FakeServices(stream_runs=[{"Id": "jr_1", "JobRunState": "RUNNING"}])
-    world.ledger.stream.of("2").set_spilling(True)
+    world.ledger.stream.of("2").set_backlog(0, world.now, spilling=True)
     stack = stack_of(world, services)
     outputs = replace(stack.outputs, shards=Shards(2))
     # When

@@ -70,7 +70,7 @@ def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembl
         for field, expected in (("Prefix", (Lane.BATCH, record.dataset)), ("ErrorOutputPrefix", (None, None))):
             key = re.sub(r"!\{[^}]*\}", "any", target[field]) + f"x-1-2026{target['FileExtension']}"
             file = ObjectVersion("landing-zone-1", key, "e", 1, "", None)
-            decision = decide_lane(file, other_assembly.settings, now, ())
+            decision = decide_lane(file, other_assembly.settings, now)
             assert (decision.lane, decision.dataset) == expected
         assert target["ErrorOutputPrefix"].startswith(f"{FAILED_RECORDS}{record.name}/")
         # Amazon Data Firehose Developer Guide, "Understand custom prefixes": required in an expression for errors

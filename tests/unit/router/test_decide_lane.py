@@ -1,5 +1,6 @@
 """decide_lane: tables of cases. Clocks are UTC; the deployment is in Berlin."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,16 +8,16 @@ import pytest
 
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.decide_lane import decide_lane
+from router.route.decide_lane import decide_lane, spill
 from tests.unit.lake.world import file_of
 
-SPILLING = ("1",)
+BERLIN = {"stage": "test", "time_zone": "Europe/Berlin"}
 
 
-def decided(key: str, now: str, *, size: int = 100, spilling: tuple[str, ...] = (), **settings: Any) -> tuple[Any, ...]:
-    body = {"stage": "test", "time_zone": "Europe/Berlin", **settings}
+def decided(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple[Any, ...]:
+    body = {**BERLIN, **settings}
     instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    decision = decide_lane(file_of(key, size), parse_settings(body), instant, spilling)
+    decision = decide_lane(file_of(key, size), parse_settings(body), instant)
     assert decision.urgent == decision.reason.startswith("urgent:")
     return decision.lane, decision.dataset, decision.reason
 
@@ -149,7 +150,7 @@ def test_a_dataset_can_stay_out_of_peak() -> None:
 
 def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None:
     overnight = "2026-11-21T23:00"
-    urgent = decided("orders/urgent/a.json", overnight, spilling=SPILLING)
+    urgent = decided("orders/urgent/a.json", overnight)
     assert urgent == (Lane.STREAM, "orders", "urgent: the key matches */urgent/*")
     assert decided("orders/urgent/a.csv", overnight)[0] is None
     assert decided("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
@@ -167,10 +168,11 @@ def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_conv
     assert decision == (Lane.BATCH, "orders", expected) if larger else decision[0] == Lane.STREAM
 
 
-def test_peak_files_spill_while_the_stream_is_behind() -> None:
-    assert decided("orders/a.json", "2026-11-20T12:00", spilling=SPILLING) == (
-        Lane.BATCH,
-        "orders",
-        "waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "
+def test_a_peak_file_that_spills_says_why() -> None:
+    decision = decide_lane(file_of("orders/a.json"), parse_settings(BERLIN), datetime(2026, 11, 20, 12, tzinfo=UTC))
+    assert spill(decision) == replace(
+        decision,
+        lane=Lane.BATCH,
+        reason="waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "
         "but the stream's backlog takes longer than stream.latency_goal_seconds",
     )

@@ -45,7 +45,7 @@ def key_of_firehose(settings: Settings) -> str:
 
 
 def decided(settings: Settings, now: datetime) -> LaneDecision:
-    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now, ())
+    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now)
 
 
 def test_records_take_the_lane_of_their_dataset() -> None:
@@ -57,7 +57,7 @@ def test_records_take_the_lane_of_their_dataset() -> None:
 @pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])
 def test_what_was_not_delivered_is_ignored_by_every_rule(extension: str) -> None:
     settings = parse_settings({"stage": "prod", "datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}})
-    decision = decide_lane(file_of(f"{FAILED}{extension}"), settings, PEAK, ())
+    decision = decide_lane(file_of(f"{FAILED}{extension}"), settings, PEAK)
     assert (decision.lane, decision.dataset, decision.reason) == (None, None, NOT_DELIVERED)
 
 
@@ -67,7 +67,7 @@ def test_the_object_of_a_canary_leaves_no_row(deployment: Deployment) -> None:
     assert failures(route(batch(message("1", s3_record(key))), deployment.services)) == []
     # Then it is acknowledged, and the ledger has no arrival
     assert deployment.ledger.arrivals.versions("input", key) == []
-    decision = decide_lane(file_of(key), parse_settings({"stage": "prod"}), PEAK, ())
+    decision = decide_lane(file_of(key), parse_settings({"stage": "prod"}), PEAK)
     assert (decision.lane, decision.dataset) == (None, None)
 
 

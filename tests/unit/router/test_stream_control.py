@@ -1,15 +1,18 @@
 """stream_control: the streaming run inside its window, at the end of the window and after it."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from lake.errors import InvalidInputError, TransientError
+from lake.faults import NO_ANSWER
 from lake.ledger.measurements import MIN_SAMPLE_BYTES, DatasetMeasurement
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
+from router.route.decide_lanes import decide_lanes
 from router.stream.spill import is_spilling
-from tests.unit.lake.world import PARTITION
+from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.stream_actions import act
 
@@ -118,6 +121,58 @@ def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None
     assert act(deployment, "kill")["killed"] == 0
     assert runs(deployment) == ["STOPPED"]
     assert not deployment.ledger.stream.get().stop_requested
+
+
+def peak_files(*names: str) -> list[ObjectVersion]:
+    """Files of which each takes a core 2.5 seconds at 40 MB a second, in the order in which they arrive."""
+    return [replace(file_of(f"orders/{name}.json", 100_000_000), arrived_at=f"2026-11-20T09:00:0{name}") for name in names]
+
+
+def admitted(deployment: Deployment, *names: str) -> list[str]:
+    """Names of the files that one invocation of ``route`` admits to the stream lane."""
+    files = peak_files(*names)
+    decisions = decide_lanes(deployment.services, reversed(files), deployment.now)
+    lanes = [decision.lane for decision in map(decisions.__getitem__, files) if decision is not NO_ANSWER]
+    return [name for name, lane in zip(names, lanes, strict=True) if lane == Lane.STREAM]
+
+
+def test_peak_files_are_admitted_as_long_as_the_lane_converts_them_in_time(deployment: Deployment) -> None:
+    # Given 4 cores, and a goal of 4 seconds
+    deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
+    # When, Then six files of 2.5 seconds fit, the oldest ones, and the rest spills
+    assert admitted(deployment, *"01234567") == list("012345")
+    assert deployment.ledger.stream.get().spilling
+    assert admitted(deployment, "8") == []
+    # When all cores have converted for a second, then there is room again
+    deployment.wait(timedelta(seconds=1))
+    assert admitted(deployment, *"89") == ["8", "9"]
+    # When a watch finds nothing, then all of the room is there
+    act(deployment, "watch")
+    assert not deployment.ledger.stream.get().spilling
+    assert admitted(deployment, *"01234567") == list("012345")
+
+
+def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployment: Deployment) -> None:
+    deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
+    measure(deployment, 10)
+    waiting = [deployment.queued(f"{name}.json", lane=Lane.STREAM) for name in "ab"]
+    act(deployment, "watch")
+    deployment.wait(timedelta(hours=1))
+    assert admitted(deployment, "0") == []
+    for row in waiting:
+        deployment.ledger.manifests.fail(row, "because", deployment.now)
+    act(deployment, "watch")
+    assert admitted(deployment, "0") == ["0"]
+
+
+def test_two_invocations_count_what_both_admit(deployment: Deployment) -> None:
+    # Given a row that another invocation has changed since it was read
+    stream = deployment.ledger.stream
+    before = stream.get()
+    assert stream.admit(before, 1000, deployment.now, spilling=False)
+    # When, Then
+    assert not stream.admit(before, 2000, deployment.now + timedelta(seconds=1), spilling=False)
+    assert stream.get().backlog_milliseconds == 1000
 
 
 @pytest.mark.parametrize(

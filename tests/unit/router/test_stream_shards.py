@@ -10,8 +10,7 @@ import pytest
 from lake.errors import TransientError
 from lake.ledger.measurements import DatasetMeasurement
 from router.ownership import write_pointer
-from router.route.decide_lane import decide_lane
-from router.stream.runs import read_spilling
+from router.route.decide_lanes import decide_lanes
 from router.sweep.stream_health import StreamHealth, measure_stream
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.sharding import JOBS, divide, running, waits
@@ -124,7 +123,7 @@ def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(dep
     # When, Then
     with pytest.raises(TransientError, match="no room to start the streaming job stream-job "):
         act(deployment, "watch")
-    assert read_spilling(deployment.services) == {"3"}
+    assert deployment.ledger.stream.of("3").get().spilling
 
 
 def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,16 +136,9 @@ def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: 
     answer = act(deployment, "watch")
     # Then peak files spill, because any of them could go there; urgent files do not
     assert (answer["spilling"], answer["backlogBytes"]) == (True, 500)
-    spilling = read_spilling(deployment.services)
-    assert spilling == {"3"}
-    settings = deployment.services.settings
-    lanes = [
-        decide_lane(file_of(key), settings, deployment.now, spilling).lane
-        for key in ("orders/a.json", "orders/urgent/a.json")
-    ]
-    assert lanes == ["batch", "stream"]
-    # And a shard that no longer exists sends none away
-    assert decide_lane(file_of("orders/a.json"), settings, deployment.now, {"4"}).lane == "stream"
+    files = [file_of("orders/a.json"), file_of("orders/urgent/a.json")]
+    decisions = decide_lanes(deployment.services, files, deployment.now)
+    assert [decisions[file].lane for file in files] == ["batch", "stream"]  # type: ignore[union-attr]
 
 
 def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployment) -> None:

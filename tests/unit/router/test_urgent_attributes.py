@@ -190,7 +190,7 @@ def test_requests_for_10_000_messages(deployment: Deployment, urgent: dict[str, 
     configure(deployment, {**urgent, "max_bytes": 10})
     s3 = CountingS3()
     services = replace(deployment.services, s3=s3)  # type: ignore[arg-type]
-    decisions = decide_lanes(services, arrivals(10_000), deployment.now, ())
+    decisions = decide_lanes(services, arrivals(10_000), deployment.now)
     assert len(decisions) == 10_000
     assert s3.requests == expected
 
@@ -200,5 +200,5 @@ def test_requests_are_sent_side_by_side(deployment: Deployment) -> None:
     # Given an S3 that answers only when as many requests wait as the pool may send at once
     s3 = CountingS3(together=PARALLEL_REQUESTS)
     services = replace(deployment.services, s3=s3)  # type: ignore[arg-type]
-    decide_lanes(services, arrivals(4 * PARALLEL_REQUESTS), deployment.now, ())
+    decide_lanes(services, arrivals(4 * PARALLEL_REQUESTS), deployment.now)
     assert s3.requests == {"get_object_tagging": PARALLEL_REQUESTS}

@@ -30,7 +30,7 @@ def decided(
 ) -> LaneDecision:
     rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
     settings = parse_settings({"stage": "test", "datasets": rules, "stream": stream})
-    return decide_lane(file_of(key, size), settings, now, (), attributes or {})
+    return decide_lane(file_of(key, size), settings, now, attributes or {})
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def routed_by_the_product(deployment: Deployment) -> None:
 
 def routed_by_the_simulator(of: Settings) -> list[SimulatedManifest]:
     router = Router(of, Speed.of(of, RATIO), the_night(of))
-    return [found for window, groups in GROUPS.items() for found in router.route(window, groups, spilling=False)]
+    return [found for window, groups in GROUPS.items() for found in router.route(window, groups)]
 
 
 def lanes(rows: Sequence[ManifestRow]) -> dict[Lane, tuple[int, int, int, int]]:

@@ -37,12 +37,12 @@ def test_the_product_decides_on_the_lane(of: Settings, key: str, at: datetime, l
     assert sum(manifest.row.files for manifest in found) == 3
 
 
-def test_a_spilling_stream_sends_peak_files_to_the_batch_lane_and_counts_them() -> None:
+def test_peak_files_that_the_stream_has_no_room_for_go_to_the_batch_lane_and_are_counted() -> None:
     of = settings()
     router = Router(of, Speed.of(of, 8.0), NIGHT)
-    groups = [FileGroup("a/file.json", MB, 7), FileGroup("a/urgent/file.json", MB, 2)]
+    groups = [FileGroup("a/file.json", MB, 10), FileGroup("a/urgent/file.json", MB, 2)]
     window = (14 * 3600) // 20
-    found = router.route(window, groups, spilling=True)
+    found = router.route(window, groups, 3.5 / 40)
     assert sum(manifest.row.files for manifest in found if manifest.row.lane == Lane.BATCH) == 7
     assert router.spilled_files == 7
 
@@ -50,7 +50,7 @@ def test_a_spilling_stream_sends_peak_files_to_the_batch_lane_and_counts_them() 
 def test_files_that_no_rule_takes_are_counted() -> None:
     of = settings()
     router = Router(of, Speed.of(of, 8.0), NIGHT)
-    assert router.route(0, [FileGroup("a/picture.png", MB, 7)], spilling=False) == []
+    assert router.route(0, [FileGroup("a/picture.png", MB, 7)]) == []
     assert router.ignored_files == 7
 
 
@@ -84,7 +84,7 @@ def test_what_a_dataset_has_measured_takes_the_place_of_the_settings() -> None:
     speed = Speed.of(of, 8.0, {"a": DatasetSpeed(None, 2 * MB)})
     groups = [FileGroup(f"{dataset}/file.json{suffix}", 400 * MB, 1) for dataset in "ab" for suffix in ("", ".BZ2")]
     # When
-    found = Router(of, speed, NIGHT).route(0, groups, spilling=False)
+    found = Router(of, speed, NIGHT).route(0, groups)
     # Then
     seconds = {
         name: sum(item.work.core_seconds for item in found if item.row.partition.dataset == name) for name in "ab"

@@ -29,10 +29,10 @@ def arrivals(found: Profile, of: Settings) -> ProfileArrivals:
     return ProfileArrivals(found, of, night_start(of, date.fromisoformat(found.date)))
 
 
-def routed(of: Settings, groups: list[FileGroup], at: datetime, *, spilling: bool = False) -> list[SimulatedManifest]:
+def routed(of: Settings, groups: list[FileGroup], at: datetime) -> list[SimulatedManifest]:
     """The manifests of a window that begins at ``at``, in the day before ``NIGHT``."""
     window = int((at - (NIGHT - timedelta(days=1))).total_seconds() // of.input.event_window_seconds)
-    return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups, spilling=spilling)
+    return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups)
 
 
 def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
