@@ -15,7 +15,7 @@ from lake.settings import Settings
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.estimate.speed import FAST, SLOW
-from router.stream.spill import goal_core_seconds, waiting_core_seconds
+from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
 from sizing.assumptions import assumptions, dataset_speeds
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
@@ -161,7 +161,7 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed) -> RoutedDay
             backlog, watched = stream.backlog_core_seconds, now
         else:
             backlog = waiting_core_seconds(settings.stream, backlog, length)
-        for manifest in router.route(number, groups, goal_core_seconds(settings.stream) - backlog):
+        for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
             if manifest.row.lane == Lane.STREAM:
                 stream.add(manifest)
                 manifests += 1

@@ -60,9 +60,9 @@ class StreamSettings:
         int,
         Range(1, MAX_LATENCY_GOAL_SECONDS),
         Unit("seconds"),
-        "Time in which a peak file that is not urgent is to be published. Such files spill to the batch lane while "
-        "the backlog of their streaming job is more than all its workers convert in this time, and until it is a "
-        "quarter of that. A file that takes longer than this alone goes to the batch lane, urgent or not.",
+        "Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane "
+        "while all workers convert what waits in half of this time; the others spill to the batch lane. A file that "
+        "takes longer than this alone goes to the batch lane, urgent or not.",
     ] = 300
     engine: Annotated[
         str,

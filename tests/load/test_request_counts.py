@@ -34,7 +34,7 @@ SETTINGS = Settings(
     stream=StreamSettings(manifest_files=1000),
     batch=BatchSettings(manifest_files=10_000, engines=("glue",)),
 )
-ROUTE = {"write units": 5, "PutObject": 3, "GetItem": 3, "DeleteObject": 1}
+ROUTE = {"write units": 5, "PutObject": 3, "GetItem": 2, "DeleteObject": 1}
 """Without the one write unit of each file: manifest and partition (2 each with the index), the list of the hour; intent
 (written and deleted), document and pointer. The dataset's name is read, and written with its first manifest only."""
 STREAM_START = 1
@@ -51,7 +51,7 @@ DIVIDE = {"write units": 5 + 4, "PutObject": 2, "GetObject": 2, "GetItem": 3, "B
 PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 8, "BatchGetItem": 2, "Query": 4}
 """The same after a plan: the row of the execution, three documents, the status of the run; the job run and the status
 look for the list of what was denied. The plan queries open collections and manifests."""
-PART = {"write units": 9, "PutObject": 2, "GetItem": 3, "Query": 1, "DeleteObject": 1}
+PART = {"write units": 9, "PutObject": 2, "GetItem": 2, "Query": 1, "DeleteObject": 1}
 """Without the one write unit of each file: a transaction of three small items, of which one is in the index; the intent
 is written and deleted."""
 

@@ -13,6 +13,7 @@ from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from router.services import Services
+from router.stream.spill import goal_core_seconds
 from router.sweep.handler import sweep
 from router.sweep.missed import LISTING
 from router.sweep.progress import read_progress
@@ -118,7 +119,8 @@ def _stall_the_stream(night: Night, peak: Sequence[DayFile], day: Day) -> None:
     stall(run)
     night.log("day: its run stalls; peak files pile up until the stream spills, the files of the night come")
     put_files(night, peak[first:])
-    wait_for("the stream to spill", lambda: stream.get().spilling, PATIENCE_SECONDS)
+    goal = 1000 * goal_core_seconds(night.settings.stream)
+    wait_for("a backlog above the goal", lambda: stream.get().backlog_milliseconds > goal, PATIENCE_SECONDS)
     rest = day.of(Part.SPILLED, Part.WAITING, Part.PROMOTED, Part.DENIED, Part.GONE)
     put_files(night, [*rest, *day.of(Part.DAMAGED)])
     wait_routed(night, [*day.of(Part.URGENT), *peak, *rest])
