@@ -91,7 +91,8 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
     assert failures(answer) == []
     [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert row.files == 1
-    assert deployment.faults.writes == ["put_object", "put_item", "delete_object", "start_job_run"]
+    # What was admitted to the stream lane is counted before its owner is known, until the next watch.
+    assert deployment.faults.writes == ["update_item", "put_object", "put_item", "delete_object", "start_job_run"]
     assert len(deployment.keys("control", "inbox/")) == 1
     assert deployment.keys("control", "intents/") == []
 
@@ -121,13 +122,13 @@ def test_a_message_that_is_not_an_event_fails_alone(deployment: Deployment) -> N
 
 
 def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
-    # Given: a duplicate whose writes (intent, row, end of the intent) are fine, but StartJobRun has no answer
+    # Given: a duplicate whose writes (backlog, intent, row, end of the intent) are fine, but StartJobRun has no answer
     event = batch(message("m1", s3_record("orders/a.ndjson")))
     route(event, deployment.services)
     deployment.glue.runs.clear()
     deployment.ledger.stream.forget_starts()
     deployment.faults.writes.clear()
-    deployment.faults.drop = 4
+    deployment.faults.drop = 5
     # When, Then: also a duplicate makes sure that the stream runs
     assert failures(route(event, deployment.services)) == ["m1"]
     assert failures(route(event, deployment.services)) == []
