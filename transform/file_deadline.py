@@ -39,7 +39,8 @@ class SplitDeadline:
     """Judges how fast one split is read, from its creation on.
 
     Only the time counts for which this thread has had a processor: not what S3, the network, the disk or other tasks
-    made it wait. So no fault of the environment is taken for a fault of the file.
+    made it wait. So no fault of the environment is taken for a fault of the file. A large gzip file is inflated by a
+    thread of its own, whose time is not counted: its limits are those of bytes (`native/src/inflate.rs`).
 
     Parameters
     ----------

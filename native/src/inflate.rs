@@ -54,6 +54,10 @@ impl Inflater {
         self.codec
     }
 
+    pub fn inflated_bytes(&self) -> u64 {
+        self.inflated_bytes
+    }
+
     /// Inflates `input` into `output`, all of which may be overwritten: the bytes read and the bytes written.
     ///
     /// If `output` is full, more output may follow without more input. The error is a message for the operator and final.

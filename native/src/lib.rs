@@ -13,6 +13,7 @@ mod digest;
 mod elements;
 mod footer;
 pub mod inflate;
+mod inflate_thread;
 mod input;
 mod names;
 mod next_line;

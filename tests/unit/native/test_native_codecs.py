@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from ndjson_arrow import Reader, detect_codec
+from ndjson_arrow import Reader, SplitCounts, detect_codec
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import ReadResult, assert_same, read_file, read_split
+from tests.unit.native.reader_driver import ReadResult, assert_same, chunks_of, read_file, read_split
 
 ROWS = b"".join(b'{"id":%d,"text":"line %d"}\n' % (number, number * 7919) for number in range(3000)) + b"broken\n\n"
 Compress = Callable[[bytes], bytes]
@@ -90,6 +90,59 @@ def test_a_truncated_file_does_not_affect_the_next() -> None:
     # Then
     assert [counts.error is None for counts in result.counts] == [False, True]
     assert result.counts[1].rows == 1
+
+
+LARGE = ROWS * 250
+"""Inflates to more than the 16 MiB after which a thread of its own inflates a gzip file."""
+
+
+@pytest.mark.parametrize("step", [1 << 19, 1 << 30])
+def test_a_large_gzip_file_is_read_as_its_text_is(step: int) -> None:
+    # Given members, a line that starts in one and ends in another, and padding
+    middle = len(LARGE) // 2 + 5
+    packed = gzip.compress(LARGE[:middle], 1) + gzip.compress(LARGE[middle:], 1) + bytes(1000)
+    # When
+    expected, read = (counts_of(data, step) for data in (LARGE, packed))
+    # Then
+    assert read.error is None
+    assert (read.lines, read.rows, read.blank_lines, read.rejects, read.bytes) == (
+        expected.lines,
+        expected.rows,
+        expected.blank_lines,
+        expected.rejects,
+        expected.bytes,
+    )
+
+
+def test_a_large_gzip_file_fails_as_a_small_one() -> None:
+    packed = gzip.compress(LARGE, 1)
+    checksum = bytearray(packed)
+    checksum[-6] ^= 0x55
+    for data, error in (
+        (packed[:-1], f"truncated gzip at byte {len(packed) - 1}"),
+        (packed + b"garbage", "corrupt gzip at byte "),
+        (bytes(checksum), "corrupt gzip at byte "),
+    ):
+        counts = counts_of(data, 1 << 19)
+        assert counts.error is not None
+        assert counts.error.startswith(error)
+
+
+def counts_of(data: bytes, step: int) -> SplitCounts:
+    """What a task does: batches are dropped as they come."""
+    reader = Reader(flush_bytes=8 << 20)
+    reader.open("large")
+    for chunk in chunks_of(data, range(0, len(data), step)):
+        if reader.done:
+            break
+        reader.feed(chunk)
+        while reader.read() is not None:
+            pass
+    if not reader.done:
+        reader.end_of_input()
+        while reader.read() is not None:
+            pass
+    return reader.close()
 
 
 def test_a_compressed_file_is_not_read_in_part() -> None:
