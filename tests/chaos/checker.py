@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from lake.layout import is_complete_marker
+from lake.layout import TABLES, is_complete_marker
+from tests.chaos.random_settings import WITH_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +39,10 @@ class Checker:
     """Number of inputs whose manifest is FAILED and has published nothing, at the last check."""
 
     def violations(
-        self, inputs: Sequence[Input], may_fail: Callable[[dict[str, Any]], bool] = lambda _: False
+        self,
+        inputs: Sequence[Input],
+        may_fail: Callable[[dict[str, Any]], bool] = lambda _: False,
+        shown: set[str] | None = None,
     ) -> list[str]:
         """Every broken promise after the repairs; empty: all are kept.
 
@@ -46,6 +50,8 @@ class Checker:
         ----------
         may_fail
             Whether the history has a cause for the FAILED of this row (the raw item of the ledger).
+        shown
+            URIs of what the Iceberg table of ``WITH_TABLE`` shows; None: it is not compared.
         """
         self.found = []
         manifests, arrivals, collections = self._read_ledger()
@@ -57,6 +63,8 @@ class Checker:
         owners = self._check_owners(inputs, manifests, arrivals)
         published = self._check_commit_documents(manifests)
         self._check_objects(published)
+        if shown is not None:
+            self._check_table(published, shown)
         self._check_no_open_uploads()
         self._check_contents(inputs, owners, published)
         return self.found
@@ -161,7 +169,6 @@ class Checker:
             (bucket, item["Key"])
             for bucket in (self.lake_bucket, self.quarantine_bucket)
             for item in self._list(bucket)
-            if not is_complete_marker(item["Key"])
         ]
         checksums = {(bucket, key): self._checksum(bucket, key) for bucket, key in locations}
         for location in sorted(checksums.keys() - published.keys()):
@@ -170,6 +177,14 @@ class Checker:
             found = checksums.get(location)
             if found != checksum:
                 self.found.append(f"{location} of manifest {name} has {found}, its document says {checksum}")
+
+    def _check_table(self, published: dict[tuple[str, str], tuple[str, str]], shown: set[str]) -> None:
+        """The table shows each published object of its dataset, and nothing else."""
+        lake = f"s3://{self.lake_bucket}/{WITH_TABLE}/"
+        wanted = {uri for uri in (f"s3://{bucket}/{key}" for bucket, key in published) if uri.startswith(lake)}
+        for uri in sorted(wanted ^ shown):
+            problem = "is published, and the table does not show it" if uri in wanted else "is only in the table"
+            self.found.append(f"{uri} {problem}")
 
     def _checksum(self, bucket: str, key: str) -> str | None:
         return self.s3.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED").get("ChecksumCRC32")
@@ -214,7 +229,7 @@ class Checker:
             self.found.append(f"{where} has {sum(surplus.values())} too many, for example {next(iter(surplus))}")
 
     def _lake_rows(self) -> Iterator[str]:
-        for item in (item for item in self._list(self.lake_bucket) if not is_complete_marker(item["Key"])):
+        for item in self._list(self.lake_bucket):
             for row in pq.read_table(io.BytesIO(self._get(self.lake_bucket, item["Key"]))).to_pylist():
                 yield json.dumps({name: value for name, value in row.items() if value is not None}, sort_keys=True)
 
@@ -223,8 +238,10 @@ class Checker:
             yield from map(json.loads, self._get(self.quarantine_bucket, item["Key"]).splitlines())
 
     def _list(self, bucket: str) -> Iterable[dict[str, Any]]:
+        """The objects of lake or quarantine, without the metadata of Iceberg tables and the markers of hours."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-        return [item for page in pages for item in page.get("Contents", [])]
+        items = (item for page in pages for item in page.get("Contents", []))
+        return [item for item in items if not item["Key"].startswith(TABLES) and not is_complete_marker(item["Key"])]
 
     def _get(self, bucket: str, key: str) -> bytes:
         body: bytes = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()

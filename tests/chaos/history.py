@@ -81,14 +81,15 @@ class _History:
         world.log.append("repairs")
         yield from self._repair()
         checker = world.checker
-        yield from (f"after the repairs: {text}" for text in checker.violations(world.inputs, self._may_fail))
+        found = checker.violations(world.inputs, self._may_fail, world.shown())
+        yield from (f"after the repairs: {text}" for text in found)
         self.unpublished = checker.unpublished
         fired = len(world.fired)
         if self._reprocess_failed():
             yield from self._repair()
             # Without another fault nothing may fail a second time: everything is published.
             may_fail = self._may_fail if len(world.fired) > fired else lambda _: False
-            found = world.checker.violations(world.inputs, may_fail)
+            found = world.checker.violations(world.inputs, may_fail, world.shown())
             yield from (f"after reprocessing FAILED manifests: {text}" for text in found)
 
     def _may_fail(self, row: dict[str, Any]) -> bool:
@@ -149,7 +150,7 @@ class _History:
         work = [
             lambda: world.stream(random.randint(1, 4)),
             lambda: world.execution(duplicate_runs=random.random() < 0.3),
-            world.sweep,
+            self._sweep,
             lambda: world.advance(minutes=random.choice([1, 6, 20])),
             world.seen_pointers.clear,
             self._lose_pointer,
@@ -167,7 +168,7 @@ class _History:
     def _concurrent_work(self) -> None:
         """Work of other processes while one is stalled."""
         random, world = self._random, self._world
-        work = [lambda: world.stream(4), world.execution, world.sweep, self._route_some]
+        work = [lambda: world.stream(4), world.execution, self._sweep, self._route_some]
         work += [self._reprocess_any, self._promote]
         for _ in range(random.randint(1, 3)):
             random.choice(work)()
@@ -177,6 +178,10 @@ class _History:
         self._random.shuffle(names)
         if names:
             self._world.route(names[: self._random.randint(1, len(names))])
+
+    def _sweep(self) -> None:
+        self._world.sweep()
+        self._world.tables()
 
     def _promote(self) -> None:
         """Make a few files urgent, in any state."""
@@ -223,10 +228,13 @@ class _History:
             world.sweep()
             world.stream(1000)
             world.execution()
+            world.tables()
             unfinished = [name for name, state in self._states().items() if state not in TERMINAL]
             unfinished += [str(row.id) for row in world.ledger().collections.open() if row.parts]
             if not world.queue and not unfinished and len(world.fired) == fired:
                 world.advance(hours=3)
+                # The first one asks for a batch that expires snapshots, after which their files are deleted.
+                self._sweep()
                 world.sweep()
                 if len(world.fired) == fired:
                     return

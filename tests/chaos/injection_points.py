@@ -19,6 +19,8 @@ POINT_BY_PREFIX = {
     "results/": "result document",
     "plans/": "plan document",
     "sweep/": "sweep progress",
+    "tables/": "batch document",
+    "_tables/": "table metadata",
 }
 POINT_BY_OPERATION = {
     "CreateMultipartUpload": "upload create",
@@ -31,6 +33,7 @@ POINT_BY_OPERATION = {
     "ListObjectsV2": "list objects",
     "ListObjectVersions": "list input",
     "TransactWriteItems": "supersede",
+    "DeleteItem": "forgotten entry",
     "Query": "query ledger",
 }
 INJECTION_POINTS = (
@@ -38,6 +41,7 @@ INJECTION_POINTS = (
     *("supersede", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
     *("result document", "upload create", "upload part", "completion", "head object", "abort upload"),
     *("intent", "plan document", "delete object", "list uploads", INPUT_READ),
+    *("outbox row", "batch document", "table row", "table metadata", "table mark", "forgotten entry"),
 )
 """Points at which histories inject faults: every write, the reads that decide about one, and the input."""
 
@@ -77,6 +81,8 @@ def _update(request: dict[str, Any]) -> str:
     if kind != "manifest row":
         return kind
     assigned = dict(ASSIGNMENT.findall(request["UpdateExpression"].partition(" REMOVE ")[0]))
+    if "#tabled" in assigned:
+        return "table mark"
     if "#state" not in assigned:
         return "renew"
     if "#generation" in assigned:

@@ -12,19 +12,22 @@ from lake.settings import (
     Settings,
     StreamSettings,
     SweepSettings,
+    TablesSettings,
 )
 
 if TYPE_CHECKING:
     from random import Random
 
-DATASETS = ("orders", "clicks")
+WITH_TABLE = "clicks"
+DATASETS = ("orders", WITH_TABLE)
 
 
 def random_settings(random: Random) -> Settings:
     """Small limits, so that a few lines make several splits, tasks, manifests and runs."""
     return Settings(
         "chaos",
-        datasets=tuple(DatasetRule(name, f"{name}/") for name in DATASETS),
+        datasets=(DatasetRule("orders", "orders/"), DatasetRule(WITH_TABLE, f"{WITH_TABLE}/", table="iceberg")),
+        tables=TablesSettings(keep_hours=1),
         peak=PeakSettings(hours=()),
         stream=StreamSettings(manifest_files=random.randint(1, 3)),
         batch=BatchSettings(manifest_files=random.randint(2, 6), max_attempts=random.randint(1, 3), engines=("glue",)),

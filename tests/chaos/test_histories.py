@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 import router.ownership.resolve
 import router.sweep.replaced
 import router.sweep.uploads
+import router.tables.committer
 import transform.finalize
 from lake.ledger import State
 from lake.ledger.transitions import Manifests
+from router.iceberg.commit import commit_batch
 from tests.chaos import runtime_patches
 from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
@@ -126,3 +129,11 @@ def test_uploads_that_are_never_aborted_are_detected(shared: Clients, monkeypatc
     monkeypatch.setattr(router.sweep.uploads, "may_abort", lambda *_: False)
     monkeypatch.setattr(transform.finalize, "abort_strays", lambda *_: None)
     assert violations(shared, seeds_of("upload part"))
+
+
+def test_a_table_that_misses_a_published_file_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
+        return commit_batch(metadata, files, replace(batch, add=()), *times)
+
+    monkeypatch.setattr(router.tables.committer, "commit_batch", commit_nothing)
+    assert "the table does not show it" in " ".join(violations(shared, seeds_of("table mark")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from botocore.exceptions import BotoCoreError, ClientError
+from pyiceberg.table import StaticTable
 from pyspark.errors import PySparkException
 
 import batch_job.main
@@ -24,11 +26,13 @@ from router.requests.reprocess import reprocess
 from router.route.handler import route
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
+from router.tables.handler import commit_tables
 from streaming_job.micro_batch import convert_pointers
 from tests.chaos.checker import Checker
 from tests.chaos.injection import Fault, Injector, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.processes import Clients, Process
+from tests.chaos.random_settings import WITH_TABLE
 from tests.integration.conversion_world import create_ledger_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
@@ -206,6 +210,20 @@ class World:
     def sweep(self) -> None:
         """One invocation of ``sweep``."""
         self.run("sweep", lambda _: sweep(self.router()))
+
+    def tables(self) -> None:
+        """One invocation of ``tables``."""
+        self.run("tables", lambda _: commit_tables(self.router(), lambda _: None))
+
+    def shown(self) -> set[str]:
+        """URIs of all files that the Iceberg table shows."""
+        try:
+            entry: Any = self.glue.get_table(DatabaseName=self.resources.tables_database, Name=WITH_TABLE)["Table"]
+        except self.glue.exceptions.EntityNotFoundException:
+            return set()
+        properties = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"], "s3.region": REGION}
+        table = StaticTable.from_metadata(entry["Parameters"]["metadata_location"], properties)
+        return {task.file.file_path for task in table.scan().plan_files()}
 
     def promote(self, uris: Sequence[str]) -> None:
         """One invocation of ``promote``."""
