@@ -1,0 +1,53 @@
+"""``cdk diff`` and ``cdk deploy`` work on the local cloud as docs/commands.md describes them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from infra.node import node_binary
+from infra.synth import CHECKOUT, synth
+from lake.settings import AlarmSettings, Settings
+from local.cloud import LocalCloud
+from tests.unit.infra.npm_packages import install
+
+
+def cdk(cloud: LocalCloud, assembly: Path, *arguments: str) -> tuple[int, str]:
+    """Run the CDK command line with the template of this folder, as the principal that has deployed the stack."""
+    program = install(CHECKOUT / "tests" / "unit" / "infra" / "cdk_command_line", "aws-cdk/bin/cdk")
+    command = [str(node_binary()), str(program), *arguments, "--app", str(assembly), "--no-notices", "--no-color"]
+    environment = {
+        **cloud.environment,
+        "HOME": str(assembly.parent),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CDK_DISABLE_VERSION_CHECK": "true",
+    }
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=assembly.parent)
+    return done.returncode, done.stdout + done.stderr
+
+
+def diff(cloud: LocalCloud, assembly: Path) -> tuple[int, str]:
+    """Run ``cdk diff``; 1 if it finds a difference."""
+    return cdk(cloud, assembly, "diff", "--fail", "--method=template")
+
+
+def test_diff_shows_a_changed_setting_and_deploy_makes_it(tmp_path: Path) -> None:
+    # Given a deployed stack, without any difference.
+    with LocalCloud.start(tmp_path / "state") as cloud:
+        unchanged = synth(Settings(stage="cdk"), tmp_path / "unchanged")
+        cloud.deploy(unchanged)
+        code, printed = diff(cloud, unchanged)
+        assert (code, "Number of stacks with differences: 0" in printed) == (0, True), printed
+        # When the app has another limit of an alarm, then diff names it.
+        changed = synth(Settings(stage="cdk", alarms=AlarmSettings(daily_dollars=7)), tmp_path / "changed")
+        code, printed = diff(cloud, changed)
+        assert code == 1, printed
+        assert re.search(r"\[~\] AWS::CloudWatch::Alarm .*DailyDollars", printed), printed
+        # When it is deployed, then the alarm has it, and nothing is left to deploy.
+        code, printed = cdk(cloud, changed, "deploy", "--require-approval=never", "--method=direct")
+        assert code == 0, printed
+        alarms = cloud.client("cloudwatch").describe_alarms(AlarmNamePrefix="hybrid-router-cdk-")["MetricAlarms"]
+        assert [alarm["Threshold"] for alarm in alarms if "DailyDollars" in alarm["AlarmName"]] == [7]
+        code, printed = diff(cloud, changed)
+        assert code == 0, printed
