@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.counted import format_count
-from lake.denials import read_denied, write_denied
+from lake.exclusions import read_denied, write_denied
+from lake.texts import format_count
 from transform.context import ConversionContext
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from batch_job.denied_manifests import DeniedManifests
 from batch_job.verify_dates import verify_dates
-from lake.counted import format_count
 from lake.documents import read_uri
 from lake.errors import InvalidInputError
+from lake.texts import format_count
 from transform.context import ConversionContext
 from transform.convert import convert
 from transform.job_main import run_job

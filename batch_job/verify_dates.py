@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from batch_job.spark_tasks import SparkTasks
-from lake.counted import format_count
 from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 from lake.settings.sweep import STALLED
+from lake.texts import format_count
 from lake.time import iso_utc
 from transform.context import ConversionContext
 from transform.outcome import ALARM

@@ -12,12 +12,12 @@ from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
-from lake.commands import with_options
 from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
+from lake.texts import with_options
 
 if TYPE_CHECKING:
     import boto3

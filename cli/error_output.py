@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.aws_errors import advise
 from cli.exit_codes import ExitCode, exit_code_of
-from lake.printable import printable
+from lake.texts import printable
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import typer
 from rich.cells import cell_len
 
-from lake.printable import printable
+from lake.texts import printable
 
 GAP = "  "
 

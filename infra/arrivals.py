@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_RECEIVES = 20
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue: an outage of an hour takes 15 of them,
-by the pauses of ``router/route/redelivery.py`` and by ``INVISIBLE_TIMEOUTS``."""
+by the pauses of ``router/route/events.py`` and by ``INVISIBLE_TIMEOUTS``."""
 INVISIBLE_TIMEOUTS = 2
 """Timeouts of ``route`` after which the events of an invocation that has died are delivered again. AWS recommends six,
 so that events which Lambda holds back while it is throttled are not delivered twice

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 
-from lake.commands import with_options
+from lake.texts import with_options
 
 if TYPE_CHECKING:
     from aws_cdk import Duration

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lake.documents import encode_document, get_document, put_document
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.codec import decode_body, encode_body
+from lake.documents import get_bound_document, put_document
 from lake.layout import lake_prefix
 from lake.ledger.manifest_row import CommitReference, PublishedObjects, PublishedTotals, digest_objects
 from lake.partition import Partition
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-COMMIT_FORMAT = 1
-"""Version of the document's format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,38 +139,9 @@ def totals_of(document: CommitDocument, etags: Mapping[tuple[str, str], str]) ->
     )
 
 
-def encode_commit(document: CommitDocument) -> bytes:
-    """The bytes of the document on S3."""
-    return encode_document({"format": COMMIT_FORMAT, **asdict(document)})
-
-
-def decode_commit(body: bytes) -> CommitDocument:
-    """Inverse of ``encode_commit``. Raises ``NewerDocumentError``: another version has written the bytes."""
-    try:
-        data: dict[str, Any] = json.loads(body)
-        number = data.pop("format")
-        if number != COMMIT_FORMAT:
-            raise ValueError(f"its format is {number}, not {COMMIT_FORMAT}")
-        data["partition"] = Partition(**data["partition"])
-        for name in ("objects", "quarantine"):
-            data[name] = tuple(map(_decode_object, data[name]))
-        data["sources"] = tuple(SourceCount(**item) for item in data["sources"])
-        data["new_columns"] = tuple(data["new_columns"])
-        return CommitDocument(**data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NewerDocumentError(
-            f"this version cannot read the commit document ({error}): a newer version of hybrid-router will publish "
-            "it, deploy it again"
-        ) from error
-
-
-def _decode_object(item: dict[str, Any]) -> PendingObject:
-    return PendingObject(**{**item, "parts": tuple(UploadedPart(**part) for part in item["parts"])})
-
-
 def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDocument) -> CommitReference:
     """Put the document under ``key``, which no other attempt uses; returns its reference for the ledger."""
-    body = encode_commit(document)
+    body = encode_body(document)
     put_document(s3, control_bucket, key, body)
     return CommitReference(key, hashlib.sha256(body).hexdigest())
 
@@ -189,7 +156,5 @@ def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -
     NewerDocumentError
         It is the committed document, but this version cannot decode it.
     """
-    body = get_document(s3, control_bucket, reference.key)
-    if hashlib.sha256(body).hexdigest() != reference.sha256:
-        raise InvalidDocumentError(f"the commit document {reference.key} was changed after it was committed")
-    return decode_commit(body)
+    body = get_bound_document(s3, control_bucket, reference.key, reference.sha256)
+    return decode_body(CommitDocument, body, "commit document")

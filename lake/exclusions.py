@@ -1,15 +1,17 @@
-"""Files that an attempt could not read to their end: the next attempt leaves them out and quarantines them."""
+"""What an attempt could not read: files that the next one leaves out, manifests that no further job run tries."""
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from lake.documents import encode_document, get_document, put_document
+from lake.documents import encode_document, find_document, get_document, put_document
 from lake.errors import InvalidDocumentError
-from lake.layout import exclusions_key
+from lake.layout import denial_key, exclusions_key
+from lake.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -42,3 +44,32 @@ def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidDocumentError(f"{key} is not a valid list of excluded files ({error})") from error
     return {file: reasons[(file.uri, file.version)] for file in manifest.files if (file.uri, file.version) in reasons}
+
+
+BLOCKED_RUN = re.compile(r"run \S+ does not begin: (.*); the manifests wait, none has used up an attempt")
+
+
+def format_blocked_run(run: str, fault: str) -> str:
+    """What a job run reports that the environment does not let work."""
+    return f"run {run} does not begin: {fault}; the manifests wait, none has used up an attempt"
+
+
+def fault_of_blocked_run(text: str) -> str | None:
+    """The fault that ``format_blocked_run`` has put into the text of a failed job run; None: it failed otherwise."""
+    found = BLOCKED_RUN.search(text)
+    return found[1] if found else None
+
+
+def read_denied(s3: S3Client, control_bucket: str, run: str) -> frozenset[str]:
+    """Ids of the manifests that the job runs of the run document at this URI were denied. Raises botocore's errors."""
+    found = find_document(s3, control_bucket, _key(run))
+    return frozenset(map(str, found["manifests"])) if found is not None else frozenset()
+
+
+def write_denied(s3: S3Client, control_bucket: str, run: str, manifests: Iterable[str]) -> None:
+    """Replace the list: the job runs of a run document follow one another. Raises botocore's errors."""
+    put_document(s3, control_bucket, _key(run), encode_document({"manifests": sorted(manifests)}))
+
+
+def _key(run: str) -> str:
+    return denial_key(parse_s3_uri(run).key)

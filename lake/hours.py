@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from lake.ledger import ConvertedCounts, HourCounts, HourRow, HourState, ManifestCounts, ManifestRow, State
+from lake.ledger import ConvertedCounts, HourCounts, HourRow, HourState, Ledger, ManifestCounts, ManifestRow, State
 from lake.manifest import Lane
+from lake.successors import follow
+
+if TYPE_CHECKING:
+    from lake.partition import Partition
+
 
 GRACE = timedelta(minutes=15)
 """After the end of an hour, for the events of its last files: one that waits longer raises the alarm LateArrivals. And
@@ -127,3 +133,26 @@ def stamps_between(first: str, last: str) -> list[str]:
         stamps.append(f"{hour:%Y-%m-%dT%H}")
         hour += ONE_HOUR
     return stamps
+
+
+def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_waiting: bool = False) -> HourContents:
+    """The contents of an hour by consistent reads, 100 manifests to a request; raises botocore's errors.
+
+    A collection of the hour that is not divided counts as one open manifest. The newest manifests come first, because
+    they are converted last. ``until_waiting`` stops at the first one that the hour waits for: the counts are not
+    complete then. ``has_table``: a published manifest that the Iceberg table of the dataset does not show is waited
+    for.
+    """
+    contents = HourContents(has_table=has_table)
+    for collection in ledger.collections.of_hour(partition.stamp):
+        if not collection.done:
+            contents.add(str(collection.id), None)
+    if until_waiting and contents.waits_for is not None:
+        return contents
+    newest_first = sorted(ledger.partitions.manifests(partition), reverse=True)
+    for page in follow(ledger, newest_first, parallel=1):
+        for manifest, row in page:
+            contents.add(manifest, row)
+        if until_waiting and contents.waits_for is not None:
+            break
+    return contents

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from lake.codec import decode_body, encode_body, listed
 from lake.compression import has_compressed_name
-from lake.documents import encode_document
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.errors import InvalidDocumentError
 from lake.partition import Partition
 from lake.time import iso_utc
 
-MANIFEST_FORMAT = 1
-"""Version of the document's format."""
 UNVERSIONED = "null"
 """Version id that S3 gives to objects written while the bucket has no versions."""
 
@@ -31,6 +28,7 @@ class Lane(StrEnum):
     BATCH = "batch"
 
 
+@listed
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectVersion:
     """A version of an object, identified by version id, or by ETag where the bucket has no versions."""
@@ -114,70 +112,30 @@ def is_manifest_id(text: str) -> bool:
     return re.fullmatch(r"\d{8}T\d{6}[0-9a-f]{20}", text, re.ASCII) is not None
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
-    """The bytes of the document on S3."""
-    return encode_document(
-        {
-            "format": MANIFEST_FORMAT,
-            "id": manifest.id,
-            "lane": manifest.lane,
-            "dataset": manifest.partition.dataset,
-            "date": manifest.partition.date,
-            "hour": manifest.partition.hour,
-            "created_at": manifest.created_at,
-            "files": [encode_file(file) for file in manifest.files],
-            "urgent": manifest.urgent,
-        }
-    )
-
-
 def manifest_sha256(manifest: Manifest) -> str:
     """SHA-256 (hexadecimal) of the document: the ledger row binds the document by it."""
-    return hashlib.sha256(encode_manifest(manifest)).hexdigest()
+    return hashlib.sha256(encode_body(manifest)).hexdigest()
 
 
-def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
-    """Inverse of ``encode_manifest``.
+def decode_manifest(body: bytes, allowed_buckets: Collection[str]) -> Manifest:
+    """The manifest of a document that the ledger vouches for.
 
     Raises
     ------
     InvalidDocumentError
-        The text is not a manifest, or names a bucket that is not in ``allowed_buckets``.
+        It names a bucket that is not in ``allowed_buckets``.
     NewerDocumentError
         A newer version has written it.
     """
-    try:
-        body: dict[str, Any] = json.loads(text)
-        if body["format"] != MANIFEST_FORMAT:
-            raise NewerDocumentError(
-                f"this version cannot read manifest format {body['format']!r}: a newer version of hybrid-router will "
-                "convert it, deploy it again"
-            )
-        files = tuple(decode_file(item) for item in body["files"])
-        partition = Partition(body["dataset"], body["date"], body["hour"])
-        manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files, body["urgent"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidDocumentError(
-            f"the body is not a valid manifest ({error}): it was not written by this system"
-        ) from error
-    foreign = sorted({file.bucket for file in files} - set(allowed_buckets))
-    if foreign:
-        raise InvalidDocumentError(
-            f"manifest {manifest.id} names the bucket {foreign[0]!r}, which is not an input of this deployment: "
-            "set input.bucket to it or remove the manifest"
-        )
+    manifest = decode_body(Manifest, body, "manifest")
+    check_buckets((file.bucket for file in manifest.files), allowed_buckets, f"manifest {manifest.id}")
     return manifest
 
 
-def encode_file(file: ObjectVersion) -> list[object]:
-    """A file as documents list it."""
-    return [file.bucket, file.key, file.version_id, file.etag, file.size, file.arrived_at]
-
-
-def decode_file(item: object) -> ObjectVersion:
-    """Inverse of ``encode_file``. Raises ``TypeError`` or ``ValueError``."""
-    match item:
-        case [str(bucket), str(key), None | str() as version, str(etag), int(size), str(at)]:
-            datetime.fromisoformat(at)
-            return ObjectVersion(bucket, key, etag, size, at, version)
-    raise TypeError("an item of its files is not one")
+def check_buckets(buckets: Iterable[str], allowed_buckets: Collection[str], name: str) -> None:
+    """Raise ``InvalidDocumentError`` if one of the buckets that a document names is of another deployment."""
+    if foreign := set(buckets) - set(allowed_buckets):
+        raise InvalidDocumentError(
+            f"{name} names the bucket {min(foreign)!r}, which is not an input of this deployment: "
+            "set input.bucket to it or remove it"
+        )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lake.documents import encode_document, get_document
-from lake.errors import InvalidDocumentError
+from lake.codec import decode_body
+from lake.documents import get_bound_document
 from lake.layout import resubmission_key
 from lake.partition import Partition
 
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 
     from lake.ledger import ResubmissionRow
 
-RESUBMISSION_FORMAT = 1
-"""Version of the document's format."""
 MAX_LINES = 100_000
 """Maximum number of lines in one resubmission: their offsets are compared in the memory of a function."""
 
@@ -60,25 +56,6 @@ class Resubmission:
         return (identity for item in self.rejected for identity in item.identities())
 
 
-def encode_resubmission(resubmission: Resubmission) -> bytes:
-    """The bytes of the document on S3."""
-    return encode_document({"format": RESUBMISSION_FORMAT, **asdict(resubmission)})
-
-
-def decode_resubmission(body: bytes) -> Resubmission:
-    """Inverse of ``encode_resubmission``. Raises ``InvalidDocumentError``."""
-    try:
-        data: dict[str, Any] = json.loads(body)
-        if data["format"] != RESUBMISSION_FORMAT:
-            raise ValueError(f"its format is not {RESUBMISSION_FORMAT}")
-        rejected = tuple(RejectedLines(**{**item, "offsets": tuple(item["offsets"])}) for item in data["rejected"])
-        return Resubmission(data["name"], Partition(**data["partition"]), rejected)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidDocumentError(
-            f"the body is not a valid resubmission ({error}): run 'hybrid-router quarantine retry <file>' again"
-        ) from error
-
-
 def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -> Resubmission:
     """Get the document that a row of the ledger is bound to.
 
@@ -87,11 +64,5 @@ def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -
     InvalidDocumentError
         It is gone, or was changed after it was recorded.
     """
-    key = resubmission_key(row.name)
-    body = get_document(s3, control_bucket, key)
-    if hashlib.sha256(body).hexdigest() != row.document_sha256:
-        raise InvalidDocumentError(
-            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so it is not known which lines it "
-            "holds: restore the object (protection.versions keeps earlier versions)"
-        )
-    return decode_resubmission(body)
+    body = get_bound_document(s3, control_bucket, resubmission_key(row.name), row.document_sha256)
+    return decode_body(Resubmission, body, "resubmission")

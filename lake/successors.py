@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lake.collection_documents import find_division
 from lake.errors import InvalidDocumentError
 from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from lake.manifest import Identity, ObjectVersion
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import find_division, read_manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from lake.counted import format_count
 from lake.manifest import ObjectVersion
+from lake.texts import format_count
 from offline.converted_files import has_lines
 from offline.output_folder import OutputFolder
 

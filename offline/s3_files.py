@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 from offline.local_files import LocalFile, LocalFiles, denial
 from transform.source import DeniedFileError, Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lake.bills import SUCCEEDED
-from lake.printable import printable
+from lake.texts import printable
 from report.costs import CostFigures
 from report.model import Report
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from lake.bills import MICRO
-from lake.counted import format_count
-from lake.format_values import format_dollars, format_duration, format_instant, format_size
+from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size
 from report.costs import JobRun
 from report.model import ExecutionFacts
 from report.texts import reason_line, safe

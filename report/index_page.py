@@ -7,9 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from lake.bills import MICRO
-from lake.counted import format_count
-from lake.format_values import format_dollars, format_instant, format_size
 from lake.layout import REPORT_PAGE
+from lake.texts import format_count, format_dollars, format_instant, format_size
 from report.days import DAYS, Day, SettledExecution
 from report.executions import badge
 from report.page import render_document

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lake.format_values import format_instant
+from lake.texts import format_instant
 from report.costs import CostFigures, JobRun
 from report.figures import ManifestFigures
 

@@ -8,7 +8,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from lake.format_values import format_instant
+from lake.texts import format_instant
 from report.charts import chart_data
 from report.executions import outcomes
 from report.model import Report

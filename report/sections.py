@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lake.bills import MICRO
-from lake.counted import format_count
-from lake.format_values import format_dollars, format_duration, format_instant
 from lake.ledger import State
+from lake.texts import format_count, format_dollars, format_duration, format_instant
 from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS

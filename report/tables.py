@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lake.counted import format_count
-from lake.format_values import format_dollars, format_duration, format_instant, format_size
+from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size
 from report.texts import safe
 
 LONG_WORD = 30

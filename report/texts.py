@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from lake.printable import printable
+from lake.texts import printable
 
 BILLION = 10**9
 MAX_TEXT = 300

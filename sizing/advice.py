@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lake.counted import format_count
 from lake.engines.workers import MIB
 from lake.settings import ConvertSettings, PriceSettings
+from lake.texts import format_count
 from sizing.measure import Measurement
 
 MEGABYTE = 1_000_000

@@ -9,7 +9,7 @@ from enum import StrEnum
 from lake.engines import emr_serverless, glue
 from lake.settings import Settings
 from lake.settings.price import PriceSettings
-from router.estimate import offer
+from router.estimate import night
 from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
 from router.estimate.other_costs import OUTPUT_RATIO
@@ -39,7 +39,7 @@ URGENT_CORE_SHARE = 0.5
 """Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
 EXECUTOR_IDLE_SECONDS = 60.0
 """An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
-FIRST_EXECUTOR_SECONDS = offer.RAMP_SECONDS
+FIRST_EXECUTOR_SECONDS = night.RAMP_SECONDS
 """Assumed: until a driver that was alone has an executor."""
 PLAN_SECONDS = 30.0
 """Assumed: from the schedule until the first runs are started."""
@@ -112,16 +112,16 @@ def _rows(settings: Settings, ratio: float, stream_jobs: int) -> Iterator[tuple[
         yield "workers of a quiet stream", workers, "", SETTING, "stream.emr_min_executors"
     else:
         yield "workers of a quiet stream", workers, "", ASSUMED, "router/estimate/stream_cluster.py"
-    quota, estimate = settings.quota, "router/estimate/offer.py"
+    quota, estimate = settings.quota, "router/estimate/night.py"
     yield "schedule to first run", PLAN_SECONDS, "s", ASSUMED, HERE
     yield "start of a Glue run", glue.START_SECONDS, "s", ASSUMED, estimate
     yield "start of an EMR Serverless run", emr_serverless.START_SECONDS, "s", ASSUMED, estimate
     yield "wait for Flex capacity", glue.FLEX_WAIT_MINUTES, "min", ASSUMED, "lake/engines/glue.py"
-    yield "auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", ASSUMED, estimate
-    yield "first idle core to end of a run", offer.TAIL_SECONDS, "s", ASSUMED, estimate
-    yield "the same of compressed files, as a share of the longest", offer.TAIL_OF_LONGEST, "", ASSUMED, estimate
-    yield "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
-    yield "Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", ASSUMED, estimate
+    yield "auto scaling adds the last worker after", night.RAMP_SECONDS, "s", ASSUMED, estimate
+    yield "first idle core to end of a run", night.TAIL_SECONDS, "s", ASSUMED, estimate
+    yield "the same of compressed files, as a share of the longest", night.TAIL_OF_LONGEST, "", ASSUMED, estimate
+    yield "Step Functions asks, runs of up to 10 minutes", night.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
+    yield "Step Functions asks, longer runs", night.LONG_POLL_SECONDS, "s", ASSUMED, estimate
     yield "last run to verdict", SETTLE_SECONDS, "s", ASSUMED, HERE
     yield "share of the time until the deadline that a plan leaves", MARGIN, "", LISTED, "router/estimate/choose.py"
     yield "quota of Glue", quota.dpus, "DPU", SETTING, "quota.dpus"

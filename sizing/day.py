@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from lake.compression import has_compressed_name
-from lake.counted import format_count
 from lake.dataset_rules import matching_rule
 from lake.ledger import CostShare, DatasetSpeed
 from lake.manifest import Lane
 from lake.settings import Settings
+from lake.texts import format_count
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.estimate.speed import FAST, SLOW

@@ -24,10 +24,9 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
-from transform.plan_attempt import HEAD_BYTES
+from transform.plan_attempt import HEAD_BYTES, pack_tasks, split_files
 from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
-from transform.splits import pack_tasks, split_files
 from transform.task_model import Task, TaskResult
 from transform.upload import Uploads
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from lake.counted import format_count
-from lake.format_values import format_dollars, format_duration, format_size
+from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.speed import FAST, SLOW
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 

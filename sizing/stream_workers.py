@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lake.settings import Settings
-from router.estimate.night import DRIVERS
-from router.estimate.offer import RAMP_SECONDS
+from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
 from sizing.assumptions import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS, TASK_SECONDS
 from sizing.speed import Work

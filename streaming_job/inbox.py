@@ -8,11 +8,11 @@ from itertools import chain
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.counted import format_count
 from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer
 from lake.manifest import Lane
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 from lake.shards import FIRST_SHARD
+from lake.texts import format_count
 from transform.context import ConversionContext, JobServices
 from transform.environment_fault import EnvironmentFault, fault_of
 from transform.outcome import ALARM

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from lake.counted import format_count
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.settings.lanes import BATCH_FILES
+from lake.texts import format_count
 from transform.context import ConversionContext
 from transform.convert import convert
 from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from lake.counted import format_count
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
+from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers, parallel_conversions, side_by_side_limit

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from lake.counted import format_count
 from lake.layout import INBOX, URGENT, manifest_of_pointer
+from lake.texts import format_count
 from streaming_job.inbox import delete_pointers
 from streaming_job.micro_batch import (
     InputSize,

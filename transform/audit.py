@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lake.commit import SourceCount
-from lake.counted import format_count
 from lake.errors import AuditError
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from lake.manifest import Manifest, ObjectVersion
-    from transform.quarantine_content import QuarantineContent, QuarantinedThing
+    from transform.quarantine_writer import QuarantineContent, QuarantinedThing
     from transform.task_model import SplitResult, Task, TaskResult
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.commands import advise_reprocess
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
+from lake.texts import advise_reprocess
+from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
-from transform.poison_manifest import attempts_allowed, format_given_up, supersede_or_fail
 from transform.published_files import find_kept_generation
 
 if TYPE_CHECKING:

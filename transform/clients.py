@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from concurrent.futures import Future
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import boto3
 import botocore.session
@@ -25,6 +27,11 @@ from lake.engines import ENGINES
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from typing_extensions import Buffer
+
+    from lake.commit import PendingObject
+    from lake.manifest import ObjectVersion
+
 
 MAX_CONNECTIONS = 128
 """The driver's threads can use this number at once while they publish (DRIVER_THREADS x PARALLEL_REQUESTS)."""
@@ -123,3 +130,31 @@ def credential_provider(current: boto3.Session) -> Boto3CredentialProvider:
     if current.get_credentials() is None:
         raise NoCredentialsError
     return Boto3CredentialProvider(current, ttl=CREDENTIALS_KEPT)
+
+
+class InputRanges(Protocol):
+    """Reads files of the input; thread-safe."""
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
+        """The bytes [start, end) of this version and of no other.
+
+        Raises
+        ------
+        UnreadableFileError
+            They can never be read.
+        TransientError
+            Anything else.
+        """
+
+
+class OutputFiles(Protocol):
+    """Takes written files over under their final keys; no reader can see them yet."""
+
+    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
+        """Take the file over; ``path`` is free afterwards."""
+
+    def finish(self) -> None:
+        """Wait for every file; raises the error of the first one that failed."""
+
+    def abort(self) -> None:
+        """Forget every file."""

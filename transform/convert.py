@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.commands import advise_reprocess
-from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
+from lake.texts import advise_reprocess, format_count
 from transform.claim_manifest import claim_or_finish
-from transform.denied_files import why_all_wait
 from transform.environment_fault import EnvironmentFault, fault_of
 from transform.finalize import finalize
-from transform.give_up import give_up, record_fault
+from transform.give_up import give_up, record_fault, why_all_wait
 from transform.lease import LeaseKeeper
 from transform.outcome import WAITING, ConversionOutcome
-from transform.plan_attempt import Attempt, plan_attempt
-from transform.portions import divide_into_portions
+from transform.plan_attempt import Attempt, divide_into_portions, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
 from transform.task_model import TaskFault, TaskResult
 

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import CommitDocument, PendingObject, write_commit
-from lake.counted import format_count
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix
 from lake.ledger import Claim, CommitReference, CostShare, DatasetMeasurement, State
 from lake.publish import roll_forward
+from lake.texts import format_count
 from transform.audit import audit
-from transform.conversion_measurement import measure_conversion
-from transform.denied_files import denied_files, set_apart
 from transform.environment_fault import fault_of
-from transform.give_up import exclude_and_give_up, give_up
+from transform.file_deadline import leave_stream, slow_files
+from transform.give_up import denied_files, exclude_and_give_up, give_up, set_apart
 from transform.outcome import ConversionOutcome
+from transform.output_ratio import measure_conversion
 from transform.quarantine_excluded import quarantine_excluded
-from transform.slow_files import leave_stream, slow_files
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:

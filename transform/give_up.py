@@ -1,23 +1,30 @@
-"""The end of an attempt that is not committed: given up so that no reader can ever see anything of it."""
+"""A manifest that is given up: its poisonous files apart, files that it may not read left to another run, or FAILED."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.counted import format_count
 from lake.exclusions import write_exclusions
-from lake.ledger import Claim, State
+from lake.ledger import Claim, ManifestRow, State
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest_documents import read_manifest, write_manifest
 from lake.publish import abort_upload
+from lake.texts import advise_reprocess, format_count
+from lake.time import iso_utc
+from transform.outcome import GIVEN_UP, ConversionOutcome
 
 if TYPE_CHECKING:
     from lake.commit import PendingObject
-    from lake.manifest import ObjectVersion
+    from lake.settings import Settings
     from transform.context import ConversionContext, JobServices
     from transform.environment_fault import EnvironmentFault
     from transform.plan_attempt import Attempt
+    from transform.task_model import TaskResult
 
 
 def give_up(
@@ -88,3 +95,98 @@ def _can_no_longer_commit(services: JobServices, claim: Claim) -> bool:
         return False
     other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
     return other_attempt or row.state in (State.QUEUED, State.SUPERSEDED)
+
+
+def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
+    """Maximum number of attempts of this generation; one that only found unreadable files does not count."""
+    return settings.batch.max_attempts + (row.exclusions is not None)
+
+
+def format_given_up(row: ManifestRow) -> str:
+    """The reason of a manifest that may not be tried again."""
+    why = row.reason or "its runs ended without reporting a result"
+    return f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {why}"
+
+
+def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
+    """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has changed, read it again.
+
+    A manifest of the stream lane goes to the batch lane as it is. There it is halved until a bad file has a manifest
+    of its own, which ends FAILED. A manifest that was published before is never superseded: it ends FAILED, and what
+    it published stays.
+
+    Raises
+    ------
+    InvalidDocumentError
+        The manifest's document is not valid.
+    """
+    assert row.state == State.QUEUED
+    reason = format_given_up(row)
+    successors = [] if row.published is not None else _plan_successors(services, row, now)
+    if not successors:
+        return services.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)
+    for successor in successors:
+        write_manifest(services.s3, services.resources.control_bucket, successor)
+    return services.ledger.manifests.supersede([row], successors, reason, now)
+
+
+def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
+    resources = services.resources
+    manifest = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
+    fresh = replace(manifest, lane=Lane.BATCH, urgent=False, created_at=iso_utc(now))
+    if row.lane == Lane.STREAM:
+        return [replace(fresh, id=new_manifest_id(now))]
+    if len(manifest.files) < 2:
+        return []
+    middle = len(manifest.files) // 2
+    halves = (manifest.files[:middle], manifest.files[middle:])
+    return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]
+
+
+def denied_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, EnvironmentFault]:
+    """The files that the tasks were not allowed to read."""
+    return {
+        failure.file: failure.denied for result in results for failure in result.failures if failure.denied is not None
+    }
+
+
+def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> EnvironmentFault | None:
+    """The fault for which the whole manifest waits; None if no file was denied, or the denied ones can be set apart.
+
+    They cannot where no other file was read: then nothing tells a denied file from a denied bucket. A manifest that was
+    published is never superseded, so no file of it leaves it; what it has published stays visible meanwhile.
+    """
+    denied = denied_files(results)
+    if not denied:
+        return None
+    read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
+    read |= {failure.file for result in results for failure in result.failures if failure.slow}
+    return None if read and attempt.claim.row.published is None else next(iter(denied.values()))
+
+
+def set_apart(
+    context: ConversionContext, attempt: Attempt, denied: Iterable[ObjectVersion], uploaded: Iterable[PendingObject]
+) -> ConversionOutcome | None:
+    """Supersede the manifest by one of its denied files and one of its others; None: its row has changed.
+
+    Both are as old as the manifest, stay in its lane and have all their tries. This run converts them.
+    Raises botocore's errors.
+    """
+    services, row, now = context.services, attempt.claim.row, context.clock()
+    refused = frozenset(denied)
+    apart = tuple(file for file in attempt.manifest.files if file in refused)
+    others = tuple(file for file in attempt.manifest.files if file not in refused)
+    parts = [replace(attempt.manifest, id=new_manifest_id(now), files=files) for files in (apart, others)]
+    for part in parts:
+        write_manifest(services.s3, services.resources.control_bucket, part)
+    waiting, rest = parts
+    reason = (
+        f"{format_count(len(apart), 'file')} may not be read (first: {apart[0].uri}) and waits in manifest "
+        f"{waiting.id}; the others are in manifest {rest.id}"
+    )
+    if not services.ledger.manifests.supersede([row], parts, reason, now):
+        return None
+    # No commit of this attempt can follow.
+    for item in uploaded:
+        abort_upload(services.s3, item.bucket, item.key, item.upload_id)
+    return ConversionOutcome(row.id, State.SUPERSEDED, reason=reason, successors=(waiting.id, rest.id))

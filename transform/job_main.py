@@ -11,7 +11,7 @@ from lake.canary import CANARY_ARGUMENT
 from lake.engines import ENGINES
 from lake.engines.job_runs import run_is_terminal
 from lake.errors import HybridRouterError
-from lake.printable import printable
+from lake.texts import printable
 from lake.time import iso_utc
 from transform.canary import run_canary
 from transform.clients import engine_clients

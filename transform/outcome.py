@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.counted import format_count
 from lake.ledger import CostShare, State
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from transform.environment_fault import EnvironmentFault

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from ndjson_arrow import Batch, ParquetFile
 
-from lake.counted import format_count
 from lake.errors import AuditError
+from lake.texts import format_count
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.columns import arrow_schema
 

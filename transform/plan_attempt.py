@@ -1,11 +1,13 @@
-"""The plan of one attempt at one manifest: which tasks read which parts of which files."""
+"""The plan of one attempt at one manifest: which tasks read which parts of which files, in which Spark job."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import can_split
@@ -13,21 +15,21 @@ from ndjson_arrow import can_split
 from lake.exclusions import read_exclusions
 from lake.ledger.datasets import is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.time import iso_utc
 from transform.file_deadline import stream_seconds
 from transform.output_ratio import output_ratio
 from transform.published_files import KeptGeneration, find_kept_generation
 from transform.source import DeniedFileError, Source, UnreadableFileError
-from transform.splits import pack_tasks, split_files
 from transform.task_model import Split, Task
 
 if TYPE_CHECKING:
     from lake.commit import SourceCount
     from lake.ledger import Claim
     from lake.settings import ConvertSettings
+    from transform.clients import InputRanges
     from transform.context import ConversionContext
-    from transform.storage import InputRanges
+
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""
@@ -148,3 +150,76 @@ def _whole_files(source: InputRanges, files: Sequence[ObjectVersion], settings: 
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         return {file for file, whole in zip(large, pool.map(is_whole, large), strict=True) if whole}
+
+
+DEFAULT_OUTPUT_RATIO = 0.2
+"""Parquet bytes per input byte of a manifest that was not sampled, in a dataset that was not measured."""
+MIN_OUTPUT_RATIO = 0.01
+"""A lower ratio would put too much input into one task."""
+
+
+def split_file(file: ObjectVersion, split_bytes: int, *, whole: bool) -> list[Split]:
+    """Ranges of about equal size, none above ``split_bytes``, that tile the file; ``whole``: it is one range."""
+    count = 1 if whole else max(1, -(-file.size // split_bytes))
+    borders = [file.size * number // count for number in range(count + 1)]
+    return [Split(file, start, end) for start, end in pairwise(borders)]
+
+
+def split_files(files: Sequence[ObjectVersion], whole: Collection[ObjectVersion], split_bytes: int) -> list[Split]:
+    """The splits of a manifest's files, in order; those in ``whole`` are one split each."""
+    return [split for file in files for split in split_file(file, split_bytes, whole=file in whole)]
+
+
+def pack_tasks(
+    splits: Sequence[Split], target_file_bytes: int, output_ratio: float | None, min_tasks: int = 1
+) -> list[tuple[Split, ...]]:
+    """Consecutive splits to tasks, each of which is expected to write about ``target_file_bytes``.
+
+    The number of tasks is rounded and the input shared evenly. So a task writes between two thirds and one and a half
+    of the target, as far as the ratio holds and there is enough input.
+
+    Parameters
+    ----------
+    output_ratio
+        Parquet bytes per input byte; None: ``DEFAULT_OUTPUT_RATIO``.
+    min_tasks
+        At least so many, where there are as many splits.
+    """
+    ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, MIN_OUTPUT_RATIO)
+    total = sum(split.size for split in splits)
+    count = max(1, min(min_tasks, len(splits)), round(total * ratio / target_file_bytes))
+    tasks: list[list[Split]] = []
+    packed_bytes = 0
+    for split in splits:
+        # By the middle of the split, so that the error of one task is at most half a split.
+        slot = (2 * packed_bytes + split.size) * count // (2 * total) if total else 0
+        if not tasks or (slot >= len(tasks) and tasks[-1]):
+            tasks.append([])
+        tasks[-1].append(split)
+        packed_bytes += split.size
+    return [tuple(task) for task in tasks]
+
+
+def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[Attempt]]:
+    """At most ``count`` portions of about the same number of tasks; none is empty.
+
+    An attempt is never divided: its manifest is committed as a whole. In the batch lane those with the longest task
+    come first, as Spark gives free cores to the oldest job: a long task that begins last would end the run alone. The
+    stream lane keeps the order, which is that of arrival.
+    """
+    attempts = sorted(attempts, key=_longest_task, reverse=True)
+    tasks_per_portion = math.ceil(sum(len(attempt.tasks) for attempt in attempts) / count)
+    portions: list[list[Attempt]] = []
+    tasks = 0
+    for attempt in attempts:
+        if not portions or (tasks >= tasks_per_portion and attempt.tasks):
+            portions.append([])
+            tasks = 0
+        portions[-1].append(attempt)
+        tasks += len(attempt.tasks)
+    return portions
+
+
+def _longest_task(attempt: Attempt) -> int:
+    """Bytes of NDJSON of its longest task; 0 in the stream lane."""
+    return max((task.ndjson_bytes for task in attempt.tasks if task.stream_seconds is None), default=0)

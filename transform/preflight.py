@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.denials import format_blocked_run
 from lake.errors import HybridRouterError, TransientError
+from lake.exclusions import format_blocked_run
 from lake.layout import preflight_key
 from lake.ledger import State
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.publish import abort_upload
 from transform.environment_fault import EnvironmentFault, fault_of
 from transform.give_up import record_fault

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, SourceCount, read_commit
-from lake.counted import format_count
 from lake.exclusions import read_exclusions
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 from lake.layout import quarantine_key
 from transform.audit import check_excluded
-from transform.quarantine_writer import QuarantineFiles, file_record
+from transform.quarantine_writer import QuarantineContent, QuarantineFiles, file_record
 from transform.task_model import NUMBERS_PER_TASK
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from lake.commit import PendingObject
     from lake.manifest import Manifest, ObjectVersion
+    from transform.clients import OutputFiles
     from transform.context import JobServices
     from transform.plan_attempt import Attempt
-    from transform.quarantine_content import QuarantineContent
-    from transform.storage import OutputFiles
 
 ONE_FILE = 1 << 40
 """A target size in bytes that no list of excluded files reaches: they become one object."""

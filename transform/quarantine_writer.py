@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transform.quarantine_content import QuarantineContent, read_back
+from lake.errors import AuditError
 
 if TYPE_CHECKING:
     from ndjson_arrow import Reject
 
     from lake.manifest import ObjectVersion
+
 
 MAX_EXPANSION = 20
 """Bytes of records of single lines for each byte of the input ..."""
@@ -141,3 +145,46 @@ class QuarantineFiles:
         if self._path is not None:
             self._on_finished(self._path, read_back(self._path))
             self._path, self._bytes = None, 0
+
+
+QuarantinedThing = tuple[str, str, str, str]
+"""``"line"`` or ``"file"``, URI and version of the file, reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineContent:
+    """Counts of one quarantine file."""
+
+    size: int
+    """Bytes."""
+    records: int
+    counts: Mapping[QuarantinedThing, int]
+    """Rejected lines and whole files; a record of kind ``lines`` counts as many as it says."""
+
+
+def read_back(path: Path) -> QuarantineContent:
+    """Count the records of a file.
+
+    Raises
+    ------
+    AuditError
+        A record cannot be read.
+    """
+    counts: Counter[QuarantinedThing] = Counter()
+    size = records = 0
+    with path.open("rb") as file:
+        for line in file:
+            size += len(line)
+            records += 1
+            try:
+                record = json.loads(line)
+                kind = "file" if record["kind"] == "file" else "line"
+                # One text for all records of a file: what is sent to the driver names each file once.
+                source, version = sys.intern(record["source"]), sys.intern(record["version"])
+                counts[kind, source, version, record["reason"]] += record.get("count", 1)
+            except (ValueError, KeyError, TypeError) as error:
+                raise AuditError(
+                    f"record {records} of {path.name} in the quarantine cannot be read ({error}): "
+                    "the attempt is discarded, and the manifest is tried again"
+                ) from error
+    return QuarantineContent(size, records, counts)

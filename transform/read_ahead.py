@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from transform.storage import InputRanges
+    from transform.clients import InputRanges
     from transform.task_model import Split
 
 CHUNK_BYTES = 8 << 20

@@ -11,11 +11,10 @@ import obstore
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from obstore.exceptions import BaseError, PreconditionError
 
-from lake.commands import reprocess_file_command
-from lake.counted import format_count
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
+from lake.texts import format_count, reprocess_file_command
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from transform.run_partition import run_partition
+from transform.run_task import run_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

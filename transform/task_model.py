@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lake.partition import Partition
     from lake.settings import ConvertSettings
     from transform.environment_fault import EnvironmentFault
-    from transform.quarantine_content import QuarantineContent
+    from transform.quarantine_writer import QuarantineContent
 
 NUMBERS_PER_TASK = 1_000_000
 """Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds.

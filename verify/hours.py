@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
-from lake.counted import format_count
 from lake.errors import UnusableDocumentError
 from lake.layout import is_complete_marker, parse_generation, partition_prefix
 from lake.ledger import ManifestRow, State
 from lake.manifest import Identity, ObjectVersion
 from lake.partition import Partition
+from lake.texts import format_count
 from verify.digests import RunTasks, SideDigest
 from verify.file_index import FileIndex
 from verify.find_files import UnownedFiles, current_rows, find_files

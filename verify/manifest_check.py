@@ -11,7 +11,7 @@ from lake.commit import CommitDocument, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from verify.digests import (
     ExpectedFile,
     InputTask,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lake.counted import format_count
+from lake.texts import format_count
 from verify.elements import Line
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lake.counted import format_count
+from lake.texts import format_count
 
 MAX_DIFFERENCES = 20
 """Maximum number of differences, and of unproven things, that are kept per manifest and per hour."""

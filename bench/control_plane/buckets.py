@@ -8,8 +8,9 @@ from datetime import datetime
 from xml.sax.saxutils import escape
 
 from bench.control_plane.night import RESOURCES, Night
+from lake.codec import encode_body
 from lake.layout import MANIFESTS, PARTS
-from lake.manifest import ObjectVersion, encode_manifest
+from lake.manifest import ObjectVersion
 
 PAGE_KEYS = 1000
 """S3's limit on the keys of one page of a listing."""
@@ -40,7 +41,7 @@ class Buckets:
         number = self._night.number_of(key.rsplit("/", 1)[-1].removesuffix(".json"))
         if key.startswith(PARTS):
             return self._night.part(number)[1]
-        return encode_manifest(self._night.manifest(number))
+        return encode_body(self._night.manifest(number))
 
     def list_objects(self, bucket: str, query: Mapping[str, str]) -> str:
         """ListObjectsV2 as XML."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.collection_documents import new_part
 from lake.ledger import CollectionId, CostShare, Part
 from lake.ledger.arrivals import arrival_key
 from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
-from lake.ledger.manifest_row import manifest_row_key, queued_attributes, queued_row
+from lake.ledger.manifest_row import manifest_row_key, queued_row, row_attributes
 from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.manifest_documents import new_part
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, ConvertSettings, InputSettings
@@ -124,7 +124,7 @@ class Night:
         """The ledger's items of all manifests, as a division puts them, and of the open collection."""
         for number in range(self.divided):
             manifest = self.manifest(number)
-            yield {**manifest_row_key(manifest.id).item(), **queued_attributes(queued_row(manifest))}
+            yield {**manifest_row_key(manifest.id).item(), **row_attributes(queued_row(manifest))}
         yield from collection_items(CollectionId.numbered(self.last_hour, 1), map(self._part, range(self.parts)))
 
     def first_manifests(self) -> list[Manifest]:

@@ -18,9 +18,10 @@ from boto3.dynamodb.types import TypeSerializer
 from bench.control_plane.buckets import Buckets
 from bench.control_plane.night import COLUMNS, NIGHTS, NOW, Night
 from bench.control_plane.table import RefusedRequestError, Table
-from lake.ledger import State
+from lake.codec import encode
+from lake.ledger import CommitReference, Published, State
 from lake.ledger.datasets import name_key
-from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, totals_attributes
+from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals
 from lake.time import iso_utc
 
 READ_SECONDS = 0.025
@@ -136,13 +137,11 @@ class StandIn:
         return (404, b"<Error><Code>NoSuchKey</Code></Error>") if found is None else (200, found)
 
     def _publish(self) -> bytes:
+        totals = PublishedTotals(1, {}, 0, NO_OBJECTS, NO_OBJECTS, 0)
         published = {
             "state": State.DONE.value,
             "finished_at": iso_utc(NOW),
-            "published_generation": 1,
-            "published_key": "key",
-            "published_sha256": "sha256",
-            "published_totals": totals_attributes(PublishedTotals(1, {}, 0, NO_OBJECTS, NO_OBJECTS, 0)),
+            "published": encode(Published(1, CommitReference("key", "sha256"), totals)),
         }
         self._table.finish(f"T{self._last_hour}", TypeSerializer().serialize(published)["M"])
         return b""

@@ -15,14 +15,14 @@ from cli.catalog.sample import RangeReader
 from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
-from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import parse_generation
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 from lake.settings.conversion import MAX_COLUMN_LIMIT
+from lake.texts import format_count
 
 STATUS_EVERY = 100
 """Files between two updates of the progress."""

@@ -17,10 +17,9 @@ from cli.documents import SuggestedColumn, Suggestion
 from cli.exit_codes import ExitCode, NotFoundError
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
-from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.json_document import format_json
-from lake.printable import printable
+from lake.texts import format_count, printable
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""

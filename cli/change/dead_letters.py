@@ -15,12 +15,10 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.dead_letters import count_dead_letters
 from cli.inspect.night_schedule import read_schedule
-from lake.counted import format_count
 from lake.errors import InvalidInputError
-from lake.format_values import format_clock, read_instant
-from lake.printable import printable
+from lake.texts import format_clock, format_count, printable, read_instant
 from lake.time import iso_utc
-from router.route.parse import AnnouncedVersion, parse_events
+from router.route.events import AnnouncedVersion, parse_events
 
 PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""

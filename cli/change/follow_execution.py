@@ -18,9 +18,8 @@ from cli.inspect.night_progress import format_progress, read_progress
 from cli.inspect.night_runs import read_runs
 from cli.inspect.night_schedule import read_schedule
 from lake.documents import find_document
-from lake.format_values import format_duration, read_instant
 from lake.layout import plan_summary_key
-from lake.printable import printable
+from lake.texts import format_duration, printable, read_instant
 
 POLL_SECONDS = 5.0
 MAX_EVENTS = 100

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from lake.printable import printable
+from lake.texts import printable
 
 
 def print_messages(response: Mapping[str, Any]) -> None:

@@ -12,8 +12,7 @@ from cli.cost.plan import print_plan
 from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
-from lake.counted import format_count
-from lake.format_values import format_size
+from lake.texts import format_count, format_size
 from router.requests.selection import parse_hours
 
 

@@ -13,9 +13,9 @@ import typer
 from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.stream_shards import read_shards
-from lake.counted import format_count
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
+from lake.texts import format_count
 
 POLL_SECONDS = 5.0
 

@@ -8,8 +8,7 @@ import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
-from lake.counted import format_count
-from lake.printable import printable
+from lake.texts import format_count, printable
 
 LABELS = {
     "rolledForward": ("publish", "publishes", "finished"),

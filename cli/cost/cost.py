@@ -13,12 +13,10 @@ from cli.cost.cost_report import CostReport, cost_report, executions_of
 from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.tables import print_table
-from lake.counted import format_count
 from lake.errors import InvalidInputError
-from lake.format_values import format_size
 from lake.json_document import to_json
 from lake.ledger import Ledger
-from lake.printable import printable
+from lake.texts import format_count, format_size, printable
 from report.costs import CostPart
 from report.model import BY_ENGINES
 

@@ -14,9 +14,7 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.night_schedule import read_schedule
 from cli.tables import print_table
-from lake.counted import format_count
-from lake.format_values import format_clock, format_size, read_instant
-from lake.printable import printable
+from lake.texts import format_clock, format_count, format_size, printable, read_instant
 from router.estimate.speed import FAST, SLOW
 
 RANGE = ("low", "high")

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from cli.demo.stages import POLL_SECONDS, STAGE_TIMEOUT_SECONDS, DemoError, trace_sent_file
-from lake.counted import format_count
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

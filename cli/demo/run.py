@@ -15,7 +15,6 @@ from cli.demo.console import DemoConsole
 from cli.demo.files import DemoCase, DemoFile, user_files
 from cli.demo.iceberg import convert_again, show_table
 from cli.deployed_stack import DeployedStack
-from lake.counted import format_count
 from lake.settings import (
     BatchSettings,
     ConvertSettings,
@@ -25,6 +24,7 @@ from lake.settings import (
     Settings,
     StreamSettings,
 )
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud

@@ -19,7 +19,7 @@ from lake.errors import TerminalError
 from lake.layout import parse_generation
 from lake.ledger import State
 from lake.manifest import ObjectVersion
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 
 POLL_SECONDS = 0.5
 STAGE_TIMEOUT_SECONDS = 900

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cli.demo.stages import SentFile
 from cli.inspect.trace import Trace
 from cli.tables import print_table
-from lake.counted import format_count
-from lake.printable import printable
+from lake.texts import format_count, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

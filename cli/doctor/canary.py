@@ -28,9 +28,9 @@ from lake.documents import find_document
 from lake.engines import ENGINES
 from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key
-from lake.printable import printable
 from lake.publish import abort_under_prefix
 from lake.settings import Settings
+from lake.texts import printable
 
 ERRORS = (BotoCoreError, ClientError, HybridRouterError)
 LOG_MINUTES = 3

@@ -15,8 +15,8 @@ from cli.doctor.finding import Finding, Readiness
 from cli.doctor.machine import examine_machine
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError, InvalidSettingsError
-from lake.printable import printable
 from lake.settings import Settings, load_settings
+from lake.texts import printable
 
 CHECKOUT = Path(__file__).parents[2]
 """The folder of the packages; of an installed command it is not a checkout."""

@@ -13,10 +13,10 @@ from cli.documents import TablesDocument, TableState
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
-from lake.counted import format_count
 from lake.json_document import format_json
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
+from lake.texts import format_count
 
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""

@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import islice
 
 from cli.documents import Backlog, Collected
-from lake.format_values import read_instant
 from lake.ledger import Failure, Ledger, ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
+from lake.texts import read_instant
 
 LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failure))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lake.layout import SPARK_LOGS
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cli.deployed_stack import DeployedStack
-from lake.format_values import read_instant
+from lake.texts import read_instant
 
 PAGE = 100
 RUNNING = "RUNNING"

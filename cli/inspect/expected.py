@@ -7,9 +7,9 @@ from datetime import datetime
 from cli.deployed_stack import DeployedStack
 from cli.documents import Expectation, NextNight
 from cli.inspect.night_schedule import read_forecast, read_schedule
-from lake.format_values import read_instant
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
+from lake.texts import read_instant
 from lake.time import iso_utc
 
 

@@ -18,9 +18,7 @@ from cli.documents import (
     NextNight,
     ObjectExplanation,
 )
-from lake.counted import format_count
-from lake.format_values import format_clock, format_size, read_instant
-from lake.printable import printable
+from lake.texts import format_clock, format_count, format_size, printable, read_instant
 
 OUTCOMES = {
     "DONE": "every line became a row",

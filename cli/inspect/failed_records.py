@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from cli.deployed_stack import DeployedStack
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
 from lake.settings.records import FAILED_RECORDS
 from lake.time import iso_utc
 

@@ -22,11 +22,11 @@ from cli.inspect.night_schedule import read_schedule
 from cli.inspect.unreadable import LaterPut, find_later_put, read_unreadable
 from cli.known_dataset import check_dataset_is_known
 from cli.progress import shown_when_slow
-from lake.commands import explain_command
 from lake.json_document import format_json
 from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
+from lake.texts import explain_command
 
 PARALLEL_READS = 16
 MAX_SCANNED_ROWS = 20_000

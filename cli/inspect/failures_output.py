@@ -8,9 +8,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from cli.documents import FailureKind, FailuresDocument, Trouble
-from lake.counted import format_count
-from lake.format_values import format_clock, format_size, read_instant
-from lake.printable import printable
+from lake.texts import format_clock, format_count, format_size, printable, read_instant
 
 
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:

@@ -15,13 +15,12 @@ from cli.exit_codes import ExitCode
 from cli.known_dataset import check_dataset_is_known
 from cli.tables import print_table
 from lake.errors import InvalidInputError
-from lake.format_values import format_size
-from lake.hour_contents import read_hour
-from lake.hours import HourContents, stamps_between, state_of_hour
+from lake.hours import HourContents, read_hour, stamps_between, state_of_hour
 from lake.json_document import format_json
 from lake.layout import complete_marker_key
 from lake.ledger import HourCounts, HourRow, HourState
 from lake.partition import Partition
+from lake.texts import format_size
 from router.requests.selection import parse_hours
 
 MAX_HOURS = 24 * 366

@@ -18,8 +18,7 @@ from cli.exit_codes import ExitCode
 from cli.inspect.night_schedule import read_schedule
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
-from lake.format_values import format_duration, read_instant
-from lake.printable import printable
+from lake.texts import format_duration, printable, read_instant
 from lake.time import iso_utc
 
 if TYPE_CHECKING:

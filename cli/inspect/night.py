@@ -33,7 +33,7 @@ from lake.documents import find_document
 from lake.errors import InvalidInputError
 from lake.json_document import format_json
 from lake.layout import plan_summary_key, verdict_key
-from lake.printable import printable
+from lake.texts import printable
 from lake.time import iso_utc
 
 LAST = "last"

@@ -11,14 +11,14 @@ import typer
 from cli.documents import NightDocument, NightsDocument
 from cli.inspect.night_progress import format_progress
 from cli.tables import print_table
-from lake.format_values import (
+from lake.texts import (
     format_clock,
     format_dollars,
     format_duration,
     format_size,
+    printable,
     read_instant,
 )
-from lake.printable import printable
 
 UNKNOWN = "-"
 

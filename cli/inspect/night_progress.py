@@ -8,11 +8,10 @@ from typing import Any
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import NightProgress, RunProgress
-from lake.counted import format_count
-from lake.format_values import format_size
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.successors import follow
+from lake.texts import format_count, format_size
 
 MAX_NAMED_RUNS = 3
 """Job runs that one line names, those with the most manifests at work."""

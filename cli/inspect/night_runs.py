@@ -11,7 +11,7 @@ from cli.documents import NightActual, NightRun
 from cli.inspect.executions import Execution
 from cli.inspect.run_logs import log_of_run
 from lake.bills import MICRO
-from lake.format_values import read_instant
+from lake.texts import read_instant
 
 MAX_DAYS = 15
 """An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 from cli.deployed_stack import DeployedStack
 from cli.documents import PlannedNight
 from lake.documents import find_document
-from lake.format_values import read_instant
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.schedule import Schedule
+from lake.texts import read_instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode, NotFoundError
 from cli.inspect.report_alarms import read_alarm_changes
 from cli.progress import shown_when_slow
-from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
+from lake.texts import format_count
 from lake.time import iso_utc
 from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
 from report.costs import cost_figures

@@ -21,9 +21,8 @@ from cli.end_signals import ended_by_signal
 from cli.exit_codes import NotFoundError
 from cli.inspect.event_logs import copy_event_logs, newest_event_logs
 from cli.progress import shown_when_slow
-from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidInputError
-from lake.format_values import format_size
+from lake.texts import format_count, format_size
 from local.spark_jars import java_command, spark_class
 
 SERVER = "org.apache.spark.deploy.history.HistoryServer"

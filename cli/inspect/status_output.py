@@ -11,15 +11,15 @@ import typer
 
 from cli.documents import Backlog, MissedEvents, Nights, StatusDocument, StreamLane, StreamShard
 from cli.tables import print_table
-from lake.counted import format_count
-from lake.format_values import (
+from lake.texts import (
     format_clock,
+    format_count,
     format_dollars,
     format_duration,
     format_size,
+    printable,
     read_instant,
 )
-from lake.printable import printable
 
 if TYPE_CHECKING:
     Clock = Callable[[str], str]

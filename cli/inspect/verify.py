@@ -13,8 +13,8 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode, exit_code_of
 from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
-from lake.printable import printable
 from lake.settings import Settings, parse_settings
+from lake.texts import printable
 from router.requests.selection import check_kept, parse_selection
 from router.services import Services
 from verify.hours import Effort, HoursCheck

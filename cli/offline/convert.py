@@ -25,12 +25,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
 from lake.commit import SourceCount
-from lake.counted import format_count
 from lake.errors import InvalidInputError
-from lake.format_values import format_size
 from lake.manifest import ObjectVersion
-from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
+from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_files import Destination, InputFile, Search, groups
 from offline.local_files import LocalFile

@@ -9,8 +9,8 @@ import typer
 from cli.exit_codes import ExitCode
 from cli.offline.settings_summary import doubts, summary
 from cli.tables import print_facts
-from lake.printable import printable
 from lake.settings import dump_settings, load_settings
+from lake.texts import printable
 
 
 def check_settings(path: Path, *, as_json: bool) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from infra.names import stack_name
-from lake.counted import format_count
-from lake.format_values import format_dollars, format_duration, format_size
 from lake.schedule import Schedule
 from lake.settings import DatasetRule, DatasetUrgentSettings, NotifyQuarantine, RecordsRule, Settings
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.settings.stage import KEPT_VERSION_DAYS
+from lake.texts import format_count, format_dollars, format_duration, format_size
 from lake.time import minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
 

@@ -18,9 +18,9 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.quarantine.records import ONE_LINE, WHOLE_FILE, QuarantineRecord, QuarantineSelection, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
-from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.partition import Partition
+from lake.texts import format_count
 
 ORIGINS_SUFFIX = ".origins"
 ORIGINS_FORMAT = 1

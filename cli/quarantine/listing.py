@@ -14,7 +14,7 @@ from cli.quarantine.group_by import GroupBy
 from cli.quarantine.records import WHOLE_FILE, QuarantineRecord, QuarantineSelection, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
 from cli.tables import print_table
-from lake.printable import printable
+from lake.texts import printable
 
 NUMBERS = {"lines": "lines", "resubmitted": "given back", "files": "files"}
 COLUMNS = {

@@ -17,9 +17,8 @@ from lake.commit import read_commit
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
 from lake.ledger import ManifestRow
-from lake.object_listing import list_objects
 from lake.partition import Partition
-from lake.s3_uri import parse_s3_uri
+from lake.s3_uri import list_objects, parse_s3_uri
 from router.requests.selection import Selection, parse_hours
 
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"

@@ -16,13 +16,14 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.quarantine.export import Origin, line_digest, origins_file, read_origins
 from cli.quarantine.resubmitted import ResubmittedLines
-from lake.counted import format_count
+from lake.codec import encode_body
 from lake.documents import put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import new_manifest_id
 from lake.partition import Partition
-from lake.resubmission import MAX_LINES, RejectedLines, Resubmission, encode_resubmission
+from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
+from lake.texts import format_count
 from router.requests.resubmit import check_resubmission
 
 LEFT_OUT = {
@@ -114,7 +115,7 @@ def _resubmit(
         return {"partition": str(partition), "lines": len(lines)}
     body = b"".join(line.line + b"\n" for line in lines)
     stack.s3.put_object(Bucket=control, Key=resubmitted_lines_key(resubmission.name), Body=body)
-    put_document(stack.s3, control, resubmission_key(resubmission.name), encode_resubmission(resubmission))
+    put_document(stack.s3, control, resubmission_key(resubmission.name), encode_body(resubmission))
     return stack.resubmit(resubmission.name)
 
 

@@ -15,8 +15,7 @@ from cli.quarantine.context import LineContext, read_contexts
 from cli.quarantine.listing import say_if_cut, values_of
 from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, QuarantineRecord, QuarantineSelection, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
-from lake.counted import format_count
-from lake.printable import printable
+from lake.texts import format_count, printable
 from verify.elements import Line
 
 SHOWN_CHARACTERS = 300

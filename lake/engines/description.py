@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lake.printable import printable
+from lake.texts import printable
 
 if TYPE_CHECKING:
     from lake.bills import Bill

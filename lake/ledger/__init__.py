@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup
 from lake.ledger.canaries import Canaries
 from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
-from lake.ledger.costs import CostRow, Costs, CostShare
+from lake.ledger.costs import CostRow, Costs, CostShare, Executions
 from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.deletions import Deletions, DueDeletion
-from lake.ledger.executions import Executions
 from lake.ledger.hours import HourCounts, HourRow, HourState, Partitions
 from lake.ledger.manifest_row import (
     CommitReference,

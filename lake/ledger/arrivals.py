@@ -10,14 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
 
+from lake.codec import decode, encode
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.time import iso_utc
 
-IGNORED = "IGNORED"
 EXPIRY = "expires_at"
 """The table's attribute of time to live: DynamoDB deletes an item some time after it, at no cost."""
 
@@ -59,7 +58,7 @@ class Arrivals:
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
         try:
-            self._table.put(key, _attributes(row), [Condition("pk", "missing")])
+            self._table.put(key, encode(row), [Condition("pk", "missing")])
         except RefusedError:
             return self._current(key)
         return row
@@ -71,25 +70,13 @@ class Arrivals:
         another owner since.
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
-        changes: dict[str, Any] = {
-            "manifest": row.manifest,
-            "arrived_at": row.file.arrived_at,
-            "partition": str(row.partition),
-            "lane": row.lane,
-            "reason": row.reason,
-            "recorded_at": row.recorded_at,
-        }
-        removed = ["state"]
-        if row.expires_at is None:
-            removed.append(EXPIRY)
-        else:
-            changes[EXPIRY] = row.expires_at
         if current.manifest is None:
-            unchanged = Condition("state", "=", IGNORED)
+            unchanged = [Condition("recorded_at", ">", ""), Condition("manifest", "missing")]
         else:
-            unchanged = Condition("manifest", "=", current.manifest)
+            unchanged = [Condition("manifest", "=", current.manifest)]
+        removed = () if row.expires_at else (EXPIRY,)
         try:
-            self._table.update(key, assign=changes, remove=removed, conditions=[unchanged])
+            self._table.update(key, assign=encode(row), remove=removed, conditions=unchanged)
         except RefusedError:
             return self._current(key)
         return row
@@ -97,59 +84,23 @@ class Arrivals:
     def get(self, file: ObjectVersion) -> ArrivalRow | None:
         """The row of one object version, by a strongly consistent read; None: there is none."""
         item = self._table.get(arrival_key(file.bucket, file.key, file.version))
-        return None if item is None else _row(item)
+        return None if item is None else decode(ArrivalRow, item)
 
     def get_many(self, files: Sequence[ObjectVersion]) -> list[ArrivalRow | None]:
         """Their rows by one consistent read, in their order; at most ``MAX_BATCH_KEYS`` different object versions."""
         items = self._table.get_many([arrival_key(file.bucket, file.key, file.version) for file in files])
-        return [None if item is None else _row(item) for item in items]
+        return [None if item is None else decode(ArrivalRow, item) for item in items]
 
     def versions(self, bucket: str, key: str) -> list[ArrivalRow]:
         """The rows of all recorded versions of a key, by a strongly consistent query."""
-        return [_row(item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
+        return [decode(ArrivalRow, item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
 
     def _current(self, key: Key) -> ArrivalRow:
         """The row that refused a write; raises ``RefusedError`` when it was deleted manually."""
         item = self._table.get(key)
         if item is None:
             raise RefusedError
-        return _row(item)
-
-
-def _attributes(row: ArrivalRow) -> dict[str, Any]:
-    file = row.file
-    return {
-        "bucket": file.bucket,
-        "key": file.key,
-        "etag": file.etag,
-        "size": file.size,
-        "arrived_at": file.arrived_at,
-        "version_id": file.version_id,
-        "manifest": row.manifest,
-        "partition": None if row.partition is None else str(row.partition),
-        "lane": row.lane,
-        "state": IGNORED if row.manifest is None else None,
-        "reason": row.reason,
-        "recorded_at": row.recorded_at,
-        EXPIRY: row.expires_at,
-    }
-
-
-def _row(item: dict[str, Any]) -> ArrivalRow:
-    file = ObjectVersion(
-        item["bucket"], item["key"], item["etag"], item["size"], item["arrived_at"], item.get("version_id")
-    )
-    partition = item.get("partition")
-    lane = item.get("lane")
-    return ArrivalRow(
-        file,
-        item.get("manifest"),
-        Partition.parse(partition) if partition else None,
-        Lane(lane) if lane else None,
-        item["reason"],
-        item["recorded_at"],
-        item.get(EXPIRY),
-    )
+        return decode(ArrivalRow, item)
 
 
 IGNORED_FILES = "ignored-files"

@@ -13,9 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lake.codec import decode, decode_partial, encode
 from lake.errors import OwnershipError
-from lake.ledger.manifest_row import INDEX_ATTRIBUTES, CommitReference, State, collected_attributes, manifest_row_key
+from lake.ledger.manifest_row import (
+    INDEX_ATTRIBUTES,
+    NO_PARTITION,
+    CommitReference,
+    ManifestRow,
+    State,
+    manifest_row_key,
+    row_attributes,
+)
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
+from lake.manifest import Lane
 from lake.time import iso_utc
 
 OPEN_COLLECTIONS = "collection"
@@ -128,7 +138,7 @@ class Collections:
 
     def parts(self, collection: CollectionId) -> list[Part]:
         """The parts of a collection, oldest first, by a strongly consistent query."""
-        return [_part(collection.hour, item) for item in self._table.query(_parts_of(collection))]
+        return [_part(item) for item in self._table.query(_parts_of(collection))]
 
     def add(self, collection: CollectionId, part: Part, now: datetime) -> bool:
         """Add a part whose document is written, in one transaction; False: the collection is closed.
@@ -190,8 +200,8 @@ class Collections:
 
     def commit(self, collection: CollectionId, division: CommitReference) -> None:
         """Commit the division of a closed collection, unless another one is committed: read the row to learn which."""
-        changes = {"division_key": division.key, "division_sha256": division.sha256}
-        conditions = [Condition("closed_at", ">", ""), Condition("division_key", "missing")]
+        changes = {"division": encode(division)}
+        conditions = [Condition("closed_at", ">", ""), Condition("division", "missing")]
         with suppress(RefusedError):
             self._table.update(collection_key(collection), assign=changes, conditions=conditions)
 
@@ -244,37 +254,31 @@ def open_attributes(collection: CollectionId) -> dict[str, str]:
 
 def part_row(part: Part, collection: CollectionId) -> dict[str, Any]:
     """The attributes of a part's own row, which has the key of a manifest's row."""
-    return collected_attributes(part.id, str(collection), part.created_at, part.files, part.bytes, part.sha256)
+    row = ManifestRow(
+        part.id,
+        State.COLLECTED,
+        Lane.BATCH,
+        NO_PARTITION,
+        part.created_at,
+        part.bytes,
+        part.files,
+        manifest_sha256=part.sha256,
+        changed_at=part.created_at,
+        collection=str(collection),
+    )
+    return row_attributes(row)
 
 
 def part_attributes(part: Part) -> dict[str, Any]:
     """The attributes of a part in the list of a collection."""
-    return {
-        "created_at": part.created_at,
-        "files": part.files,
-        "bytes": part.bytes,
-        "sha256": part.sha256,
-        # One text: a list of hundreds of values costs more time to read than all else of an hour's parts.
-        "datasets": " ".join(part.datasets),
-    }
+    # One text: a list of hundreds of values costs more time to read than all else of an hour's parts.
+    return {**encode(part), "datasets": " ".join(part.datasets)}
 
 
-def _part(hour: str, item: dict[str, Any]) -> Part:
+def _part(item: dict[str, Any]) -> Part:
     # Interned: the parts of an hour name the same datasets.
-    datasets = tuple(map(sys.intern, item["datasets"].split(" ")))
-    return Part(item["sk"], hour, item["created_at"], item["files"], item["bytes"], item["sha256"], datasets)
+    return decode(Part, {**item, "datasets": map(sys.intern, item["datasets"].split(" "))})
 
 
 def _row(item: dict[str, Any]) -> CollectionRow:
-    division = CommitReference(item["division_key"], item["division_sha256"]) if "division_key" in item else None
-    return CollectionRow(
-        CollectionId(item["pk"].removeprefix(_pk("")), item["sk"]),
-        item.get("parts", 0),
-        item.get("files", 0),
-        item.get("bytes", 0),
-        item.get("changed_at", ""),
-        item.get("closed_at"),
-        item.get("final", False),
-        division,
-        item.get("done", False),
-    )
+    return decode_partial(CollectionRow(CollectionId(item["pk"].removeprefix(_pk("")), item["sk"])), item)

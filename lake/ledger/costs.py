@@ -1,14 +1,14 @@
-"""Cost rows: what each job run has cost, in a partition of the day on which it ended; the sum of each day; and the
-bills that are awaited."""
+"""What executions planned and how they ended, what each job run has cost, and the bills that are awaited."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+from lake.codec import decode, encode
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, update_request
 from lake.manifest import Lane
@@ -122,8 +122,7 @@ class Costs:
 
         A row never changes: the first one to write it decides.
         """
-        assign = {name: value for name, value in asdict(row).items() if value is not None}
-        assign["shares"] = list(assign["shares"])
+        assign = encode(row)
         key, missing = Key(_partition(row.day), row.id), [Condition("pk", "missing")]
         name, counts = self._table.name, {"micro_dollars": row.micro_dollars, "rows": 1}
         try:
@@ -166,7 +165,8 @@ class Costs:
     def of_days(self, first: date, last: date) -> Iterator[CostRow]:
         """The rows of the days from ``first`` to ``last``, both inclusive, day by day."""
         for number in range((last - first).days + 1):
-            yield from map(_row_of, self._table.query(_partition(str(first + timedelta(days=number)))))
+            day = str(first + timedelta(days=number))
+            yield from (decode(CostRow, item) for item in self._table.query(_partition(day)))
 
 
 def _partition(day: str) -> str:
@@ -177,11 +177,38 @@ def _sum_key(day: str) -> Key:
     return Key("cost-sum", day)
 
 
-def _row_of(item: dict[str, Any]) -> CostRow:
-    shares = tuple(CostShare(**share) for share in item["shares"])
-    names = (name for name in CostRow.__slots__ if name not in ("lane", "shares"))
-    return CostRow(
-        **{name: item[name] for name in names if name in item},
-        lane=Lane(item["lane"]),
-        shares=shares,
-    )
+SETTLED = "settled-execution"
+"""Partition key of the executions in the order in which they were planned."""
+SETTLED_FOR = timedelta(days=35)
+"""For as long an execution is found by its day; by its name it is found for ever."""
+
+
+class Executions:
+    """One row per execution of ``overnight`` or ``backfill``: its plan and its verdict."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+    def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
+        """Store or overwrite one part: ``plan`` or ``verdict``.
+
+        ``facts`` are nested under the part: a count named ``open`` must not become a key of the index.
+        """
+        self._table.update(Key("execution", execution), assign={part: facts})
+
+    def get(self, execution: str) -> dict[str, Any] | None:
+        """All recorded parts by a strongly consistent read; None: the execution is unknown."""
+        return self._table.get(Key("execution", execution))
+
+    def record_settled(self, execution: str, planned_at: str, facts: dict[str, Any], now: datetime) -> None:
+        """Store or overwrite what the list of the last days shows of an execution.
+
+        ``planned_at`` is ISO 8601, UTC; ``now`` is aware.
+        """
+        expires_at = int((now + SETTLED_FOR).timestamp())
+        self._table.update(Key(SETTLED, f"{planned_at}#{execution}"), assign={"facts": facts, EXPIRY: expires_at})
+
+    def settled(self, first: date, last: date) -> Iterator[dict[str, Any]]:
+        """The facts of the executions that were planned on these days (UTC, both inclusive), oldest first."""
+        for item in self._table.query(SETTLED, after=str(first), before=f"{last}~"):
+            yield item["facts"]

@@ -18,13 +18,12 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from lake.codec import decode_partial, encode
 from lake.ledger.measurements import (
     DatasetMeasurement,
     DatasetSpeed,
     MeasuredDataset,
     SpeedSample,
-    encode_samples,
-    measured_dataset,
 )
 from lake.ledger.table import (
     MAX_BATCH_KEYS,
@@ -83,6 +82,7 @@ class ColumnHistory:
 
 
 NO_HISTORY = ColumnHistory()
+NOT_MEASURED = MeasuredDataset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Datasets:
 
     def speed(self, name: str) -> DatasetSpeed:
         """Measured speed of a dataset, by one strongly consistent read."""
-        return measured_dataset(self._table.get(_measurement_key(name))).speed
+        return decode_partial(NOT_MEASURED, self._table.get(_measurement_key(name))).speed
 
     def speeds(self) -> dict[str, DatasetSpeed]:
         """Measured speeds of the datasets that have been converted."""
@@ -188,7 +188,7 @@ class Datasets:
         for names in batches_of(self.names()):
             rows = self._table.get_many([_measurement_key(name) for name in names])
             for name, row in zip(names, rows, strict=True):
-                speed = measured_dataset(row).speed
+                speed = decode_partial(NOT_MEASURED, row).speed
                 if speed.plain is not None or speed.compressed is not None:
                     speeds[name] = speed
         return speeds
@@ -223,7 +223,7 @@ class Datasets:
         key = _columns_key(name)
         while names:
             item = self._table.get(key)
-            known, history = _columns(item), _history(item)
+            known, history = _columns(item), decode_partial(NO_HISTORY, item)
             limit = column_limit if today is None else history.limit(len(known), column_limit, today)
             fitting, refused = divide_by_room(known, names, limit)
             if not fitting:
@@ -257,15 +257,15 @@ class Datasets:
         enough for a ratio and a median.
         """
         key = _measurement_key(name)
-        found = measured_dataset(self._table.get(key))
+        found = decode_partial(NOT_MEASURED, self._table.get(key))
         plain = SpeedSample(
             measured.input_bytes - measured.compressed_bytes,
             measured.task_milliseconds - measured.compressed_milliseconds,
         )
         compressed = SpeedSample(measured.compressed_bytes, measured.compressed_milliseconds)
         speeds = {
-            "plain": encode_samples(found.plain.add(plain)),
-            "compressed": encode_samples(found.compressed.add(compressed)),
+            "plain": encode(found.plain.add(plain)),
+            "compressed": encode(found.compressed.add(compressed)),
         }
         totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
         self._table.update(key, assign=speeds, add=totals)
@@ -298,12 +298,9 @@ def _columns(item: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
-    return DatasetRow(name, _columns(columns), measured_dataset(measured), _history(columns))
-
-
-def _history(item: dict[str, Any] | None) -> ColumnHistory:
-    found = item or {}
-    return ColumnHistory(found.get("first_day", ""), found.get("day", ""), int(found.get("before", 0)))
+    return DatasetRow(
+        name, _columns(columns), decode_partial(NOT_MEASURED, measured), decode_partial(NO_HISTORY, columns)
+    )
 
 
 def name_key(dataset: str) -> Key:

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from lake.codec import decode_partial
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.partition import Partition
@@ -48,12 +49,12 @@ class Partitions:
 
     def get(self, partition: Partition) -> HourRow:
         """The row by a strongly consistent read; one that nothing has touched: nothing was recorded."""
-        return hour_row(partition, self._table.get(_key(partition)) or {})
+        return hour_row(partition, self._table.get(_key(partition)))
 
     def get_many(self, partitions: Sequence[Partition]) -> list[HourRow]:
         """Their rows by one strongly consistent read, in their order; at most ``MAX_BATCH_KEYS`` different ones."""
         items = self._table.get_many([_key(partition) for partition in partitions])
-        return [hour_row(partition, item or {}) for partition, item in zip(partitions, items, strict=True)]
+        return [hour_row(partition, item) for partition, item in zip(partitions, items, strict=True)]
 
     def hours(self, dataset: str, first: str, last: str) -> list[HourRow]:
         """Rows of a dataset from ``first`` to ``last``, both ``YYYY-MM-DDTHH`` and inclusive; consistent."""
@@ -202,18 +203,6 @@ def told_attributes(state: HourState, row: HourRow, counts: HourCounts, told_at:
     return {"told": state, "told_at": told_at, "revision": row.revision + 1, **found}
 
 
-def hour_row(partition: Partition, item: dict[str, Any]) -> HourRow:
-    """The row of a DynamoDB item."""
-    return HourRow(
-        partition,
-        touched=item.get("touched", 0),
-        touched_at=item.get("touched_at", ""),
-        told=HourState(item.get("told", HourState.OPEN)),
-        told_at=item.get("told_at", ""),
-        settled=item.get("settled", 0),
-        revision=item.get("revision", 0),
-        announced=item.get("announced", 0),
-        confirmed=item.get("confirmed", 0),
-        counts=HourCounts(**item.get("counts", {})),
-        waits_for=item.get("waits_for"),
-    )
+def hour_row(partition: Partition, item: Mapping[str, Any] | None) -> HourRow:
+    """The row of a DynamoDB item; None: nothing was recorded."""
+    return decode_partial(HourRow(partition), item)

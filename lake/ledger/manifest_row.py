@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from lake.codec import decode, encode
 from lake.errors import TerminalError
 from lake.ledger.table import Key
 from lake.manifest import Lane, Manifest, manifest_sha256
 from lake.partition import Partition
-from lake.time import epoch_milliseconds
+from lake.time import epoch_milliseconds, iso_utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class PublishedObjects:
     count: int
     bytes: int
     digest: str
-    """SHA-256 (hexadecimal) of key, size and ETag of each, in the order of the keys."""
+    """SHA-256 (hexadecimal) of key, size and ETag of each, in the order of the keys; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class ObjectsDigest:
 
     def result(self) -> PublishedObjects:
         """All objects added so far."""
-        return PublishedObjects(self._count, self._bytes, self._hash.hexdigest())
+        return PublishedObjects(self._count, self._bytes, self._hash.hexdigest() if self._count else "")
 
 
 def digest_objects(objects: Iterable[tuple[str, int, str]]) -> PublishedObjects:
@@ -71,30 +72,6 @@ def digest_objects(objects: Iterable[tuple[str, int, str]]) -> PublishedObjects:
 
 
 NO_OBJECTS = digest_objects(())
-
-
-def totals_attributes(totals: PublishedTotals) -> dict[str, Any]:
-    """The row's attribute ``published_totals``; buckets without objects are left out."""
-    objects = {"lake": totals.lake, "quarantine": totals.quarantine}
-    return {
-        "rows": totals.rows,
-        "rejects": totals.rejects,
-        "failed_files": totals.failed_files,
-        "task_milliseconds": totals.task_milliseconds,
-        **{name: asdict(found) for name, found in objects.items() if found.count},
-    }
-
-
-def totals_of_attributes(item: dict[str, Any]) -> PublishedTotals:
-    """Inverse of ``totals_attributes``."""
-    lake, quarantine = (_objects_of(item[name]) if name in item else NO_OBJECTS for name in ("lake", "quarantine"))
-    return PublishedTotals(
-        item["rows"], item["rejects"], item["failed_files"], lake, quarantine, item["task_milliseconds"]
-    )
-
-
-def _objects_of(item: dict[str, Any]) -> PublishedObjects:
-    return PublishedObjects(item["count"], item["bytes"], item["digest"])
 
 
 class State(StrEnum):
@@ -272,135 +249,31 @@ def queued_row(manifest: Manifest) -> ManifestRow:
     )
 
 
-def queued_attributes(row: ManifestRow) -> dict[str, Any]:
-    """The attributes of a new QUEUED row."""
-    return {
-        "id": row.id,
-        "state": State.QUEUED,
-        "lane": row.lane,
-        "partition": str(row.partition),
-        "created_at": row.created_at,
-        "bytes": row.bytes,
-        "files": row.files,
-        "compressed_bytes": row.compressed_bytes,
-        "urgent": row.urgent,
-        "manifest_sha256": row.manifest_sha256,
-        "generation": row.generation,
-        "attempt": row.attempt,
-        "base_attempt": row.base_attempt,
-        "changed_at": row.changed_at,
-        **open_attributes(row, State.QUEUED),
-    }
+def row_attributes(row: ManifestRow) -> dict[str, Any]:
+    """The attributes of a new row; one that is open is in the index."""
+    attributes: dict[str, Any] = encode(row)
+    return attributes | (open_attributes(row, row.state) if row.open else {})
 
 
-def collected_attributes(
-    part: str, collection: str, created_at: str, files: int, size: int, sha256: str
-) -> dict[str, Any]:
-    """The attributes of the row of a part, which has the key of a manifest's row; ``size`` in bytes."""
-    return {
-        "id": part,
-        "state": State.COLLECTED,
-        "created_at": created_at,
-        "bytes": size,
-        "files": files,
-        "manifest_sha256": sha256,
-        "changed_at": created_at,
-        "collection": collection,
-    }
+def abandoned_row(manifest: str, now: datetime) -> ManifestRow:
+    """The row of a manifest that never existed."""
+    return ManifestRow(
+        manifest, State.ABANDONED, Lane.BATCH, NO_PARTITION, "", 0, 0, generation=0, changed_at=iso_utc(now)
+    )
 
 
 def row_of(item: dict[str, Any]) -> ManifestRow:
     """The row of a DynamoDB item. Raises ``TerminalError`` when an attribute is missing that is always written."""
     try:
-        if "collection" in item:
-            return _part_row(item)
-        return _abandoned_row(item) if item["state"] == State.ABANDONED else _row(item)
-    except (KeyError, ValueError, TypeError) as error:
+        row = decode(ManifestRow, item)
+        if row.state == State.DONE and row.published is None:
+            raise KeyError("published")
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise TerminalError(
             f"the ledger row of manifest {item.get('id')} is damaged ({type(error).__name__}: {error}), so nothing is "
             "done with it: deploy the version that wrote it, or restore the ledger to a point in time before"
         ) from error
-
-
-def _abandoned_row(item: dict[str, Any]) -> ManifestRow:
-    return ManifestRow(
-        item["id"], State.ABANDONED, Lane.BATCH, NO_PARTITION, "", 0, 0, generation=0, changed_at=item["changed_at"]
-    )
-
-
-def _part_row(item: dict[str, Any]) -> ManifestRow:
-    return ManifestRow(
-        item["id"],
-        State(item["state"]),
-        Lane.BATCH,
-        NO_PARTITION,
-        item["created_at"],
-        item["bytes"],
-        item["files"],
-        manifest_sha256=item["manifest_sha256"],
-        changed_at=item["changed_at"],
-        collection=item["collection"],
-    )
-
-
-def _row(item: dict[str, Any]) -> ManifestRow:
-    document = CommitReference(item["document_key"], item["document_sha256"]) if "document_key" in item else None
-    published = None
-    if "published_generation" in item or item["state"] == State.DONE:
-        published = Published(
-            item["published_generation"],
-            CommitReference(item["published_key"], item["published_sha256"]),
-            totals_of_attributes(item["published_totals"]),
-        )
-    return ManifestRow(
-        id=item["id"],
-        state=State(item["state"]),
-        lane=Lane(item["lane"]),
-        partition=Partition.parse(item["partition"]),
-        created_at=item["created_at"],
-        bytes=item["bytes"],
-        files=item["files"],
-        compressed_bytes=item["compressed_bytes"],
-        urgent=item["urgent"],
-        manifest_sha256=item["manifest_sha256"],
-        generation=item["generation"],
-        attempt=item["attempt"],
-        base_attempt=item["base_attempt"],
-        owner=item.get("owner"),
-        claim_nonce=item.get("claim_nonce"),
-        earlier_owners=tuple(item.get("earlier_owners", ())),
-        lease_until=item.get("lease_until", 0),
-        document=document,
-        published=published,
-        reason=item.get("reason"),
-        superseded_by=tuple(item.get("superseded_by", ())),
-        exclusions=item.get("exclusions"),
-        changed_at=item["changed_at"],
-        forced_at=item.get("forced_at"),
-        finished_at=item.get("finished_at"),
-        request=item.get("request"),
-        tabled=tabled_of(item),
-    )
-
-
-def tabled_attributes(tabled: Tabled) -> dict[str, Any]:
-    """The row's attributes about the table."""
-    reference = tabled.document
-    return {
-        "tabled": tabled.generation,
-        "tabled_batch": tabled.batch,
-        "tabled_snapshot": tabled.snapshot,
-        "tabled_key": reference.key,
-        "tabled_sha256": reference.sha256,
-    }
-
-
-def tabled_of(item: dict[str, Any]) -> Tabled | None:
-    """Inverse of ``tabled_attributes``."""
-    if "tabled" not in item:
-        return None
-    document = CommitReference(item["tabled_key"], item["tabled_sha256"])
-    return Tabled(item["tabled"], document, item["tabled_batch"], item["tabled_snapshot"])
+    return row
 
 
 @dataclass(slots=True, kw_only=True)

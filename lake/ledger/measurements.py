@@ -5,9 +5,8 @@ Its speed is the median of its last manifests, so that one slow file does not ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 MAX_SAMPLES = 15
 """Samples kept of each kind: eight of them have to be slow before the median is. Both kinds fit in one write unit."""
@@ -61,19 +60,6 @@ class SpeedSamples(NamedTuple):
 NO_SAMPLES = SpeedSamples()
 
 
-def encode_samples(found: SpeedSamples) -> list[list[int]]:
-    """For the row: the rest, then the samples."""
-    return [list(sample) for sample in (found.rest, *found.samples)]
-
-
-def decode_samples(value: Sequence[Iterable[int]] | None) -> SpeedSamples:
-    """From the row; no value is no sample."""
-    if not value:
-        return SpeedSamples()
-    rest, *samples = (SpeedSample(*map(int, pair)) for pair in value)
-    return SpeedSamples(tuple(samples), rest)
-
-
 @dataclass(frozen=True, slots=True)
 class DatasetSpeed:
     """Input bytes as stored per second and core; None: no file of this kind has been converted."""
@@ -122,14 +108,3 @@ class MeasuredDataset:
         """
         compressed = self.compressed.median
         return DatasetSpeed(self.plain.median or compressed, compressed)
-
-
-def measured_dataset(item: dict[str, Any] | None) -> MeasuredDataset:
-    """From the row; None: nothing was converted."""
-    found = item or {}
-    return MeasuredDataset(
-        int(found.get("input_bytes", 0)),
-        int(found.get("output_bytes", 0)),
-        decode_samples(found.get("plain")),
-        decode_samples(found.get("compressed")),
-    )

@@ -7,8 +7,8 @@ is never changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from lake.codec import decode, encode
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
@@ -40,7 +40,7 @@ class Resubmissions:
         """All of an hour in their order, by a strongly consistent query."""
         prefix = f"{partition.stamp}#"
         items = self._table.query(_pk(partition.dataset), after=prefix, before=f"{prefix}~")
-        return [_row(item) for item in items]
+        return [decode(ResubmissionRow, item) for item in items]
 
     def record(self, row: ResubmissionRow, number: int) -> bool:
         """Record it as the next one after ``number`` others; False: another one has been recorded since.
@@ -49,7 +49,7 @@ class Resubmissions:
         """
         key = Key(_pk(row.partition.dataset), f"{row.partition.stamp}#{number:06d}")
         try:
-            self._table.put(key, _attributes(row), [Condition("pk", "missing")])
+            self._table.put(key, encode(row), [Condition("pk", "missing")])
         except RefusedError:
             item = self._table.get(key)
             return item is not None and item["name"] == row.name
@@ -58,26 +58,3 @@ class Resubmissions:
 
 def _pk(dataset: str) -> str:
     return f"resubmission#{dataset}"
-
-
-def _attributes(row: ResubmissionRow) -> dict[str, Any]:
-    file = row.file
-    return {
-        "name": row.name,
-        "partition": str(row.partition),
-        "file": [file.bucket, file.key, file.etag, file.size, file.arrived_at, file.version_id],
-        "document_sha256": row.document_sha256,
-        "lines": row.lines,
-        "recorded_at": row.recorded_at,
-    }
-
-
-def _row(item: dict[str, Any]) -> ResubmissionRow:
-    return ResubmissionRow(
-        item["name"],
-        Partition.parse(item["partition"]),
-        ObjectVersion(*item["file"]),
-        item["document_sha256"],
-        item["lines"],
-        item["recorded_at"],
-    )

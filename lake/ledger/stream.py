@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lake.codec import decode_partial
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
@@ -60,21 +61,7 @@ class Stream:
 
     def get(self) -> StreamRow:
         """The row by a strongly consistent read; its defaults before the first write."""
-        item = self._table.get(self._key) or {}
-        return StreamRow(
-            item.get("run"),
-            item.get("heartbeat_at"),
-            bool(item.get("stop_requested", False)),
-            bool(item.get("spilling", False)),
-            item.get("window_until"),
-            item.get("micro_batch_since"),
-            int(item.get("starts", 0)),
-            item.get("started_run"),
-            item.get("started_at"),
-            item.get("start_failure"),
-            int(item.get("backlog_milliseconds", 0)),
-            item.get("backlog_at"),
-        )
+        return decode_partial(StreamRow(), self._table.get(self._key))
 
     def begin_start(self, now: datetime, settles: timedelta) -> str:
         """The client token by which a run is to be started at ``now`` (aware).

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from botocore.exceptions import ClientError
 
-from lake.counted import format_count
 from lake.errors import TransientError
 from lake.faults import CANCELLED, CONDITION_REASONS, CONFLICT_CODE, Fault, cancellation_reasons, error_code, judge
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from lake.codec import encode
 from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger.deletions import deletion_action
 from lake.ledger.manifest_row import (
@@ -20,17 +21,17 @@ from lake.ledger.manifest_row import (
     MAX_EARLIER_OWNERS,
     CommitReference,
     ManifestRow,
+    Published,
     PublishedTotals,
     State,
     Tabled,
+    abandoned_row,
     manifest_row_key,
     open_attributes,
     open_key,
-    queued_attributes,
     queued_row,
+    row_attributes,
     row_of,
-    tabled_attributes,
-    totals_attributes,
 )
 from lake.ledger.table import Condition, LedgerTable, RefusedError, put_request, update_request
 from lake.manifest import Lane, Manifest
@@ -40,7 +41,7 @@ CLAIMABLE = (State.QUEUED, State.RUNNING)
 """States from which a manifest can be claimed or superseded."""
 FORCEABLE = (State.DONE, State.FAILED)
 """States from which a manifest can be queued in its next generation."""
-FORGOTTEN = ("document_key", "document_sha256", "exclusions", "reason", "finished_at")
+FORGOTTEN = ("document", "exclusions", "reason", "finished_at")
 """Attributes of the generation that has ended: the next one reads every file again."""
 
 
@@ -110,19 +111,19 @@ class Manifests:
     def enqueue_row(self, row: ManifestRow) -> State:
         """Like ``enqueue``, of a manifest whose first row is known."""
         try:
-            self._table.put(manifest_row_key(row.id), queued_attributes(row), [Condition("pk", "missing")])
+            self._table.put(manifest_row_key(row.id), row_attributes(row), [Condition("pk", "missing")])
         except RefusedError:
             return self._current(row.id).state
         return State.QUEUED
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off a manifest without a row, so that its arrivals can be adopted; returns the current row."""
-        item = {"id": manifest, "state": State.ABANDONED, "changed_at": iso_utc(now)}
+        row = abandoned_row(manifest, now)
         try:
-            self._table.put(manifest_row_key(manifest), item, [Condition("pk", "missing")])
+            self._table.put(manifest_row_key(manifest), row_attributes(row), [Condition("pk", "missing")])
         except RefusedError:
             return self._current(manifest)
-        return row_of(item)
+        return row
 
     def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta) -> Claim | None:
         """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; None: read the row again.
@@ -141,11 +142,9 @@ class Manifests:
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),
         )
-        names = ("state", "attempt", "owner", "claim_nonce", "lease_until", "changed_at")
-        changes: dict[str, Any] = {name: getattr(claimed, name) for name in names}
+        names = ("state", "attempt", "owner", "claim_nonce", "earlier_owners", "lease_until", "changed_at")
+        changes: dict[str, Any] = {name: encode(getattr(claimed, name)) for name in names}
         changes |= open_attributes(row, claimed.state)
-        if claimed.earlier_owners:
-            changes["earlier_owners"] = list(claimed.earlier_owners)
         try:
             self._update(row, changes)
         except RefusedError:
@@ -194,8 +193,7 @@ class Manifests:
         """RUNNING to PUBLISHING: the commit point. Raises ``LeaseLostError`` when the claim no longer holds."""
         changes = {
             "state": State.PUBLISHING,
-            "document_key": document.key,
-            "document_sha256": document.sha256,
+            "document": encode(document),
             "changed_at": iso_utc(now),
             **open_attributes(claim.row, State.PUBLISHING),
         }
@@ -215,13 +213,7 @@ class Manifests:
         """
         if row.state != State.PUBLISHING or row.document is None:
             return False
-        changes = {
-            "state": State.DONE,
-            "published_generation": row.generation,
-            "published_key": row.document.key,
-            "published_sha256": row.document.sha256,
-            "published_totals": totals_attributes(totals),
-        }
+        changes = {"state": State.DONE, "published": encode(Published(row.generation, row.document, totals))}
         listed, unlisted = finished_attributes(row, totals)
         return self._close(row, {**changes, **listed}, (*unlisted, "reason"), now)
 
@@ -302,9 +294,9 @@ class Manifests:
         """
         while row.tabled is None or row.tabled.batch < tabled.batch:
             before = row.tabled
-            seen = Condition("tabled_batch", "=", before.batch) if before else Condition("tabled_batch", "missing")
+            seen = Condition("tabled", "=", encode(before)) if before else Condition("tabled", "missing")
             try:
-                self._table.update(manifest_row_key(row.id), assign=tabled_attributes(tabled), conditions=[seen])
+                self._table.update(manifest_row_key(row.id), assign={"tabled": encode(tabled)}, conditions=[seen])
             except RefusedError:
                 row = self._current(row.id)
             else:
@@ -347,10 +339,7 @@ def row_unchanged(row: ManifestRow) -> list[Condition]:
     if row.state == State.RUNNING:
         conditions.append(Condition("owner", "=", row.owner))
     if row.state == State.PUBLISHING and row.document is not None:
-        conditions += [
-            Condition("document_key", "=", row.document.key),
-            Condition("document_sha256", "=", row.document.sha256),
-        ]
+        conditions.append(Condition("document", "=", encode(row.document)))
     return conditions
 
 
@@ -413,11 +402,11 @@ def supersede_actions(
     }
     actions = []
     for row in sources:
-        conditions = [*row_unchanged(row), Condition("published_generation", "missing")]
+        conditions = [*row_unchanged(row), Condition("published", "missing")]
         request = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
         actions.append({"Update": request})
     for manifest in successors:
-        attributes = queued_attributes(successor_row(sources, manifest))
+        attributes = row_attributes(successor_row(sources, manifest))
         request = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
         actions.append({"Put": request})
     return actions

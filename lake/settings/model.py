@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from lake.counted import format_count
 from lake.engines import Engine
 from lake.engines.workers import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
 from lake.settings.checks import TIME_ZONE
@@ -37,6 +36,7 @@ from lake.settings.stage import (
 from lake.settings.sweep import LedgerSettings, SweepSettings, keep_days_conflict
 from lake.settings.tables import TablesSettings
 from lake.shards import Shards
+from lake.texts import format_count
 
 STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lake.printable import printable
+from lake.texts import printable
 
 if TYPE_CHECKING:
     from lake.ledger import DatasetRow

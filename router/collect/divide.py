@@ -7,29 +7,30 @@ at the same time: one division is committed, and all carry out that one.
 from __future__ import annotations
 
 import secrets
+import threading
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.collection_documents import DividedManifest, Division, read_division, read_part, write_division
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import ONE_HOUR
 from lake.manifest import Manifest, new_manifest_id
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import DividedManifest, Division, read_division, read_part, write_division, write_manifest
 from lake.partition import Partition
 from router.collect.cut import CollectedFiles, CutManifest, cut, cut_collection
-from router.collect.write_pace import WritePace
-from router.executions.queued import queued_successors, read_rows
+from router.executions.rows import queued_successors, read_rows
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
     from router.requests.selection import Selection
+
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
 """After the end of an hour, for the events of its last files: later ones open another collection of it."""
@@ -199,3 +200,40 @@ def _set_apart(services: Services, hour: str, part: Part, now: datetime) -> None
     for dataset in part.datasets:
         services.ledger.partitions.list_manifest(Partition.parse(f"{dataset}#{hour}"), part.id, now)
     services.ledger.collections.set_apart(hour, part, now)
+
+
+MAX_INDEX_WRITES_PER_SECOND = 800
+"""A partition key takes 1,000 write units a second, and an index that is throttled throttles its table (Amazon DynamoDB
+Developer Guide, "Best practices for partition keys", "Global secondary indexes"); the rest is left to route."""
+
+
+class WritePace:
+    """Lets the threads of one invocation write at most ``per_second`` on average; thread-safe.
+
+    Parameters
+    ----------
+    per_second
+        Writes of one item each.
+    now, wait
+        Seconds of a clock that only goes forward, and the pause for a number of them.
+    """
+
+    def __init__(
+        self,
+        per_second: float = MAX_INDEX_WRITES_PER_SECOND,
+        now: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._per_second = per_second
+        self._now, self._wait = now, wait
+        self._lock = threading.Lock()
+        self._next = now()
+
+    def take(self, writes: int) -> None:
+        """Return when the caller may send ``writes`` writes of one item each."""
+        with self._lock:
+            start = max(self._now(), self._next)
+            self._next = start + writes / self._per_second
+        pause = start - self._now()
+        if pause > 0:
+            self._wait(pause)

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lake.engines import ENGINES, Engine
 from lake.engines.workers import max_workers
-from router.estimate.night import Night, RunWork, night
-
-if TYPE_CHECKING:
-    from router.estimate.offer import Offer
+from router.estimate.night import Night, Offer, RunWork, night
 
 MARGIN = 0.1
 """Share of the time until the deadline that a plan leaves unused: a night is an estimate."""

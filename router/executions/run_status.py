@@ -7,19 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lake.denials import fault_of_blocked_run, read_denied
 from lake.engines import ENGINES, Engine
 from lake.errors import InvalidInputError
+from lake.exclusions import fault_of_blocked_run, read_denied
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.printable import printable
+from lake.texts import printable
 from lake.time import iso_utc
 from router.entry import with_product_errors
-from router.estimate.night import RunWork, run_seconds
-from router.estimate.offer import Offer, offers
+from router.estimate.night import Offer, RunWork, offers, run_seconds
 from router.executions.costs import RunCosts
-from router.executions.holders import release_unheld
-from router.executions.rows import current_row_pages
+from router.executions.rows import current_row_pages, release_unheld
 from router.services import Services, container_services, read_document
 from router.telemetry import Metric, count, logger, metrics
 

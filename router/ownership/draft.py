@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.partition import Partition
 from router.collect.cut import cut
 
 if TYPE_CHECKING:
-    from lake.ledger import ArrivalRow
-    from lake.partition import Partition
     from lake.settings import Settings
 
 

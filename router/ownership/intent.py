@@ -6,17 +6,15 @@ left is in its intent, however old the files are: the sweep takes ownership of t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lake.documents import encode_document, put_document
-from lake.errors import InvalidDocumentError
+from lake.codec import decode_body, encode_body
+from lake.documents import put_document
 from lake.layout import intent_key
-from lake.manifest import Lane, ObjectVersion, new_manifest_id
-from lake.partition import Partition
+from lake.manifest import new_manifest_id
 from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival
 from router.ownership.outcome import UNANSWERED
@@ -24,9 +22,6 @@ from router.telemetry import logger
 
 if TYPE_CHECKING:
     from router.services import Services
-
-INTENT_FORMAT = 1
-"""Version of the document's format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +42,8 @@ def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: dat
         It may or may not have been written: no arrival row may be written for it.
     """
     key = intent_key(new_manifest_id(now))
-    body = {
-        "format": INTENT_FORMAT,
-        "recorded_at": iso_utc(now),
-        "arrivals": [_encode(arrival) for arrival in arrivals],
-        "urgent": [number for number, arrival in enumerate(arrivals) if arrival.urgent],
-    }
-    put_document(services.s3, services.resources.control_bucket, key, encode_document(body))
+    body = encode_body(Intent(iso_utc(now), tuple(arrivals)))
+    put_document(services.s3, services.resources.control_bucket, key, body)
     return key
 
 
@@ -62,24 +52,13 @@ def read_intent(services: Services, key: str) -> Intent:
 
     Raises
     ------
-    InvalidDocumentError
-        The body is not an intent that this version can read.
+    NewerDocumentError
+        Another version has written it.
     ClientError
         ``NoSuchKey``, when all of its arrivals have an owner by now, among others.
     """
     body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
-    try:
-        data: dict[str, Any] = json.loads(body)
-        if data["format"] != INTENT_FORMAT:
-            raise ValueError(f"its format is not {INTENT_FORMAT}")
-        urgent = set(data["urgent"])
-        arrivals = tuple(_decode(item, urgent=number in urgent) for number, item in enumerate(data["arrivals"]))
-        return Intent(data["recorded_at"], arrivals)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidDocumentError(
-            f"{key} is not a valid intent ({error}): deploy the version that wrote it, or start a backfill of the "
-            "files that it names and delete it"
-        ) from error
+    return decode_body(Intent, body, f"intent {key}")
 
 
 def delete_intent(services: Services, key: str) -> None:
@@ -88,15 +67,3 @@ def delete_intent(services: Services, key: str) -> None:
         services.s3.delete_object(Bucket=services.resources.control_bucket, Key=key)
     except UNANSWERED as error:
         logger.warning("intent not deleted: the sweep deletes it", key=key, error=str(error))
-
-
-def _encode(arrival: RoutedArrival) -> list[object]:
-    file = arrival.file
-    version = [file.bucket, file.key, file.version_id, file.etag, file.size, file.arrived_at]
-    return [*version, str(arrival.partition), arrival.lane, arrival.reason]
-
-
-def _decode(item: Sequence[Any], *, urgent: bool) -> RoutedArrival:
-    bucket, key, version, etag, size, at, partition, lane, reason = item
-    file = ObjectVersion(bucket, key, etag, size, at, version)
-    return RoutedArrival(file, Partition.parse(partition), Lane(lane), reason, urgent=urgent)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
+from lake.ledger import ManifestRow, Part, State
 from lake.ledger.table import RefusedError
-from lake.manifest import Identity, Manifest, ObjectVersion
+from lake.manifest import Identity, Lane, Manifest, ObjectVersion
 
 if TYPE_CHECKING:
-    from lake.ledger import Part
     from lake.shards import Shards
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
@@ -54,14 +54,24 @@ class Ownership:
         """Set or replace the outcome of ``files``."""
         self.outcomes.update((Identity.of(file), outcome) for file in files)
 
-    def add_manifest(self, manifest: Manifest, shards: Shards) -> None:
-        """Add a manifest that is QUEUED now."""
-        self.manifests.append(manifest)
-        self.add_waiting(manifest.files, shards.of(manifest.id))
+    def add_owner(self, owner: Manifest | Part, shards: Shards) -> None:
+        """Add a manifest that is QUEUED now, or a part that is in its collection."""
+        if isinstance(owner, Manifest):
+            self.manifests.append(owner)
+            self.add_waiting(owner.files, shards.of(owner.id))
+        else:
+            self.parts.append(owner)
 
     def add_waiting(self, files: Iterable[ObjectVersion], shard: str) -> None:
         """Add arrivals that wait for the streaming job of ``shard``."""
         self.waiting_in_stream.setdefault(shard, set()).update(map(Identity.of, files))
+
+    def add_duplicates(self, files: Iterable[tuple[ObjectVersion, ManifestRow | None]], shards: Shards) -> None:
+        """Add arrivals with the row of their owner; None: they are IGNORED as before."""
+        for file, owner in files:
+            self.set_outcome([file], ArrivalOutcome.DUPLICATE)
+            if owner is not None and owner.state == State.QUEUED and owner.lane == Lane.STREAM:
+                self.add_waiting([file], shards.of(owner.id))
 
     def include(self, other: Ownership) -> None:
         """Add the outcomes of other arrivals."""

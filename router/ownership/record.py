@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.faults import NO_ANSWER, NoAnswer
 from lake.ledger import ArrivalRow, Ledger
-from router.ownership.count_ignored import is_data
-from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
+from lake.settings.records import FAILED_RECORDS
+from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class RecordedDraft:
 
 
 def record_drafts(
-    ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], ownership: Ownership, stamp: RowStamp
+    ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], stamp: RowStamp
 ) -> tuple[list[RecordedDraft], list[ArrivalRow]]:
     """Write the arrival rows of all drafts; the drafts to enqueue, and the rows that name another owner.
 
@@ -60,13 +61,10 @@ def record_drafts(
     for draft, written in zip(drafts, writes, strict=True):
         rows = [(arrival, future.result()) for arrival, future in written]
         files = [arrival.file for arrival, row in rows if row is not NO_ANSWER and row.manifest == draft.id]
-        unconfirmed = [arrival.file for arrival, row in rows if row is NO_ANSWER]
-        ownership.set_outcome(files, ArrivalOutcome.UNSETTLED if unconfirmed else ArrivalOutcome.OWNED)
-        ownership.set_outcome(unconfirmed, ArrivalOutcome.UNSETTLED)
+        unconfirmed = any(row is NO_ANSWER for _, row in rows)
         if files and not unconfirmed:
             recorded.append(RecordedDraft(draft, files))
         owned_elsewhere += [row for _, row in rows if row is not NO_ANSWER and row.manifest != draft.id]
-    ownership.set_outcome((row.file for row in owned_elsewhere), ArrivalOutcome.UNSETTLED)
     return recorded, owned_elsewhere
 
 
@@ -74,24 +72,19 @@ def record_ignored(
     ledger: Ledger,
     pool: ThreadPoolExecutor,
     ignored: Mapping[ObjectVersion, str],
-    ownership: Ownership,
     stamp: RowStamp,
-) -> list[ArrivalRow]:
-    """Write the arrival rows of ignored files; the rows of those that an earlier decision gave to a manifest."""
+) -> tuple[list[ArrivalRow], list[ArrivalRow], list[ArrivalRow]]:
+    """Write the arrival rows of ignored files; the rows that are new, those that have no owner, new ones among them,
+    and those that an earlier decision gave to a manifest.
+    """
     rows = [
         ArrivalRow(file, None, None, None, reason, stamp.recorded_at, stamp.expiry(file))
         for file, reason in ignored.items()
     ]
-    confirmed = pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows)
-    owned_elsewhere = []
-    for row, current in zip(rows, confirmed, strict=True):
-        is_ignored = current is not NO_ANSWER and current.manifest is None
-        ownership.set_outcome([row.file], ArrivalOutcome.IGNORED if is_ignored else ArrivalOutcome.UNSETTLED)
-        if current is row and is_data(row.file.key):
-            ownership.newly_ignored[row.file] = row.reason
-        if current is not NO_ANSWER and not is_ignored:
-            owned_elsewhere.append(current)
-    return owned_elsewhere
+    answers = list(pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows))
+    new = [row for row, answer in zip(rows, answers, strict=True) if answer is row]
+    current = [answer for answer in answers if answer is not NO_ANSWER]
+    return new, [row for row in current if row.manifest is None], [row for row in current if row.manifest is not None]
 
 
 def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | NoAnswer:
@@ -122,3 +115,36 @@ def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], Ar
         return ledger.arrivals.get(row.file) or NO_ANSWER
     except UNANSWERED:
         return NO_ANSWER
+
+
+MARKERS = ("_", ".")
+"""What names begin with that are not data, such as ``_SUCCESS``."""
+
+
+def is_data(key: str) -> bool:
+    """Whether a person wants to know that the file was ignored: records of Firehose's errors have a list of theirs."""
+    name = key.rpartition("/")[2]
+    return bool(name) and not name.startswith(MARKERS) and not key.startswith(FAILED_RECORDS)
+
+
+def count_ignored(
+    ledger: Ledger, ignored: Mapping[ObjectVersion, str], adopted: Iterable[RecordedDraft], now: datetime
+) -> None:
+    """Count the files that became IGNORED, and no longer count those that were and have an owner now.
+
+    A write without an answer is logged: only a number for people is wrong.
+    """
+    groups: dict[str, list[ObjectVersion]] = {}
+    for file, reason in ignored.items():
+        groups.setdefault(reason, []).append(file)
+    try:
+        for reason, files in groups.items():
+            ledger.ignored.add(reason, files, now)
+        for recorded in adopted:
+            owned = set(recorded.files)
+            for arrival in recorded.draft.arrivals:
+                row = arrival.adopted_row
+                if row is not None and row.manifest is None and arrival.file in owned and is_data(arrival.file.key):
+                    ledger.ignored.take_back(row.reason, arrival.file)
+    except UNANSWERED as error:
+        logger.warning("ignored files not counted", reasons=list(groups), error=str(error))

@@ -1,20 +1,23 @@
-"""Arrivals whose rows exist already: a duplicate, or an arrival to adopt because nothing will convert it otherwise."""
+"""Arrivals whose rows exist already: a duplicate, or one to adopt because nothing will convert it otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
-from lake.manifest import Identity, Lane
+from lake.ledger.table import batches_of
+from lake.manifest import Identity, ObjectVersion
 from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
-from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
+from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from router.services import Services
+
 
 OWNER_GRACE = timedelta(minutes=5)
 """An owner whose manifest has no row after this time is presumed dead.
@@ -30,21 +33,21 @@ def resolve_owners(
     services: Services,
     owned_elsewhere: Iterable[ArrivalRow],
     offered: Mapping[Identity, RoutedArrival],
-    ownership: Ownership,
     now: datetime,
-) -> list[RoutedArrival]:
-    """Set the outcome of arrivals whose owner exists; returns those that are ready for adoption.
+) -> tuple[list[RoutedArrival], list[tuple[ObjectVersion, ManifestRow | None]]]:
+    """Arrivals that are ready for adoption, and duplicates with their owner; None: it is IGNORED as before.
 
     Adopted are arrivals whose owner is ABANDONED, and those that were IGNORED and that a rule routes today. ``offered``
-    are the arrivals that are routed today. An arrival whose owner may still be alive keeps its outcome, UNSETTLED.
+    are the arrivals that are routed today. An arrival whose owner may still be alive is in neither.
     """
-    orphans = []
+    orphans: list[RoutedArrival] = []
+    duplicates: list[tuple[ObjectVersion, ManifestRow | None]] = []
     owners: dict[str, ManifestRow | None] = {}
     for row in owned_elsewhere:
         arrival = offered.get(Identity.of(row.file))
         if row.manifest is None:
             if arrival is None:
-                ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
+                duplicates.append((row.file, None))
             else:
                 orphans.append(_no_longer_ignored(arrival, row))
             continue
@@ -58,10 +61,8 @@ def resolve_owners(
         if owner.state == State.ABANDONED:
             orphans.append(_orphan(row, arrival))
             continue
-        ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
-        if owner.state == State.QUEUED and owner.lane == Lane.STREAM:
-            ownership.add_waiting([row.file], services.settings.shards.of(owner.id))
-    return orphans
+        duplicates.append((row.file, owner))
+    return orphans, duplicates
 
 
 def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRow, now: datetime) -> ManifestRow | None:
@@ -87,3 +88,42 @@ def _orphan(row: ArrivalRow, offered: RoutedArrival | None) -> RoutedArrival:
     assert row.lane is not None
     urgent = offered is not None and offered.urgent
     return RoutedArrival(row.file, row.partition, row.lane, f"{row.reason} (adopted from {row.manifest})", row, urgent)
+
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+def without_known(ledger: Ledger, pool: ThreadPoolExecutor, arrivals: Sequence[RoutedArrival]) -> list[RoutedArrival]:
+    """The arrivals about which something has to be decided or written; the others are duplicates.
+
+    An arrival stays if it has no row, if it is IGNORED, if its owner does not exist or is ABANDONED, or if a read has
+    no answer.
+    """
+    rows = _read_in_batches(pool, _or_none(ledger.arrivals.get_many), [arrival.file for arrival in arrivals])
+    owners = list({row.manifest for row in rows if row is not None and row.manifest is not None})
+    found = _read_in_batches(pool, _or_none(ledger.manifests.get_many), owners)
+    alive = {row.id for row in found if row is not None and row.state != State.ABANDONED}
+    return [arrival for arrival, row in zip(arrivals, rows, strict=True) if row is None or row.manifest not in alive]
+
+
+def read_arrivals(ledger: Ledger, pool: ThreadPoolExecutor, files: Sequence[ObjectVersion]) -> list[ArrivalRow | None]:
+    """The rows of different object versions by consistent reads, in their order; None: there is none."""
+    return _read_in_batches(pool, ledger.arrivals.get_many, files)
+
+
+def _read_in_batches(
+    pool: ThreadPoolExecutor, read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]
+) -> list[R | None]:
+    return [row for rows in pool.map(read, batches_of(keys)) for row in rows]
+
+
+def _or_none(read: Callable[[Sequence[K]], list[R | None]]) -> Callable[[Sequence[K]], list[R | None]]:
+    def read_or_none(keys: Sequence[K]) -> list[R | None]:
+        try:
+            return read(keys)
+        except UNANSWERED as error:
+            logger.warning("rows not read in batches: each arrival is looked up", rows=len(keys), error=str(error))
+            return [None] * len(keys)
+
+    return read_or_none

@@ -12,20 +12,17 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
+from lake.faults import NO_ANSWER, NoAnswer
 from lake.ledger import Part
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.time import iso_utc
-from router.ownership.collect import collect_part
-from router.ownership.count_ignored import count_ignored
-from router.ownership.dataset_limit import divide_by_dataset_limit
 from router.ownership.draft import Draft, RoutedArrival, cut_drafts
-from router.ownership.enqueue import enqueue_manifest
-from router.ownership.expired import divide_by_expiry, recent_only
 from router.ownership.intent import delete_intent, write_intent
-from router.ownership.known import without_known
+from router.ownership.limits import divide_by_dataset_limit, divide_by_expiry, recent_only
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
-from router.ownership.record import RecordedDraft, RowStamp, record_drafts, record_ignored
-from router.ownership.resolve import resolve_owners
+from router.ownership.owner import collect_part, enqueue_manifest
+from router.ownership.record import RecordedDraft, RowStamp, count_ignored, is_data, record_drafts, record_ignored
+from router.ownership.resolve import resolve_owners, without_known
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
@@ -53,60 +50,56 @@ def take_ownership(
     """
     ledger, now = services.ledger, services.clock()
     stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)
-    ownership = Ownership()
+    arrivals, ownership = list(routed), Ownership()
+    ownership.set_outcome([*(arrival.file for arrival in arrivals), *ignored], ArrivalOutcome.UNSETTLED)
 
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        arrivals = without_known(ledger, pool, routed, ownership) if skip_known else list(routed)
-        arrivals, old_rows, forgotten = divide_by_expiry(services, pool, arrivals, now)
-        ownership.set_outcome([*(row.file for row in old_rows), *forgotten], ArrivalOutcome.UNSETTLED)
-        looked_at = {Identity.of(arrival.file) for arrival in arrivals} | set(ownership.outcomes)
-        ignored, old_ignored = recent_only(services, ignored, now)
-        ownership.set_outcome(old_ignored, ArrivalOutcome.IGNORED)
-        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, pool, arrivals)
-        ignored, arrivals = {**ignored, **refused}, [*admitted, *unanswered]
-        ownership.beyond_dataset_limit = beyond
-        if intent is None and arrivals:
-            intent = _announce(services, arrivals, ownership, now)
+        undecided = without_known(ledger, pool, arrivals) if skip_known else arrivals
+        recent, old_rows = divide_by_expiry(services, pool, undecided, now)
+        recorded_as_ignored, old_ignored = recent_only(services, ignored, now)
+        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, pool, recent)
+        if intent is None and (admitted or unanswered):
+            intent = _announce(services, [*admitted, *unanswered], now)
             if intent is None:
-                arrivals, admitted, unanswered = [], [], []
-        # Their intent is kept, because they have no outcome yet.
-        ownership.set_outcome((arrival.file for arrival in unanswered), ArrivalOutcome.UNSETTLED)
-        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), ownership, stamp)
-        owned_elsewhere += old_rows
-        owned_elsewhere += record_ignored(ledger, pool, ignored, ownership, stamp)
-        offered = {Identity.of(arrival.file): arrival for arrival in arrivals}
-        orphans = resolve_owners(services, owned_elsewhere, offered, ownership, now)
-        adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), ownership, stamp)
+                admitted, unanswered = [], []
+        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), stamp)
+        new, unowned, given = record_ignored(ledger, pool, {**recorded_as_ignored, **refused}, stamp)
+        offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
+        orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
+        adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
         recorded += adopted
         owners = list(pool.map(lambda draft: _create_owner(services, draft, now), recorded))
-    count_ignored(ledger, ownership, adopted, now)
+    left = {arrival.file for arrival in undecided}
+    ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)
+    ownership.set_outcome([*old_ignored, *(row.file for row in unowned)], ArrivalOutcome.IGNORED)
+    ownership.beyond_dataset_limit = beyond
+    ownership.newly_ignored = {row.file: row.reason for row in new if is_data(row.file.key)}
+    count_ignored(ledger, ownership.newly_ignored, adopted, now)
+    ownership.add_duplicates(duplicates, services.settings.shards)
     for draft, owner in zip(recorded, owners, strict=True):
-        if owner is None:
-            ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)
-        elif isinstance(owner, Part):
-            ownership.parts.append(owner)
-        else:
-            ownership.add_manifest(owner, services.settings.shards)
-    if intent is not None and all(ownership.outcomes[identity] != ArrivalOutcome.UNSETTLED for identity in looked_at):
+        if owner is not NO_ANSWER:
+            ownership.set_outcome(draft.files, ArrivalOutcome.OWNED)
+            ownership.add_owner(owner, services.settings.shards)
+    settled = (ownership.outcomes[Identity.of(item.file)] != ArrivalOutcome.UNSETTLED for item in arrivals)
+    if intent is not None and all(settled):
         delete_intent(services, intent)
     return ownership
 
 
-def _create_owner(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | Part | None:
-    """The owner of a draft's files; None if it may not exist."""
+def _create_owner(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | Part | NoAnswer:
+    """The owner of a draft's files; ``NO_ANSWER``: it may not exist."""
     if recorded.draft.lane == Lane.STREAM:
         return enqueue_manifest(services, recorded, now)
     return collect_part(services, recorded, now)
 
 
-def _announce(services: Services, arrivals: list[RoutedArrival], ownership: Ownership, now: datetime) -> str | None:
-    """Write the intent; None: it has no answer, and all of its arrivals are UNSETTLED."""
+def _announce(services: Services, arrivals: list[RoutedArrival], now: datetime) -> str | None:
+    """Write the intent; None: it has no answer, so no row may be written."""
     try:
         return write_intent(services, arrivals, now)
     except UNANSWERED as error:
         logger.warning("no answer to the write of an intent", arrivals=len(arrivals), error=str(error))
-        ownership.set_outcome((arrival.file for arrival in arrivals), ArrivalOutcome.UNSETTLED)
         return None

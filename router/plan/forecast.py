@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from lake.time import iso_utc
-from router.estimate.night import Night, RunWork, last_end, run_dollars
+from router.estimate.night import Night, Offer, RunWork, last_end, run_dollars
 
 if TYPE_CHECKING:
     from router.estimate.choose import Choice
-    from router.estimate.offer import Offer
     from router.estimate.other_costs import Estimate
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.counted import format_count
 from lake.engines.glue import live_runs
+from lake.texts import format_count
 from router.telemetry import logger
 
 if TYPE_CHECKING:

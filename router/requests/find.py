@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.counted import format_count
 from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
+from lake.texts import format_count
 from router.collect.divide import divide_selected, draft_selected
 from router.requests.selection import Selection, open_rows
 

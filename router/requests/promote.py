@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from lake.counted import format_count
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.ledger import CollectionId, ManifestRow
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_document import read_manifest, write_manifest
+from lake.manifest_documents import read_manifest, write_manifest
 from lake.successors import files_by_successor
+from lake.texts import format_count
 from lake.time import iso_utc
 from router.collect.divide import divide
 from router.entry import with_product_errors, with_refusals

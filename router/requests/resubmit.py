@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lake.counted import format_count
+from lake.codec import decode_body
 from lake.documents import get_document
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.ledger import Ledger, ResubmissionRow, State
 from lake.manifest import Identity, Lane, ObjectVersion, is_manifest_id
-from lake.resubmission import MAX_LINES, Resubmission, decode_resubmission, read_resubmission
+from lake.resubmission import MAX_LINES, Resubmission, read_resubmission
+from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_product_errors, with_refusals
 from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
@@ -54,7 +55,7 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """
     name = _parse(event)
     body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
-    resubmission = decode_resubmission(body)
+    resubmission = decode_body(Resubmission, body, "resubmission")
     if resubmission.name != name:
         raise InvalidInputError(f"the document of resubmission {name} is of {resubmission.name}: run the command again")
     row, intent = _record(services, resubmission, hashlib.sha256(body).hexdigest())

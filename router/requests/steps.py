@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lake.commands import advise_reprocess
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
+from lake.texts import advise_reprocess
 
 
 class Step(StrEnum):

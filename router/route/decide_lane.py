@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from zoneinfo import ZoneInfo
 
 from lake.compression import has_compressed_name
-from lake.counted import format_count
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS
+from lake.texts import format_count
 from lake.time import minutes_of_day
 from router.estimate.speed import MEGABYTE
 

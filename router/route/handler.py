@@ -19,9 +19,7 @@ from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
 from router.route.decide_lanes import decide_lanes
-from router.route.lookup import VersionLookup
-from router.route.parse import parse_events
-from router.route.redelivery import deliver_again, receives
+from router.route.events import VersionLookup, deliver_again, parse_events, receives
 from router.services import Services, container_services
 from router.stream.runs import FailedStartsError, ensure_running
 from router.telemetry import Metric, count, count_bytes, logger, metrics

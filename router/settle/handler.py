@@ -13,12 +13,18 @@ from lake.time import iso_utc
 from router.entry import with_product_errors
 from router.executions.rows import current_row_pages
 from router.services import Services, container_services, read_document, write_document
-from router.settle.notification import format_notification, format_quarantine
 from router.settle.object_check import PublishedManifests
+from router.settle.published import read_unreadable_files
 from router.settle.report_page import ReportPage
 from router.settle.tally import Tally
-from router.settle.unreadable_files import read_unreadable_files
-from router.settle.verdict import Verdict, judge, read_night_outcome, should_notify
+from router.settle.verdict import (
+    Verdict,
+    format_notification,
+    format_quarantine,
+    judge,
+    read_night_outcome,
+    should_notify,
+)
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, PendingObject, read_commit
-from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_prefix, result_key
 from lake.ledger import ManifestRow, State
-from lake.object_listing import list_objects
+from lake.s3_uri import list_objects
+from lake.texts import format_count
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
     from router.services import Services
+
 
 MAX_NAMED_OBJECTS = 20
 """Maximum number of damaged objects that a verdict names; all of them are counted."""
@@ -119,3 +121,40 @@ def current_rows(services: Services, generations: Mapping[str, int]) -> list[Man
     """
     rows = services.ledger.manifests.get_many(list(generations))
     return [row for row in rows if row and (row.state, row.generation) == (State.DONE, generations[row.id])]
+
+
+MAX_NAMED_FILES = 100
+"""Maximum number of unreadable files that a verdict document names, and of documents that are read to find them."""
+PARALLEL_READS = 16
+"""Threads; each holds the document of one manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """A file that is in the quarantine by reference."""
+
+    uri: str
+    version: str
+    manifest: str
+    reason: str
+
+
+def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> list[UnreadableFile]:
+    """The unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests, as many at most.
+
+    A manifest whose result document is gone names none. Raises botocore's errors.
+    """
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        found = pool.map(lambda row: _files_of(services, row), rows[:MAX_NAMED_FILES])
+        return [file for files in found for file in files][:MAX_NAMED_FILES]
+
+
+def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
+    assert row.published is not None
+    key = result_key(row.id, row.published.generation)
+    try:
+        result = json.loads(get_document(services.s3, services.resources.control_bucket, key))
+    except InvalidDocumentError:
+        return []
+    sources = [source for source in result["sources"] if source["failed"]]
+    return [UnreadableFile(item["uri"], item["version"], row.id, item["failed"]) for item in sources]

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, PublishedTotals, State
-from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject
-from router.settle.unreadable_files import MAX_NAMED_FILES
+from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, DamagedObject
 
 MAX_NAMED_DATASETS = 200
 """Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.errors import NewerDocumentError
-from router.collect.divide import divide, is_over
-from router.collect.write_pace import MAX_INDEX_WRITES_PER_SECOND, WritePace
+from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
 from router.telemetry import logger
 
 if TYPE_CHECKING:

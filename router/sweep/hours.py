@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lake.hour_contents import read_hour
-from lake.hours import may_be_complete, may_confirm, state_of_hour
+from lake.hours import may_be_complete, may_confirm, read_hour, state_of_hour
 from lake.ledger import HourCounts, HourRow, HourState, State
 from lake.ledger.table import batches_of
 from router.services import PARALLEL_REQUESTS

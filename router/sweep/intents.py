@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from lake.layout import INTENTS
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership
 from router.requests.resubmit import is_recorded
-from router.sweep.progress import read_progress, write_progress
+from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from router.sweep.repair import Repair
 
 LISTING = "intents"
 

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger.table import batches_of
-from lake.object_listing import list_objects
-from lake.s3_uri import parse_s3_uri
+from lake.s3_uri import list_objects, parse_s3_uri
 from router.iceberg.commit import manifests_of
 from router.services import PARALLEL_REQUESTS
 from router.tables.catalog_entry import TableCatalog

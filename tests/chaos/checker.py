@@ -80,7 +80,7 @@ class Checker:
                 break
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         manifests = {item["pk"].partition("#")[2]: item for item in items if item["pk"].startswith("manifest#")}
-        arrivals = {(item["key"], item["sk"]): item for item in items if item["pk"].startswith("arrival#")}
+        arrivals = {(item["file"][1], item["sk"]): item for item in items if item["pk"].startswith("arrival#")}
         collections = {
             f"{item['pk'].partition('#')[2]}/{item['sk']}": item
             for item in items
@@ -131,9 +131,9 @@ class Checker:
     def _last_successors(self, name: str, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
         item = manifests.get(name)
         if item is not None and "collection" in item:
-            division = self._collections[item["collection"]].get("division_key")
+            division = self._collections[item["collection"]].get("division")
             if division is not None:
-                for manifest, *_ in json.loads(self._get(self.control_bucket, division))["manifests"]:
+                for manifest, *_ in json.loads(self._get(self.control_bucket, division["key"]))["manifests"]:
                     yield from self._last_successors(manifest, manifests)
         elif item is not None and item["state"] == "SUPERSEDED":
             for successor in item["superseded_by"]:
@@ -143,7 +143,7 @@ class Checker:
 
     def _files_of(self, name: str) -> list[tuple[str, str]]:
         body = json.loads(self._get(self.control_bucket, f"manifests/{name[:8]}/{name}.json"))
-        files = [(key, version or f"etag:{etag}") for _, key, version, etag, _, _ in body["files"]]
+        files = [(key, version or f"etag:{etag}") for _, key, etag, _, _, version in body["files"]]
         if len(set(files)) != len(files):
             self.found.append(f"manifest {name} lists a file twice")
         return files
@@ -152,12 +152,12 @@ class Checker:
         """(bucket, key) of every published object -> (manifest, checksum)."""
         objects = {}
         for name, item in manifests.items():
-            if item["state"] == "DONE" and "published_key" not in item:
+            if item["state"] == "DONE" and "published" not in item:
                 self.found.append(f"manifest {name} is DONE without a published generation")
-            if "published_key" not in item:
+            if "published" not in item:
                 continue
-            body = self._get(self.control_bucket, item["published_key"])
-            if hashlib.sha256(body).hexdigest() != item["published_sha256"]:
+            body = self._get(self.control_bucket, item["published"]["document"]["key"])
+            if hashlib.sha256(body).hexdigest() != item["published"]["document"]["sha256"]:
                 self.found.append(f"the commit document of {name} is not the one that its row names")
             document = json.loads(body)
             for entry in (*document["objects"], *document["quarantine"]):
@@ -251,5 +251,5 @@ class Checker:
 def _listed_as(item: dict[str, Any]) -> str:
     """What did not get through is in the index beside the open manifests; no other manifest that has ended is."""
     if item["state"] == "DONE":
-        return "UNREADABLE" if item.get("published_totals", {}).get("failed_files") else ""
+        return "UNREADABLE" if item.get("published", {}).get("totals", {}).get("failed_files") else ""
     return "FAILED" if item["state"] == "FAILED" else ""

@@ -14,7 +14,7 @@ import botocore.endpoint
 
 import router.telemetry
 import transform.clients
-import transform.run_partition
+import transform.run_task
 from tests.chaos import injection
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def installed() -> Iterator[None]:
         *injection.patches(),
         (botocore.endpoint, "time", TimeWithoutSleep()),
         (ThreadPoolExecutor, "__init__", _start_pool_of_one),
-        (transform.run_partition, "s3_client", functools.cache(transform.clients.s3_client)),
+        (transform.run_task, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]
     originals = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import router.ownership.resolve
-import router.sweep.replaced
-import router.sweep.uploads
 import router.tables.committer
 import transform.finalize
 from lake.ledger import State
@@ -126,7 +124,7 @@ def test_a_roll_forward_that_completes_no_upload_is_detected(shared: Clients, mo
 
 
 def test_uploads_that_are_never_aborted_are_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router.sweep.uploads, "may_abort", lambda *_: False)
+    monkeypatch.setattr(router.sweep.leftovers, "may_abort", lambda *_: False)
     monkeypatch.setattr(transform.finalize, "abort_strays", lambda *_: None)
     assert violations(shared, seeds_of("upload part"))
 

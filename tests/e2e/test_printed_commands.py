@@ -15,8 +15,8 @@ from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
 from cli.demo.stages import NotificationsPaused
 from cli.exit_codes import ExitCode, exit_code_of
 from cli.main import app
-from lake.commands import WITHOUT_STAGE, with_options
 from lake.ledger import State
+from lake.texts import WITHOUT_STAGE, with_options
 from tests.e2e.route_here import s3_event
 from tests.e2e.user_commands import leave_local_state
 from tests.unit.docs.advice import advised_commands

@@ -25,8 +25,8 @@ from tests.hostile.corpus import CORPUS, MIB
 from transform import file_deadline
 from transform.file_deadline import GRACE_SECONDS
 from transform.output_ratio import output_ratio
+from transform.plan_attempt import split_file
 from transform.run_task import run_task
-from transform.splits import split_file
 from transform.task_model import Task
 from transform.upload import Uploads
 

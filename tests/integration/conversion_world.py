@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lake.layout import lake_prefix, pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from lake.ledger import Ledger
-from transform.run_partition import run_partition
+from transform.run_task import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

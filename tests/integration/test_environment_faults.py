@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 import batch_job.main
-from lake.denials import read_denied
+from lake.exclusions import read_denied
 from lake.ledger import State
 from lake.manifest import Lane
 from router.settle.tally import Tally

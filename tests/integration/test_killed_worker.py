@@ -8,7 +8,7 @@ import pytest
 
 from lake.ledger import State
 from tests.integration.conversion_world import ConversionWorld
-from transform.run_partition import run_partition
+from transform.run_task import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

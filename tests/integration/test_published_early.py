@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from transform import convert as convert_module
 from transform.finalize import finalize
-from transform.run_partition import run_partition
+from transform.run_task import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,8 +12,8 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from router.requests.reprocess import reprocess
 from router.services import Services
+from router.sweep.leftovers import delete_replaced
 from router.sweep.repair import Repair
-from router.sweep.replaced import delete_replaced
 from router.telemetry import metrics
 from tests.integration.conversion_world import NOON
 from tests.integration.one_manifest import BODY, ROWS

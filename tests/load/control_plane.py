@@ -98,7 +98,7 @@ def _add_old_manifests(world: World, count: int) -> None:
         row = {"pk": f"manifest#{name}", "sk": "manifest", "id": name, "state": "DONE", "lane": "stream"}
         times = {"created_at": "2025-01-01T00:00:00.000+00:00", "changed_at": "2025-01-01T00:01:00.000+00:00"}
         counts = {"partition": "orders#2025-01-01T00", "bytes": 1, "files": 1, "generation": 1, "attempt": 1}
-        document = {"published_generation": 1, "published_key": f"commits/{name}", "published_sha256": "0" * 64}
+        document = {"published": {"generation": 1, "document": {"key": f"commits/{name}", "sha256": "0" * 64}}}
         return {**row, **times, **counts, **document, "base_attempt": 0}
 
     def write(first: int) -> None:

@@ -15,9 +15,9 @@ from lake.settings import ConvertSettings
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.load.lanes import bodies
 from transform.output_ratio import output_ratio
+from transform.plan_attempt import pack_tasks, split_files
 from transform.run_task import run_task
 from transform.source import Source
-from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 

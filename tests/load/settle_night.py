@@ -22,9 +22,10 @@ from boto3.dynamodb.types import TypeSerializer
 from botocore.awsrequest import AWSResponse
 
 from lake.layout import COMMITS, commit_key, lake_key, plan_summary_key
-from lake.ledger import Ledger, PublishedTotals
-from lake.ledger.manifest_row import NO_OBJECTS, digest_objects, totals_attributes
+from lake.ledger import CommitReference, Ledger, ManifestRow, Published, PublishedTotals, State
+from lake.ledger.manifest_row import NO_OBJECTS, digest_objects, manifest_row_key, row_attributes
 from lake.ledger.table import MAX_BATCH_KEYS
+from lake.manifest import Lane
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
@@ -156,20 +157,25 @@ class _StandIn:
     def _row(self, number: int) -> dict[str, Any]:
         partition, name = self.night.place(number)
         commit, run = commit_key(name, 1, 1, "0a1b2c3d"), "jr_" + "0" * 64
-        texts = {"pk": f"manifest#{name}", "sk": "manifest", "id": name, "state": "DONE", "lane": "batch"}
-        texts |= {"partition": str(partition), "created_at": TIME, "changed_at": TIME, "finished_at": TIME}
-        texts |= {"manifest_sha256": "0" * 64, "owner": run, "document_key": commit, "document_sha256": "0" * 64}
-        texts |= {"published_key": commit, "published_sha256": "0" * 64}
-        numbers = {"bytes": 64 << 30, "files": 15, "generation": 1, "attempt": 1, "base_attempt": 0, "lease_until": 0}
-        numbers["compressed_bytes"] = 0
         objects = digest_objects((key, OBJECT_BYTES, ETAG) for key in self._keys(number))
-        totals = PublishedTotals(10**6, {}, 0, objects, NO_OBJECTS, 1000)
-        return {
-            **{key: {"S": value} for key, value in texts.items()},
-            **{key: {"N": str(value)} for key, value in (numbers | {"published_generation": 1}).items()},
-            "urgent": {"BOOL": False},
-            "published_totals": TypeSerializer().serialize(totals_attributes(totals)),
-        }
+        reference = CommitReference(commit, "0" * 64)
+        row = ManifestRow(
+            name,
+            State.DONE,
+            Lane.BATCH,
+            partition,
+            TIME,
+            64 << 30,
+            15,
+            manifest_sha256="0" * 64,
+            attempt=1,
+            owner=run,
+            document=reference,
+            published=Published(1, reference, PublishedTotals(10**6, {}, 0, objects, NO_OBJECTS, 1000)),
+            changed_at=TIME,
+            finished_at=TIME,
+        )
+        return TypeSerializer().serialize({**manifest_row_key(name).item(), **row_attributes(row)})["M"]  # type: ignore[return-value]
 
     def _keys(self, number: int) -> list[str]:
         partition, name = self.night.place(number)

@@ -13,7 +13,6 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from lake.errors import InvalidSettingsError
 from lake.layout import INBOX, INTENTS
 from lake.ledger import State
-from lake.ledger.arrivals import IGNORED
 from lake.manifest import Identity, Lane
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
@@ -80,7 +79,7 @@ def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lan
 def _is_announced(world: World, file: ObjectVersion) -> bool:
     """Whether an intent names the file: whatever becomes of its writer, the sweep takes ownership of the file."""
     intents = [world.document(key) or {} for key in world.s3.buckets["control"] if key.startswith(INTENTS)]
-    return any(item[1] == file.key for intent in intents for item in intent["arrivals"])
+    return any(item["file"][1] == file.key for intent in intents for item in intent["arrivals"])
 
 
 def acknowledge(world: World, file: ObjectVersion) -> None:
@@ -94,7 +93,7 @@ def acknowledge(world: World, file: ObjectVersion) -> None:
     arrival = world.arrival(file)
     row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))
     # What was IGNORED when its event was routed may be adopted by another invocation, with an intent of its own.
-    is_left = arrival is not None and (arrival.get("state") == IGNORED or _is_announced(world, file))
+    is_left = arrival is not None and ("manifest" not in arrival or _is_announced(world, file))
     if is_left and not file.key.endswith(".ndjson"):
         return
     if row is None or row["state"] == State.ABANDONED:

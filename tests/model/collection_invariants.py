@@ -37,8 +37,8 @@ class CollectionInvariants:
                 ):
                     yield identity, self.files_of_part(identity)
         for (pk, _), item in self._world.dynamodb.items.items():
-            if pk.startswith("collection#") and "division_key" in item:
-                for manifest, *_ in self._read_division(item["division_key"])["manifests"]:
+            if pk.startswith("collection#") and "division" in item:
+                for manifest, *_ in self._read_division(item["division"]["key"])["manifests"]:
                     if manifest not in rows:
                         yield manifest, self._listed(f"manifests/{manifest[:8]}/{manifest}.json")
 
@@ -56,7 +56,7 @@ class CollectionInvariants:
         owners: dict[str, str] = {}
         for (pk, version), item in self._world.dynamodb.items.items():
             if pk.startswith("arrival#") and "manifest" in item:
-                owners[f"{item['key']} {version}"] = item["manifest"]
+                owners[f"{item['file'][1]} {version}"] = item["manifest"]
         for identity, row in rows.items():
             if "collection" not in row:
                 continue
@@ -114,7 +114,7 @@ class CollectionInvariants:
 
     def _division(self, hour: str, name: str) -> Item | None:
         item = self._world.dynamodb.items.get((f"collection#{hour}", name), {})
-        return self._read_division(item["division_key"]) if "division_key" in item else None
+        return self._read_division(item["division"]["key"]) if "division" in item else None
 
     def _read_division(self, key: str) -> Item:
         if key not in self._divisions:
@@ -126,5 +126,5 @@ class CollectionInvariants:
 
 
 def _name(file: list[Any]) -> str:
-    _, key, version, etag, *_ = file
+    _, key, etag, _, _, version = file
     return f"{key} {version or f'etag:{etag}'}"

@@ -5,17 +5,17 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import lake.collection_documents
-import lake.hour_contents
+import lake.hours
 import lake.ledger.collections
+import lake.manifest_documents
 import router.collect.divide
-import router.ownership.collect
+import router.ownership.owner
 from lake.ledger.collections import Collections
 from lake.ledger.transitions import Manifests
 from lake.partition import Partition
 from tests.model.changed_source import changed_source
 
-ADD = router.ownership.collect._add
+ADD = router.ownership.owner._add
 
 
 def _changed(name: str, old: str, new: str) -> AbstractContextManager[Any]:
@@ -49,7 +49,7 @@ def collection_and_part_change_apart() -> AbstractContextManager[Any]:
 
 
 def an_unanswered_part_counts_as_added() -> AbstractContextManager[Any]:
-    collect = changed_source(router.ownership.collect.collect_part, "        return None", "        return part")
+    collect = changed_source(router.ownership.owner.collect_part, "        return NO_ANSWER", "        return part")
     return patch("router.ownership.take.collect_part", collect)
 
 
@@ -67,19 +67,19 @@ def an_open_collection_is_divided() -> AbstractContextManager[Any]:
 
 
 def two_divisions_of_a_collection() -> AbstractContextManager[Any]:
-    return _changed("commit", ', Condition("division_key", "missing")', "")
+    return _changed("commit", ', Condition("division", "missing")', "")
 
 
 def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
     """In place of the one that is committed."""
-    write = lake.collection_documents.write_division
+    write = lake.manifest_documents.write_division
     own: dict[str, Any] = {}
 
     def remembered(s3: Any, bucket: str, division: Any, nonce: str) -> Any:
         own[str(division.collection)] = write(s3, bucket, division, nonce)
         return own[str(division.collection)]
 
-    read = lake.collection_documents.read_division
+    read = lake.manifest_documents.read_division
 
     def read_own(s3: Any, bucket: str, reference: Any) -> Any:
         collection = reference.key.partition("/")[2].rpartition("-")[0]
@@ -110,20 +110,20 @@ def a_late_part_touches_no_hour() -> AbstractContextManager[Any]:
 def a_late_part_touches_its_hours_afterwards() -> AbstractContextManager[Any]:
     def add(services: Any, part: Any, now: Any) -> Any:
         with _changed_add("if any(row.final for row in rows):", "if False:"):
-            collection: Any = router.ownership.collect._add(services, part, now)
+            collection: Any = router.ownership.owner._add(services, part, now)
         for dataset in part.datasets:
             services.ledger.partitions.touch(Partition.parse(f"{dataset}#{part.hour}"), now)
         return collection
 
-    return patch("router.ownership.collect._add", add)
+    return patch("router.ownership.owner._add", add)
 
 
 def _changed_add(old: str, new: str) -> AbstractContextManager[Any]:
-    return patch("router.ownership.collect._add", changed_source(ADD, old, new))
+    return patch("router.ownership.owner._add", changed_source(ADD, old, new))
 
 
 def a_look_reads_no_collections() -> AbstractContextManager[Any]:
-    read = changed_source(lake.hour_contents.read_hour, "if not collection.done:", "if False:")
+    read = changed_source(lake.hours.read_hour, "if not collection.done:", "if False:")
     close = changed_source(Collections.close_hour, "if not all(row.done for row in rows):", "if False:")
     return _all_of(patch("router.sweep.hours.read_hour", read), patch.object(Collections, "close_hour", close))
 

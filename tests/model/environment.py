@@ -81,7 +81,7 @@ def _change_documents(world: World) -> None:
     for identity, item in world.rows().items():
         if item["state"] == State.PUBLISHING:
             world.causes.add((identity, item["generation"]))
-            world.s3.put_object(Bucket="control", Key=item["document_key"], Body=b"{}")
+            world.s3.put_object(Bucket="control", Key=item["document"]["key"], Body=b"{}")
 
 
 def _lose_upload(world: World) -> None:

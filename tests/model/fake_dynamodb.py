@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
 
@@ -124,7 +125,8 @@ class FakeDynamoDB:
         left, right = item.get(names[match[1]]), values[match[3]]
         if names[match[1]] not in item or isinstance(left, str) != isinstance(right, str):
             return False
-        return bool({"=": left == right, ">": left > right, "<": left < right}[match[2]])
+        compare: Any = {"=": operator.eq, ">": operator.gt, "<": operator.lt}[match[2]]
+        return bool(compare(left, right))
 
     def _check(self, key: Item, request: Item) -> None:
         if not self._holds(key, request):

@@ -17,7 +17,7 @@ from tests.model.world import LEASE, name_of
 from transform.columns import new_columns
 from transform.environment_fault import fault_of
 from transform.lease import LeaseKeeper
-from transform.quarantine_content import QuarantineContent
+from transform.quarantine_writer import QuarantineContent
 from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
@@ -92,7 +92,7 @@ class FakeSparkJob:
             raise JobFailedError("cancelled: every lease is lost")
 
     def _run_partition(self, task: Task, wrong: str) -> TaskResult | TaskFault:
-        """A fault of the environment is a result, as ``transform.run_partition`` makes it."""
+        """A fault of the environment is a result, as ``transform.run_task`` makes it."""
         try:
             return self._task(task, wrong)
         except (TransientError, BotoCoreError, ClientError) as error:

@@ -63,13 +63,13 @@ class InvariantChecker:
         self._rows = {identity: dict(row) for identity, row in rows.items()}
 
     def _check_row(self, identity: str, row: Item) -> None:
-        if "document_key" in row:
-            self._check_columns(identity, self._document(row["document_key"]))
+        if "document" in row:
+            self._check_columns(identity, self._document(row["document"]["key"]))
         self._check_request(identity, row)
-        if "published_key" in row:
-            self._check_published(identity, self._document(row["published_key"]))
-            check_totals(self._world, identity, row, self._document(row["published_key"]))
-        if row["state"] == "DONE" and row["published_generation"] != row["generation"] and not row.get("reason"):
+        if "published" in row:
+            self._check_published(identity, self._document(row["published"]["document"]["key"]))
+            check_totals(self._world, identity, row, self._document(row["published"]["document"]["key"]))
+        if row["state"] == "DONE" and row["published"]["generation"] != row["generation"] and not row.get("reason"):
             raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
         if row["state"] == "FAILED" and not self._may_fail(identity, row):
             raise Violation(f"{identity} is FAILED without a cause: {row['reason']}")
@@ -80,15 +80,14 @@ class InvariantChecker:
             return
         if (row.get("generation", 0), row.get("attempt", 0)) < (before.get("generation", 0), before.get("attempt", 0)):
             raise Violation(f"{identity}: generation or attempt decreased")
-        if before.get("published_key", row.get("published_key")) != row.get("published_key"):
-            self._check_replaced(
-                identity, self._document(before["published_key"]), self._document(row["published_key"])
-            )
+        if before.get("published", row.get("published")) != row.get("published"):
+            keys = [item["published"]["document"]["key"] for item in (before, row)]
+            self._check_replaced(identity, *map(self._document, keys))
         self._check_lease(identity, before, row)
 
     def _check_columns(self, identity: str, document: Item) -> None:
         """Every column of a committed attempt was reserved before."""
-        item = self._world.dynamodb.items.get((f"dataset#{document['partition']['dataset']}", "columns"), {})
+        item = self._world.dynamodb.items.get((f"dataset#{document['partition'].partition('#')[0]}", "columns"), {})
         missing = set(document["new_columns"]) - set(item.get("columns", ()))
         if missing:
             raise Violation(f"{identity} has committed {len(missing)} columns that its dataset does not have")
@@ -143,7 +142,7 @@ class InvariantChecker:
             return True
         keys = {name.partition(" ")[0] for name in self._files(identity)}
         poisonous = keys & self._world.poisonous
-        return bool(poisonous) and (poisonous == keys or "published_key" in row)
+        return bool(poisonous) and (poisonous == keys or "published" in row)
 
     def _check_published(self, identity: str, document: Item) -> None:
         for item in (*document["objects"], *document["quarantine"]):
@@ -156,7 +155,7 @@ class InvariantChecker:
         row = rows.get(key.rsplit("/", 1)[-1].partition("-g")[0], {})
         named = []
         if row.get("state") == "PUBLISHING":
-            document = self._document(row["document_key"])
+            document = self._document(row["document"]["key"])
             named = [item["upload_id"] for item in (*document["objects"], *document["quarantine"])]
         if upload not in named:
             raise Violation(f"{key} became visible while its manifest is {row.get('state')} and does not name it")
@@ -178,7 +177,7 @@ class InvariantChecker:
             if body is None:
                 raise Violation(f"the manifest {identity} has a row and no document")
             self._manifests[identity] = [
-                f"{key} {version or f'etag:{etag}'}" for _, key, version, etag, *_ in body["files"]
+                f"{key} {version or f'etag:{etag}'}" for _, key, etag, _, _, version in body["files"]
             ]
         return self._manifests[identity]
 
@@ -207,12 +206,12 @@ class InvariantChecker:
         self._check_hour_is_complete(rows)
         named = {}
         for identity, row in rows.items():
-            if "published_key" in row:
-                named[identity] = self._document(row["published_key"])
+            if "published" in row:
+                named[identity] = self._document(row["published"]["document"]["key"])
             elif row["state"] == "DONE":
                 raise Violation(f"{identity} is DONE and has published nothing")
         for identity, document in named.items():
-            unread = [source["uri"] for source in document["sources"] if source["failed"] is not None]
+            unread = [source["uri"] for source in document["sources"] if "failed" in source]
             if (
                 unread
                 and rows[identity]["state"] == "DONE"
@@ -254,4 +253,4 @@ class InvariantChecker:
 
 
 def _read_files(document: Item) -> set[tuple[str, str]]:
-    return {(source["uri"], source["version"]) for source in document["sources"] if source["failed"] is None}
+    return {(source["uri"], source["version"]) for source in document["sources"] if "failed" not in source}

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 import lake.publish
 import router.ownership.take
 import transform.finalize
-from lake.commit import encode_commit
+from lake.codec import encode_body
 from lake.errors import LeaseLostError
 from lake.ledger import CommitReference, Part
 from lake.ledger.table import LedgerTable
@@ -92,7 +92,7 @@ def held_is_done() -> AbstractContextManager[Any]:
 
 def skip_the_commit_document() -> AbstractContextManager[Any]:
     def unwritten(s3, control_bucket, key, document):
-        return CommitReference(key, hashlib.sha256(encode_commit(document)).hexdigest())
+        return CommitReference(key, hashlib.sha256(encode_body(document)).hexdigest())
 
     return patch("transform.finalize.write_commit", unwritten)
 
@@ -126,11 +126,11 @@ def commit_without_reading_again() -> AbstractContextManager[Any]:
 
 
 def sweep_deletes_later_generations() -> AbstractContextManager[Any]:
-    return patch("router.sweep.replaced.may_delete", lambda row, due, generation: generation != due.generation)
+    return patch("router.sweep.leftovers.may_delete", lambda row, due, generation: generation != due.generation)
 
 
 def sweep_aborts_uploads_of_all_but_running_manifests() -> AbstractContextManager[Any]:
-    return patch("router.sweep.uploads.may_abort", lambda row, *_: row.state != "RUNNING")
+    return patch("router.sweep.leftovers.may_abort", lambda row, *_: row.state != "RUNNING")
 
 
 def adopt_without_abandoning() -> AbstractContextManager[Any]:

@@ -72,7 +72,7 @@ def _check_verdict(world: World, verdict: dict[str, Any], rows: list[dict[str, A
         raise Violation(f"the verdict is {verdict['verdict']}, and {not_done[0]} is not DONE")
     if verdict["damagedObjects"]:
         raise Violation(f"the verdict reports a damaged object, and none is: {verdict['message']}")
-    documents = [world.document(row["published_key"]) for row in rows if "published_key" in row]
+    documents = [world.document(row["published"]["document"]["key"]) for row in rows if "published" in row]
     quarantined = any(document is not None and document["quarantine"] for document in documents)
     if succeeded and quarantined != (verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"):
         raise Violation(f"the verdict is {verdict['verdict']}, and quarantined is {quarantined}")

@@ -68,7 +68,7 @@ def forget_what_can_come_again() -> AbstractContextManager[Any]:
 
 
 def take_what_may_be_forgotten() -> AbstractContextManager[Any]:
-    return patch("router.ownership.take.divide_by_expiry", lambda _, __, routed, ___: (list(routed), [], []))
+    return patch("router.ownership.take.divide_by_expiry", lambda _, __, routed, ___: (list(routed), []))
 
 
 def queue_again_for_the_same_request() -> AbstractContextManager[Any]:

@@ -16,21 +16,20 @@ Item = dict[str, Any]
 
 def check_totals(world: World, identity: str, row: Item, document: Item) -> None:
     """Raise ``Violation`` unless the totals are those of ``document``, and the digests those of a listing."""
-    totals = row["published_totals"]
+    totals = row["published"]["totals"]
     rejects: Counter[str] = Counter()
     for source in document["sources"]:
         rejects.update(source["rejects"])
     expected: Item = {
         "rows": sum(item["rows"] for item in document["objects"]),
         "rejects": dict(+rejects),
-        "failed_files": sum(source["failed"] is not None for source in document["sources"]),
+        "failed_files": sum("failed" in source for source in document["sources"]),
         "task_milliseconds": document["task_milliseconds"],
     }
     for name, objects in (("lake", document["objects"]), ("quarantine", document["quarantine"])):
         # Those that it keeps of an earlier generation are under another prefix.
         written = [item for item in objects if f"-g{document['generation']}-" in item["key"]]
-        if written:
-            expected[name] = _digest(world, written)
+        expected[name] = _digest(world, written) if written else {"count": 0, "bytes": 0, "digest": ""}
     if totals != expected:
         raise Violation(f"{identity} has the totals {totals}, and its published generation {expected}")
 

@@ -13,7 +13,7 @@ import transform.give_up
 from lake.commit import CommitDocument, SourceCount, totals_of
 from lake.ledger.table import Condition, LedgerTable
 from lake.ledger.transitions import Manifests
-from router.sweep.replaced import _doomed, delete_replaced
+from router.sweep.leftovers import _doomed, delete_replaced
 from tests.model.changed_source import changed_source
 
 
@@ -123,7 +123,7 @@ def end_generations_without_a_deletion() -> AbstractContextManager[Any]:
 
 
 def delete_what_the_published_generation_keeps() -> AbstractContextManager[Any]:
-    return patch("router.sweep.replaced._doomed", changed_source(_doomed, " and (bucket, key) not in kept", ""))
+    return patch("router.sweep.leftovers._doomed", changed_source(_doomed, " and (bucket, key) not in kept", ""))
 
 
 def roll_back_what_the_published_generation_keeps() -> AbstractContextManager[Any]:

@@ -23,8 +23,8 @@ from lake.settings import parse_settings
 from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
 from router.iceberg.metadata import TAG, DataFile
 from router.services import Services
+from router.sweep.leftovers import delete_replaced
 from router.sweep.repair import Repair
-from router.sweep.replaced import delete_replaced
 from router.tables import committer
 from router.tables.catalog_entry import TableCatalog
 from router.tables.repair import rebuild_table, restore_table

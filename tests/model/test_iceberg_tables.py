@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.codec import encode
 from lake.errors import HybridRouterError
 from lake.ledger import Published, State
-from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, manifest_row_key, tabled_attributes
+from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, manifest_row_key
 from lake.ledger.table import Key
 from lake.ledger.tables import Tables
 from lake.ledger.transitions import Manifests
 from router.iceberg import metadata as iceberg
-from router.sweep import replaced
+from router.sweep import leftovers as replaced
 from router.tables import batch as planning
 from router.tables import committer
 from router.tables.catalog_entry import TableCatalog
@@ -75,7 +76,7 @@ def marks_after_the_batch_is_closed(patch: pytest.MonkeyPatch) -> None:
 
 def marks_move_backward(patch: pytest.MonkeyPatch) -> None:
     def mark(self: Manifests, row: ManifestRow, tabled: Tabled) -> None:
-        self._table.update(manifest_row_key(row.id), assign=tabled_attributes(tabled))
+        self._table.update(manifest_row_key(row.id), assign={"tabled": encode(tabled)})
 
     patch.setattr(Manifests, "mark_tabled", mark)
 

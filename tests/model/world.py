@@ -199,7 +199,9 @@ class World:
 
     def damage_part(self, key: str) -> None:
         """Overwrite the document of the part that has a file; ``restore_parts`` puts the recorded bytes back."""
-        part = next(str(item["manifest"]) for item in self.dynamodb.items.values() if item.get("key") == key)
+        part = next(
+            str(item["manifest"]) for item in self.dynamodb.items.values() if item.get("file", [""] * 2)[1] == key
+        )
         document = f"parts/{part[:8]}/{part}.json"
         self.damaged_parts[document] = self.s3.buckets["control"][document].body
         self.after_write()
@@ -242,7 +244,9 @@ class World:
     def arrival(self, file: ObjectVersion) -> dict[str, Any] | None:
         """The raw item of an arrival; None: the ledger does not know it."""
         items = self.dynamodb.items.items()
-        return next((item for (_, sk), item in items if item.get("key") == file.key and sk == file.version), None)
+        return next(
+            (item for (_, sk), item in items if item.get("file", [""] * 2)[1] == file.key and sk == file.version), None
+        )
 
     def document(self, key: str) -> dict[str, Any] | None:
         """A JSON document of the control bucket; None: it does not exist."""

@@ -16,7 +16,7 @@ from router.services import Services
 from router.stream.spill import goal_core_seconds
 from router.sweep.handler import sweep
 from router.sweep.missed import LISTING
-from router.sweep.progress import read_progress
+from router.sweep.repair import read_progress
 from router.telemetry import logger
 from tests.e2e.waiting import wait_for
 from tests.night.cloud import BUCKET, NightFailedError

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake.counted import format_count
+from lake.texts import format_count
 from verify.json_line import pairs_of
 
 if TYPE_CHECKING:

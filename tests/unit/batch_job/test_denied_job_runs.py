@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batch_job.denied_manifests import DeniedManifests
-from lake.denials import read_denied
+from lake.exclusions import read_denied
 from lake.layout import denial_key
 from tests.unit.lake.world import RESOURCES, World, new_world
 

@@ -17,10 +17,9 @@ from bench.control_plane.measure import calls, connect
 from bench.control_plane.night import NIGHTS, Night
 from bench.control_plane.stand_in import PUBLISH, serve
 from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
-from lake.collection_documents import decode_files
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import decode_files, read_manifest
 from scripts.markdown_page import replace_between
 
 SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)

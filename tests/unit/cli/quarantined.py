@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.layout import commit_key, quarantine_key
 from lake.ledger import ArrivalRow, ManifestRow
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, World
 

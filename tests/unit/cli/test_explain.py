@@ -10,7 +10,7 @@ from cli.inspect.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, new_manifest_id
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from lake.shards import FIRST_SHARD, Shards
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, PARTITION, World

@@ -15,7 +15,7 @@ from cli.inspect.explain_output import print_file, print_object
 from lake.layout import lake_key, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from lake.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of

@@ -13,7 +13,7 @@ import pytest
 from cli.exit_codes import ExitCode, exit_code_of
 from cli.inspect.hours import print_hours
 from lake.errors import InvalidInputError, UnknownDatasetError
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json

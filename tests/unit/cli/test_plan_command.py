@@ -10,8 +10,8 @@ import pytest
 
 from cli.cost.plan import print_plan
 from lake.errors import InvalidInputError
-from lake.format_values import format_size
 from lake.layout import PLAN_AHEAD_EXECUTION
+from lake.texts import format_size
 from tests.unit.cli.stack_world import FakeServices
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 

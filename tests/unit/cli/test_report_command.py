@@ -19,7 +19,7 @@ from cli.exit_codes import NotFoundError
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.cloudwatch import FakeCloudWatch

@@ -12,12 +12,12 @@ from cli.documents import MissedEvents, StatusDocument
 from cli.inspect.night_schedule import read_schedule
 from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
-from lake.format_values import format_clock, format_dollars, format_duration
 from lake.json_document import to_json
 from lake.layout import sweep_key
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.shards import Shards
+from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, InputSearch
 from tests.unit.cli.schemas import valid_json

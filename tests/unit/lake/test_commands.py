@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lake.commands import advise_reprocess, with_options
+from lake.texts import advise_reprocess, with_options
 
 LOCAL, AWS = " --stage day --local", " --stage prod --profile ops"
 

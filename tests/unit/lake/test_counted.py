@@ -1,10 +1,10 @@
-"""A number in a text gets its noun by ``lake.counted``."""
+"""A number in a text gets its noun by ``lake.texts``."""
 
 from __future__ import annotations
 
 import pytest
 
-from lake.counted import format_count
+from lake.texts import format_count
 
 
 @pytest.mark.parametrize(

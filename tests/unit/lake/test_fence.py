@@ -23,7 +23,7 @@ ATTEMPT = [Condition("generation", "=", 2), Condition("attempt", "=", 3)]
         (replace(ROW, state=State.RUNNING), [Condition("owner", "=", "jr_1")]),
         (
             replace(COMMITTED, state=State.PUBLISHING),
-            [Condition("document_key", "=", DOCUMENT.key), Condition("document_sha256", "=", DOCUMENT.sha256)],
+            [Condition("document", "=", {"key": DOCUMENT.key, "sha256": DOCUMENT.sha256})],
         ),
         # Of a generation that has ended: its document decides nothing any more.
         (replace(COMMITTED, state=State.DONE), []),

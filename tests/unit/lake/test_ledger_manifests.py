@@ -92,7 +92,7 @@ def test_published_survives_a_reprocess_that_fails(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("state", "missing"),
-    [("QUEUED", "manifest_sha256"), ("QUEUED", "partition"), ("DONE", "published_totals"), ("DONE", "published_key")],
+    [("QUEUED", "manifest_sha256"), ("QUEUED", "partition"), ("DONE", "published")],
 )
 def test_a_row_without_an_attribute_that_is_always_written_is_refused(world: World, state: str, missing: str) -> None:
     row = row_in_state(world, state)

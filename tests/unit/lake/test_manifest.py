@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lake.codec import encode_body
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger.manifest_row import queued_row
-from lake.manifest import decode_manifest, encode_manifest, new_manifest_id
-from lake.manifest_document import read_manifest, write_manifest
+from lake.manifest import decode_manifest, new_manifest_id
+from lake.manifest_documents import read_manifest, write_manifest
 from tests.unit.lake.world import World, file_of
 
 
@@ -29,16 +30,10 @@ def test_a_manifest_document_reads_back(world: World) -> None:
 def test_a_manifest_may_only_name_input_buckets(world: World) -> None:
     foreign = replace(file_of("orders/a.json"), bucket="secrets")
     with pytest.raises(InvalidDocumentError, match="names the bucket 'secrets'"):
-        decode_manifest(encode_manifest(replace(world.manifest(), files=(foreign,))), ("input",))
+        decode_manifest(encode_body(replace(world.manifest(), files=(foreign,))), ("input",))
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 1, "files": [[1]]}'])
-def test_what_is_not_a_manifest_is_refused(text: bytes) -> None:
-    with pytest.raises(InvalidDocumentError):
-        decode_manifest(text, ("input",))
-
-
-@pytest.mark.parametrize("text", [b'{"format": 2}', b'{"format": 0}', b'{"format": "x"}'])
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 1, "files": [[1]]}', b'{"format": 2}'])
 def test_a_manifest_of_an_unknown_format_is_left_to_the_version_that_wrote_it(text: bytes) -> None:
     with pytest.raises(NewerDocumentError, match="deploy it again"):
         decode_manifest(text, ("input",))

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from lake.codec import encode_body
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_key
-from lake.manifest import encode_manifest, manifest_sha256
-from lake.manifest_document import read_manifest
+from lake.manifest import manifest_sha256
+from lake.manifest_documents import read_manifest
 from tests.unit.lake.world import RESOURCES, World
 
 MORE = ["input", "orders/forged.json", "v1", "e", 100, "2026-11-20T09:30:00+00:00"]
@@ -30,7 +31,7 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "a file was added": forge(lambda body: body["files"].append(MORE)),
     "a file was replaced": forge(lambda body: body["files"].__setitem__(0, MORE)),
     "another bucket": forge(lambda body: body["files"][0].__setitem__(0, "secrets")),
-    "a path out of the dataset": forge(lambda body: body.__setitem__("dataset", "../../secrets")),
+    "a path out of the dataset": forge(lambda body: body.__setitem__("partition", "../../secrets#2026-11-20T09")),
     "another hour": forge(lambda body: body.__setitem__("hour", 10)),
     "a text for a size": forge(lambda body: body["files"][0].__setitem__(4, "100")),
     "another size": forge(lambda body: body["files"][0].__setitem__(4, 99)),
@@ -52,7 +53,7 @@ def test_a_changed_document_is_refused(world: World, change: Callable[[bytes], b
     # Given a QUEUED manifest whose document was changed
     manifest = world.manifest("a.json", "b.json")
     world.ledger.manifests.enqueue(manifest)
-    put(world, manifest.id, change(encode_manifest(manifest)))
+    put(world, manifest.id, change(encode_body(manifest)))
 
     # When it is read, then it is refused, and the message says what to do
     with pytest.raises(InvalidDocumentError, match=rf"{manifest.id}.json.*was changed.*restore"):

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from cli.error_output import errors_on_stderr
 from lake.errors import InvalidInputError
-from lake.printable import printable
-from router.settle.notification import format_notification
-from router.settle.verdict import ExecutionOutcome, Verdict
+from lake.texts import printable
+from router.settle.verdict import ExecutionOutcome, Verdict, format_notification
 from transform.job_main import print_line
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from lake.collection_documents import new_part
 from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger import Claim, CollectionId, CommitReference, ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
+from lake.manifest_documents import new_part
 from tests.unit.lake.world import LEASE, PARTITION, World, file_of
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)

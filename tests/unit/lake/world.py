@@ -18,7 +18,7 @@ from moto.s3.models import S3Backend, s3_backends
 
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from tests.unit.lake.direct_dynamodb import send_directly

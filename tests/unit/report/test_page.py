@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from lake.format_values import format_instant, format_size
 from lake.manifest import Lane
+from lake.texts import format_instant, format_size
 from report.costs import cost_figures
 from report.executions import MAX_EXECUTIONS
 from report.page import CHARTS, STATIC, render_page

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.partition import Partition
 from tests.unit.lake.faults import Faults
 from tests.unit.lake.world import file_of

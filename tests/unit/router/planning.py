@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
 from router.plan.handler import plan

@@ -7,11 +7,11 @@ import pytest
 
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError, TerminalError
-from lake.hour_contents import read_hour
+from lake.hours import read_hour
 from lake.layout import part_key
 from lake.ledger import CollectionId, State
 from lake.manifest import Lane, ObjectVersion
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.partition import Partition
 from lake.successors import files_by_successor
 from router.collect.divide import divide

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.denials import write_denied
+from lake.exclusions import write_denied
 from lake.layout import denial_key
 from router.executions.run_status import run_status
 from tests.unit.router.settling import done, planned

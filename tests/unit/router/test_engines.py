@@ -17,8 +17,8 @@ from lake.engines.emr_serverless import run_id
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.settings import BatchSettings, EmrSettings, Settings
-from router.estimate.offer import offers
-from router.executions.holders import release_unheld
+from router.estimate.night import offers
+from router.executions.rows import release_unheld
 from tests.unit.lake.world import LEASE
 from tests.unit.router.planning import document, plan_overnight
 

@@ -10,7 +10,7 @@ from lake.manifest import Lane
 from router.route.handler import route
 from router.stream.handler import stream_control
 from router.stream.runs import MAX_STARTS, FailedStartsError
-from router.sweep.pointers import renew_pointers
+from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.stream_actions import act

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from router.requests.backfill import backfill
 from router.route.handler import route
 from router.sweep.handler import sweep

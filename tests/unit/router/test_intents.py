@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lake.errors import InvalidDocumentError
+from lake.errors import NewerDocumentError
 from lake.manifest import Identity, Lane
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.ownership.intent import read_intent, write_intent
@@ -32,7 +32,7 @@ def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment:
 def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:
     key = write_intent(deployment.services, ARRIVALS, deployment.now)
     changed(deployment, key, format=2)
-    with pytest.raises(InvalidDocumentError, match="its format is not 1"):
+    with pytest.raises(NewerDocumentError, match="its format is 2, not 1"):
         read_intent(deployment.services, key)
 
 

@@ -10,11 +10,10 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Identity, Lane
+from lake.manifest import Lane
 from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival
-from router.ownership.known import without_known
-from router.ownership.outcome import ArrivalOutcome, Ownership
+from router.ownership.resolve import without_known
 from tests.unit.lake.world import MORNING, PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 
@@ -57,12 +56,10 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 def test_only_arrivals_with_a_living_owner_are_known(
     deployment: Deployment, arrivals: list[RoutedArrival], pool: ThreadPoolExecutor
 ) -> None:
-    ownership = Ownership()
-    remaining = without_known(deployment.ledger, pool, arrivals, ownership)
+    remaining = without_known(deployment.ledger, pool, arrivals)
     assert {arrival.file.key for arrival in arrivals} - {arrival.file.key for arrival in remaining} == {
         file.key for file in KNOWN
     }
-    assert ownership.outcomes == {Identity.of(file): ArrivalOutcome.DUPLICATE for file in KNOWN}
 
 
 @pytest.mark.parametrize("rows", ["arrivals", "manifests"])
@@ -81,9 +78,7 @@ def test_a_read_without_an_answer_makes_nothing_known(
     monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", lambda _, keys: no_answer(keys))
 
     # When / Then every arrival stays, for the writes that decide
-    ownership = Ownership()
-    assert without_known(deployment.ledger, pool, arrivals, ownership) == arrivals
-    assert ownership.outcomes == {}
+    assert without_known(deployment.ledger, pool, arrivals) == arrivals
     # Then the log says why: a missing permission would make every listing slow, and nothing else would tell
     (warning,) = caplog.records
     assert (warning.levelname, "loopback" in vars(warning)["error"]) == ("WARNING", True)

@@ -11,8 +11,8 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.settings.lanes import RUN_FILES
-from router.plan import pack as pack_module
-from router.plan.pack import MAX_TRIES, pack_evenly
+from router.plan import night as pack_module
+from router.plan.night import MAX_TRIES, pack_evenly
 from tests.unit.lake.world import PARTITION
 
 GIB = 1 << 30

@@ -13,7 +13,7 @@ from lake.manifest import Lane
 from lake.settings import BatchSettings, parse_settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.time import next_local_time
-from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
+from router.plan.night import PlannedRun, pack_evenly, pack_oldest_first
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.planning import HOURS
 

@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Identity, Lane, ObjectVersion
+from lake.manifest import Lane, ObjectVersion
 from router.ownership.draft import Draft, RoutedArrival
-from router.ownership.outcome import ArrivalOutcome, Ownership
+from router.ownership.outcome import ArrivalOutcome
 from router.ownership.record import RowStamp, record_drafts, record_ignored
 from tests.unit.lake.world import PARTITION, file_of
 
@@ -57,14 +57,13 @@ def ledger_of(written: dict[ObjectVersion, Answer], read: Answer) -> Any:
 
 def recorded(
     adopted: ArrivalRow | None, written: dict[ObjectVersion, Answer], read: Answer
-) -> tuple[Ownership, list[list[ObjectVersion]], list[ArrivalRow]]:
-    """The outcomes, the files of each draft to enqueue, and the rows that name another owner."""
-    ownership = Ownership()
+) -> tuple[list[list[ObjectVersion]], list[ArrivalRow]]:
+    """The files of each draft to enqueue, and the rows that name another owner."""
     arrivals = tuple(RoutedArrival(file, PARTITION, Lane.BATCH, "test", adopted) for file in written)
     draft = Draft("own", Lane.BATCH, arrivals, urgent=False)
     with ThreadPoolExecutor(1) as pool:
-        drafts, elsewhere = record_drafts(ledger_of(written, read), pool, [draft], ownership, STAMP)
-    return ownership, [item.files for item in drafts], elsewhere
+        drafts, elsewhere = record_drafts(ledger_of(written, read), pool, [draft], STAMP)
+    return [item.files for item in drafts], elsewhere
 
 
 @pytest.mark.parametrize(
@@ -90,22 +89,19 @@ def recorded(
 def test_a_draft_has_the_file_whose_row_is_known_to_name_it(
     adopted: ArrivalRow | None, written: Answer, read: Answer, outcome: ArrivalOutcome, elsewhere: list[ArrivalRow]
 ) -> None:
-    ownership, drafts, other_rows = recorded(adopted, {FILE: written}, read)
-    assert ownership.outcomes == {Identity.of(FILE): outcome}
+    drafts, other_rows = recorded(adopted, {FILE: written}, read)
     assert drafts == ([[FILE]] if outcome == OWNED else [])
     assert other_rows == elsewhere
 
 
 def test_a_draft_leaves_out_a_file_of_another_owner() -> None:
-    ownership, drafts, elsewhere = recorded(None, {FILE: ELSEWHERE, OTHER_FILE: row_of("own", OTHER_FILE)}, None)
-    assert ownership.outcomes == {Identity.of(FILE): UNSETTLED, Identity.of(OTHER_FILE): OWNED}
+    drafts, elsewhere = recorded(None, {FILE: ELSEWHERE, OTHER_FILE: row_of("own", OTHER_FILE)}, None)
     assert drafts == [[OTHER_FILE]]
     assert elsewhere == [ELSEWHERE]
 
 
 def test_a_draft_is_not_enqueued_while_one_of_its_rows_is_unconfirmed() -> None:
-    ownership, drafts, elsewhere = recorded(None, {FILE: NO_ANSWER, OTHER_FILE: row_of("own", OTHER_FILE)}, None)
-    assert ownership.outcomes == {Identity.of(FILE): UNSETTLED, Identity.of(OTHER_FILE): UNSETTLED}
+    drafts, elsewhere = recorded(None, {FILE: NO_ANSWER, OTHER_FILE: row_of("own", OTHER_FILE)}, None)
     assert (drafts, elsewhere) == ([], [])
 
 
@@ -123,11 +119,9 @@ def test_a_draft_is_not_enqueued_while_one_of_its_rows_is_unconfirmed() -> None:
 def test_an_arrival_is_ignored_when_its_row_is_known_to_have_no_owner(
     written: Answer, read: Answer, outcome: ArrivalOutcome, elsewhere: list[ArrivalRow]
 ) -> None:
-    ownership = Ownership()
     with ThreadPoolExecutor(1) as pool:
-        ledger = ledger_of({FILE: written}, read)
-        assert record_ignored(ledger, pool, {FILE: "no rule"}, ownership, STAMP) == elsewhere
-    assert ownership.outcomes == {Identity.of(FILE): outcome}
+        _, unowned, given = record_ignored(ledger_of({FILE: written}, read), pool, {FILE: "no rule"}, STAMP)
+    assert ([row.file for row in unowned], given) == ([FILE] if outcome == IGNORED else [], elsewhere)
 
 
 def test_the_row_of_an_arrival_has_the_reason_and_the_times_of_its_invocation() -> None:
@@ -141,8 +135,8 @@ def test_the_row_of_an_arrival_has_the_reason_and_the_times_of_its_invocation() 
     arrival = RoutedArrival(FILE, PARTITION, Lane.STREAM, "urgent")
     stamp = replace(STAMP, expires_at=7)
     with ThreadPoolExecutor(1) as pool:
-        record_drafts(ledger, pool, [Draft("own", Lane.STREAM, (arrival,), True)], Ownership(), stamp)
-        record_ignored(ledger, pool, {OTHER_FILE: "no rule"}, Ownership(), stamp)
+        record_drafts(ledger, pool, [Draft("own", Lane.STREAM, (arrival,), True)], stamp)
+        record_ignored(ledger, pool, {OTHER_FILE: "no rule"}, stamp)
     assert rows == [
         ArrivalRow(FILE, "own", PARTITION, Lane.STREAM, "urgent", STAMP.recorded_at, 7),
         ArrivalRow(OTHER_FILE, None, None, None, "no rule", STAMP.recorded_at, 7),

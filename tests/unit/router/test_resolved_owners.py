@@ -63,7 +63,9 @@ def resolved(
         ledger=SimpleNamespace(manifests=manifests), settings=SimpleNamespace(shards=SHARDS)
     )
     by_identity = {Identity.of(arrival.file): arrival for arrival in offered}
-    return resolve_owners(services, rows, by_identity, ownership, NOW), ownership
+    orphans, duplicates = resolve_owners(services, rows, by_identity, NOW)
+    ownership.add_duplicates(duplicates, SHARDS)
+    return orphans, ownership
 
 
 def test_an_arrival_that_is_ignored_as_before_is_a_duplicate() -> None:

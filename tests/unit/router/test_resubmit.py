@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.codec import encode_body
 from lake.documents import put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
 from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
 from lake.manifest import Lane, new_manifest_id
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.partition import Partition
-from lake.resubmission import RejectedLines, Resubmission, encode_resubmission
+from lake.resubmission import RejectedLines, Resubmission
 from router.ownership import OWNER_GRACE
 from router.requests.reprocess import reprocess
 from router.requests.resubmit import resubmit
@@ -39,7 +40,7 @@ def uploaded(deployment: Deployment, rejected: tuple[RejectedLines, ...], partit
     resubmission = Resubmission(new_manifest_id(deployment.now), partition, rejected)
     body = b'{"a":1}\n' * resubmission.lines
     deployment.raw_s3.put_object(Bucket="control", Key=resubmitted_lines_key(resubmission.name), Body=body)
-    document = encode_resubmission(resubmission)
+    document = encode_body(resubmission)
     put_document(deployment.raw_s3, "control", resubmission_key(resubmission.name), document)
     return resubmission.name
 
@@ -184,7 +185,7 @@ def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deploym
     manifest = done(deployment, "a")
     first = uploaded(deployment, lines_of(manifest, 0))
     request(deployment, first)
-    emptied = encode_resubmission(Resubmission(first, PARTITION, lines_of(manifest)))
+    emptied = encode_body(Resubmission(first, PARTITION, lines_of(manifest)))
     put_document(deployment.raw_s3, "control", resubmission_key(first), emptied)
     with pytest.raises(InvalidDocumentError, match="was changed after the ledger recorded it"):
         request(deployment, uploaded(deployment, lines_of(manifest, 0)))
@@ -211,7 +212,9 @@ def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:
     # When DynamoDB has deleted the row
     (row,) = recorded(deployment)
     pk = next(
-        item["pk"] for item in deployment.dynamodb.scan(TableName="ledger")["Items"] if item.get("key") == row.file.key
+        item["pk"]
+        for item in deployment.dynamodb.scan(TableName="ledger")["Items"]
+        if item.get("file", [""] * 2)[1] == row.file.key
     )
     deployment.dynamodb.delete_item(TableName="ledger", Key={"pk": pk, "sk": row.file.version})
     deployment.wait(timedelta(days=45))

@@ -16,10 +16,10 @@ from lake.errors import TransientError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from router.route import handler as route_module
+from router.route.events import pause_seconds
 from router.route.handler import route
-from router.route.redelivery import pause_seconds
 from router.stream.runs import FailedStartsError
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment

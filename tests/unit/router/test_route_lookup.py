@@ -7,11 +7,10 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from router.requests.backfill import backfill
+from router.route.events import AnnouncedVersion, VersionLookup
 from router.route.handler import route
-from router.route.lookup import VersionLookup
-from router.route.parse import AnnouncedVersion
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
 

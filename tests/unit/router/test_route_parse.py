@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from router.route.parse import AnnouncedVersion, parse_events
+from router.route.events import AnnouncedVersion, parse_events
 from tests.unit.router.events import message, raw_message, s3_record
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from router.settle.notification import format_notification
-from router.settle.verdict import ExecutionOutcome, Verdict
+from router.settle.verdict import ExecutionOutcome, Verdict, format_notification
 
 LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
 OVERNIGHT = "start the state machine overnight again"

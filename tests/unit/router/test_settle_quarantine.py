@@ -13,10 +13,9 @@ from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane
 from lake.partition import Partition
-from router.settle.notification import format_quarantine
+from router.settle.published import UnreadableFile
 from router.settle.tally import MAX_NAMED_DATASETS, DatasetTallies, Tally
-from router.settle.unreadable_files import UnreadableFile
-from router.settle.verdict import judge
+from router.settle.verdict import format_quarantine, judge
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.settling import done, planned, settled
 

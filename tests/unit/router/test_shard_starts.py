@@ -14,7 +14,7 @@ from lake.manifest import Lane
 from router.ownership import write_pointer
 from router.requests.promote import promote
 from router.route.handler import route
-from router.sweep.pointers import renew_pointers
+from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.promote.promoting import owned

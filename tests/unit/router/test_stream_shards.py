@@ -155,7 +155,7 @@ def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployme
 
 def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_ended(deployment: Deployment) -> None:
     # Given a manifest of the second shard, whose pointer the first one has read, before its run ended
-    from router.executions.holders import release_unheld
+    from router.executions.rows import release_unheld
 
     deployment.glue.runs["stream-job"] = {"jr_1": "RUNNING"}
     row = deployment.claimed(waits(deployment, "2"), "jr_1").row

@@ -16,8 +16,7 @@ from lake.engines.workers import ARM, DPUS, MEMORY_GIB, WORKERS, X86
 from lake.ledger import DatasetMeasurement, ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
-from router.estimate.night import RunWork, billed_seconds
-from router.estimate.offer import offers
+from router.estimate.night import RunWork, billed_seconds, offers
 from router.plan.handler import plan
 from router.route.handler import route
 from router.telemetry import metrics

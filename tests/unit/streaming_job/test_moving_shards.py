@@ -20,7 +20,7 @@ from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
 from router.ownership import RoutedArrival, take_ownership
 from router.services import Services
-from router.sweep.pointers import renew_pointers
+from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from streaming_job import main, stream
 from streaming_job.inbox import find_inboxes, has_open_manifests

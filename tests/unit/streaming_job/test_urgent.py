@@ -17,7 +17,7 @@ from lake.errors import TransientError
 from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from lake.settings import parse_settings
 from streaming_job import micro_batch, urgent
 from streaming_job.micro_batch import PORTIONS, convert_pointers

@@ -12,8 +12,8 @@ from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from transform.audit import audit
-from transform.quarantine_content import QuarantineContent
-from transform.splits import split_file
+from transform.plan_attempt import split_file
+from transform.quarantine_writer import QuarantineContent
 from transform.task_model import Split, SplitResult, Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)

@@ -14,7 +14,7 @@ from lake.exclusions import write_exclusions
 from lake.layout import commit_key, manifest_key
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
 from tests.unit.lake.transitions import row_in_state

@@ -11,7 +11,7 @@ from lake.commit import read_commit
 from lake.exclusions import read_exclusions
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import CostShare, ManifestRow, State
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.publish import roll_forward
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.uploads import upload
@@ -20,7 +20,7 @@ from transform import finalize
 from transform.context import ConversionContext, JobServices
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt
-from transform.quarantine_content import QuarantineContent
+from transform.quarantine_writer import QuarantineContent
 from transform.task_model import FileFailure, Split, SplitResult, Task, TaskResult
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from transform.output_ratio import SAMPLE_BYTES, output_ratio
+from transform.plan_attempt import split_files
 from transform.run_task import run_task
 from transform.source import Source
-from transform.splits import split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 

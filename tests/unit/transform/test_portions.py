@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transform.portions import divide_into_portions
+from transform.plan_attempt import divide_into_portions
 
 
 def task(ndjson_bytes: int, stream_seconds: float | None = None) -> SimpleNamespace:

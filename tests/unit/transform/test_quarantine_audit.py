@@ -12,14 +12,13 @@ from lake.manifest import Lane, Manifest, ObjectVersion
 from tests.unit.transform.test_run_task import PARTITION, run, version
 from transform import quarantine_writer
 from transform.audit import audit, check_excluded
-from transform.quarantine_content import read_back
-from transform.quarantine_writer import QuarantineFiles, encode_record, file_record
+from transform.quarantine_writer import QuarantineFiles, encode_record, file_record, read_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from transform.quarantine_content import QuarantineContent
+    from transform.quarantine_writer import QuarantineContent
 
 BODY = b'{"a":1}\nbroken\n[1]\n' + b"x\n" * 1500
 GONE = ObjectVersion("input", "gone.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")

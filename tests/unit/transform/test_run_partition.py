@@ -10,8 +10,8 @@ import pytest
 
 from lake.partition import Partition
 from lake.settings import ConvertSettings
-from transform import run_partition as module
-from transform.run_partition import run_partition
+from transform import run_task as module
+from transform.run_task import run_partition
 from transform.task_model import Task, TaskFault
 
 TASK = Task(

@@ -19,9 +19,9 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
 from transform.audit import audit
+from transform.plan_attempt import pack_tasks, split_files
 from transform.run_task import run_task
 from transform.source import UnreadableFileError
-from transform.splits import pack_tasks, split_files
 from transform.task_model import Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
-from transform.splits import pack_tasks, split_file, split_files
+from transform.plan_attempt import pack_tasks, split_file, split_files
 
 MIB = 1 << 20
 

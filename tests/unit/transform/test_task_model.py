@@ -8,7 +8,7 @@ from ndjson_arrow import REASONS
 from lake.documents import encode_document
 from lake.manifest import ObjectVersion
 from lake.settings.lanes import RUN_FILES
-from transform.quarantine_content import read_back
+from transform.quarantine_writer import read_back
 from transform.task_model import Split, SplitResult
 
 MAX_RESULT_BYTES = 1 << 30

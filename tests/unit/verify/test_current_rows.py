@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from lake.codec import encode_body
 from lake.layout import manifest_key
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, encode_manifest
+from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from verify.file_index import FileIndex
@@ -43,7 +44,7 @@ def row(manifest: str, *successors: str, files: int = 1) -> ManifestRow:
 def stack(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]]) -> Stack:
     """A stack with these rows and manifest documents."""
     bodies = {
-        manifest_key(name): encode_manifest(Manifest(name, Lane.BATCH, PARTITION, NOON.isoformat(), tuple(files)))
+        manifest_key(name): encode_body(Manifest(name, Lane.BATCH, PARTITION, NOON.isoformat(), tuple(files)))
         for name, files in documents.items()
     }
     s3: Any = SimpleNamespace(get_object=lambda *, Bucket, Key: {"Body": io.BytesIO(bodies[Key])})  # noqa: N803

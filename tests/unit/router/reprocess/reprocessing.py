@@ -5,7 +5,7 @@ from typing import Any
 
 from lake.ledger import ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
-from lake.manifest_document import write_manifest
+from lake.manifest_documents import write_manifest
 from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
 from router.requests.reprocess import reprocess

@@ -9,7 +9,7 @@ from lake.layout import commit_key
 from lake.manifest import Lane, ObjectVersion
 from lake.publish import roll_forward
 from router.ownership import RoutedArrival, take_ownership
-from router.requests import inputs
+from router.requests import reprocess as inputs
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.reprocess.reprocessing import ask

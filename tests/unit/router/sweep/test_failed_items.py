@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import TerminalError, TransientError
-from router.sweep.failed_items import FailedItem, error_of_sweep
 from router.sweep.handler import sweep
+from router.sweep.repair import FailedItem, error_of_sweep
 
 if TYPE_CHECKING:
     from router.sweep.repair import Repair

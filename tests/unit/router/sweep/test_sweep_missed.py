@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.manifest_document import read_manifest
+from lake.manifest_documents import read_manifest
 from lake.settings.sweep import SweepSettings
 from router.sweep.handler import sweep
 from router.sweep.missed import InputSearch, begin_round, end_round

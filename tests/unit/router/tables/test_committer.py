@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lake.commit import decode_commit
+from lake.codec import decode_body
+from lake.commit import CommitDocument
 from lake.errors import TableStoppedError
 from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
 from router.iceberg.metadata import DataFile, batch_of, oldest_batch
@@ -54,7 +55,7 @@ def test_objects_that_a_generation_keeps_stay(deployment: Deployment) -> None:
     commit(deployment)
     document = deployment.raw_s3.list_objects_v2(Bucket="control", Prefix="commits/")["Contents"][0]["Key"]
     body = deployment.raw_s3.get_object(Bucket="control", Key=document)["Body"].read()
-    publish(deployment, forced(deployment, row), kept=decode_commit(body).objects)
+    publish(deployment, forced(deployment, row), kept=decode_body(CommitDocument, body, "commit document").objects)
     assert commit(deployment) == 2
     assert shown(deployment) == [name_of(row), name_of(row, 2)]
 

@@ -1,4 +1,4 @@
-"""The documents of collections on S3: what a part lists, and which manifests a collection became."""
+"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, and what collections became."""
 
 from __future__ import annotations
 
@@ -7,22 +7,50 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lake.codec import decode_body, encode, encode_body, listed
 from lake.documents import encode_document, get_bound_document, put_document
-from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.layout import division_key, part_key
-from lake.ledger import CollectionId, CommitReference, Ledger, Part
-from lake.ledger.manifest_row import ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, decode_file, encode_file
+from lake.layout import division_key, manifest_key, part_key
+from lake.ledger import CollectionId, CommitReference, Ledger, ManifestRow, Part, State
+from lake.manifest import Lane, Manifest, ObjectVersion, check_buckets, decode_manifest
 from lake.partition import Partition
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-PART_FORMAT = 1
-DIVISION_FORMAT = 1
-"""Versions of the documents' formats."""
+
+def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str:
+    """Put the document; ids are unique, so one invocation only writes it. Returns its SHA-256 (hexadecimal)."""
+    body = encode_body(manifest)
+    put_document(s3, control_bucket, manifest_key(manifest.id), body)
+    return hashlib.sha256(body).hexdigest()
+
+
+def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
+    """Get the document that the ledger row of a manifest is bound to.
+
+    Raises
+    ------
+    InvalidDocumentError
+        It is gone, was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
+    NewerDocumentError
+        A newer version has written it.
+    """
+    body = get_bound_document(s3, control_bucket, manifest_key(row.id), row.manifest_sha256)
+    return decode_manifest(body, allowed_buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class PartDocument:
+    """The files that one invocation owns of an hour, by dataset."""
+
+    id: str
+    hour: str
+    buckets: tuple[str, ...]
+    """Those of the files."""
+    files: dict[str, str]
+    """Texts for ``decode_files``."""
 
 
 def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence[ObjectVersion]]) -> tuple[Part, bytes]:
@@ -31,13 +59,10 @@ def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence
     The document has the files of each dataset as a text: whoever divides an hour holds the texts of all its files, and
     the files themselves of a few manifests only.
     """
-    texts = {
-        dataset: encode_document([encode_file(file) for file in sorted(files[dataset])]).decode()
-        for dataset in sorted(files)
-    }
+    texts = {dataset: encode_document(encode(sorted(files[dataset]))).decode() for dataset in sorted(files)}
     every = [file for found in files.values() for file in found]
     buckets = sorted({file.bucket for file in every})
-    body = encode_document({"format": PART_FORMAT, "id": part, "hour": hour, "buckets": buckets, "files": texts})
+    body = encode_body(PartDocument(part, hour, tuple(buckets), texts))
     sha256 = hashlib.sha256(body).hexdigest()
     return Part(part, hour, created_at, len(every), sum(file.size for file in every), sha256, tuple(texts)), body
 
@@ -58,22 +83,17 @@ def read_part(s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Co
         A newer version has written it.
     """
     text = get_bound_document(s3, control_bucket, part_key(part.id), part.sha256)
-    body = _parse(text, PART_FORMAT, "part")
-    foreign = set(body["buckets"]) - set(allowed_buckets)
-    if foreign:
-        raise InvalidDocumentError(
-            f"part {part.id} names the bucket {min(foreign)!r}, which is not an input of this deployment: set "
-            "input.bucket to it"
-        )
-    files: dict[str, str] = body["files"]
-    return files
+    document = decode_body(PartDocument, text, "part")
+    check_buckets(document.buckets, allowed_buckets, f"part {part.id}")
+    return document.files
 
 
 def decode_files(text: str) -> list[ObjectVersion]:
     """The files of one dataset of a part, sorted."""
-    return [decode_file(item) for item in json.loads(text)]
+    return [ObjectVersion(*item) for item in json.loads(text)]
 
 
+@listed
 @dataclass(frozen=True, slots=True)
 class DividedManifest:
     """A manifest of a division, with what its first row needs."""
@@ -145,28 +165,7 @@ class Division:
 
 def write_division(s3: S3Client, control_bucket: str, division: Division, nonce: str) -> CommitReference:
     """Put a division document under a key that was never used before; returns what the ledger is to commit."""
-    body = encode_document(
-        {
-            "format": DIVISION_FORMAT,
-            "collection": str(division.collection),
-            "parts": division.parts,
-            "apart": [[p.id, p.created_at, p.files, p.bytes, p.sha256, p.datasets] for p in division.apart],
-            "manifests": [
-                [
-                    m.id,
-                    m.dataset,
-                    m.created_at,
-                    m.bytes,
-                    m.files,
-                    m.compressed_bytes,
-                    m.sha256,
-                    m.first_part,
-                    m.last_part,
-                ]
-                for m in division.manifests
-            ],
-        }
-    )
+    body = encode_body(division)
     key = division_key(str(division.collection), nonce)
     put_document(s3, control_bucket, key, body)
     return CommitReference(key, hashlib.sha256(body).hexdigest())
@@ -183,14 +182,8 @@ def read_division(s3: S3Client, control_bucket: str, reference: CommitReference)
     NewerDocumentError
         A newer version has written it.
     """
-    body = _parse(get_bound_document(s3, control_bucket, reference.key, reference.sha256), DIVISION_FORMAT, "division")
-    collection = CollectionId.parse(body["collection"])
-    apart = tuple(
-        Part(part, collection.hour, at, files, size, sha256, tuple(datasets))
-        for part, at, files, size, sha256, datasets in body["apart"]
-    )
-    manifests = tuple(DividedManifest(*item) for item in body["manifests"])
-    return Division(collection, tuple(body["parts"]), apart, manifests)
+    body = get_bound_document(s3, control_bucket, reference.key, reference.sha256)
+    return decode_body(Division, body, "division")
 
 
 def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow) -> Division | None:
@@ -208,13 +201,3 @@ def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: Manife
         if row.id in division.parts:
             return division
     return None
-
-
-def _parse(text: bytes, known: int, kind: str) -> dict[str, Any]:
-    """The body of a document whose bytes the ledger has recorded."""
-    body: dict[str, Any] = json.loads(text)
-    if body["format"] != known:
-        raise NewerDocumentError(
-            f"this version cannot read format {body['format']!r} of a {kind}: deploy the version that wrote it again"
-        )
-    return body

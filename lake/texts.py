@@ -1,0 +1,144 @@
+"""Texts for people: counts, units, dollars, times, commands, and names that may hold anything."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks that show nothing (Unicode, Default_Ignorable_Code_Point, and the empty Braille pattern)."""
+RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+"""Classes of characters that a terminal or a mail shows in another order, digits and dots next to them included."""
+
+
+def printable(text: str) -> str:
+    r"""The text in one line of visible characters: every other one as its Python escape, such as ``\n`` or ``\u202e``.
+
+    A key may hold any character. A line break would begin a line of the log that the filter of an alarm reads, an
+    escape sequence would command the terminal, a mark of the writing direction or a letter that is read from right to
+    left would show another name.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char if _is_visible(char) else char.encode("unicode_escape", "surrogatepass").decode() for char in text
+    )
+
+
+def _is_visible(char: str) -> bool:
+    return char.isprintable() and not INVISIBLE.match(char) and unicodedata.bidirectional(char) not in RIGHT_TO_LEFT
+
+
+def format_count(number: float, singular: str, plural: str = "") -> str:
+    """A number with what is counted: ``1 file``, ``2,000 files``. Pure.
+
+    Parameters
+    ----------
+    singular
+        Follows the number 1; the verb can be part of it: ``file is``.
+    plural
+        Follows every other number; without it, ``singular`` with an s at its end.
+    """
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+QUOTED_COMMAND = re.compile(r"'hybrid-router ([a-z-]+)([^']*)'")
+WITHOUT_STAGE = frozenset({"calibrate", "convert", "demo", "local", "quotas", "settings", "try"})
+STAGE_OPTIONS = re.compile(r" --stage \S+| --local\b")
+
+
+def with_options(text: str, options: str) -> str:
+    """The text with these options, such as `` --stage prod``, in each quoted command that is for a stage."""
+
+    def complete(match: re.Match[str]) -> str:
+        command, rest = match.groups()
+        if command in WITHOUT_STAGE:
+            return match[0]
+        # The examination of machine and account has no --local.
+        place = options.replace(" --local", "") if command == "doctor" else options
+        return f"'hybrid-router {command}{STAGE_OPTIONS.sub('', rest)}{place}'"
+
+    return QUOTED_COMMAND.sub(complete, text)
+
+
+def advise_reprocess(manifest: str) -> str:
+    """What to do with a FAILED manifest; completes a sentence after a semicolon."""
+    return f"when the cause is removed, run 'hybrid-router reprocess --manifest {manifest}'"
+
+
+def reprocess_file_command(uri: str) -> str:
+    """The command that converts the manifest of a file again, quoted for a shell."""
+    return f"hybrid-router reprocess {shlex.quote(uri)}"
+
+
+def explain_command(uri: str) -> str:
+    """The command that shows what happened to every version of a file, quoted for a shell."""
+    return f"hybrid-router explain {shlex.quote(uri)}"
+
+
+SIZES = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+EVENING_HOUR = 17
+"""From this hour of the day on, a time of the same day is said to be tonight."""
+
+
+def format_size(size: float) -> str:
+    """Bytes in decimal units, three digits."""
+    for factor, unit in SIZES:
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in its two largest units: ``4.2 s``, ``2 min 20 s``, ``12 min``, ``3 h 12 min``, ``2 d 5 h``."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 10:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+SMALLEST_DOLLARS = 0.0001
+
+
+def format_dollars(dollars: float) -> str:
+    """Dollars with two digits; a smaller amount with four, down to ``< $0.0001``."""
+    if 0 < dollars < SMALLEST_DOLLARS:
+        return f"< ${SMALLEST_DOLLARS}"
+    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
+
+
+def format_instant(instant: str | float) -> str:
+    """An instant (ISO 8601 or seconds since the epoch) to the second, UTC; empty if it is."""
+    if not isinstance(instant, str):
+        return f"{datetime.fromtimestamp(instant, UTC):%Y-%m-%d %H:%M:%S}"
+    return f"{read_instant(instant).astimezone(UTC):%Y-%m-%d %H:%M:%S}" if instant else ""
+
+
+def format_clock(instant: datetime, zone: ZoneInfo, now: datetime) -> str:
+    """An instant (aware) on the wall clock of ``zone``: ``tonight 22:00``, ``tomorrow 06:10``, ``2026-11-20 22:00``."""
+    local, today = instant.astimezone(zone), now.astimezone(zone).date()
+    clock = f"{local:%H:%M}"
+    if local.date() == today:
+        return f"{'tonight' if local.hour >= EVENING_HOUR and instant > now else 'today'} {clock}"
+    if local.date() == today + timedelta(days=1):
+        return f"tomorrow {clock}"
+    return f"yesterday {clock}" if local.date() == today - timedelta(days=1) else f"{local:%Y-%m-%d} {clock}"
+
+
+def read_instant(text: str) -> datetime:
+    """An instant as the ledger writes it; UTC if it has no offset."""
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -1,0 +1,109 @@
+"""A recorded draft becomes a manifest of the stream lane, with its pointer, or a part of the hour's collection."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from lake.documents import encode_document, put_document
+from lake.errors import OwnershipError, TransientError
+from lake.faults import NO_ANSWER, NoAnswer
+from lake.layout import pointer_key
+from lake.ledger import CollectionId, Part, State
+from lake.manifest_documents import new_part, write_manifest, write_part
+from lake.partition import Partition
+from lake.time import iso_utc
+from router.ownership.outcome import UNANSWERED
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from lake.manifest import Manifest, ObjectVersion
+    from router.ownership.record import RecordedDraft
+    from router.services import Services
+
+
+def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | NoAnswer:
+    """The QUEUED manifest; ``NO_ANSWER`` when one of its writes has none or another process has abandoned it."""
+    manifest = recorded.draft.manifest(iso_utc(now), recorded.files)
+    ledger, bucket = services.ledger, services.resources.control_bucket
+    try:
+        write_manifest(services.s3, bucket, manifest)
+        ledger.datasets.register(manifest.partition.dataset)
+        ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
+        if ledger.manifests.enqueue(manifest) == State.ABANDONED:
+            raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
+        write_pointer(services, manifest.id, urgent=manifest.urgent)
+    except UNANSWERED as error:
+        logger.warning("manifest not enqueued", manifest_id=manifest.id, error=str(error))
+        return NO_ANSWER
+    logger.info(
+        "manifest enqueued",
+        manifest_id=manifest.id,
+        partition=str(manifest.partition),
+        files=len(manifest.files),
+        bytes=manifest.bytes,
+    )
+    return manifest
+
+
+def write_pointer(services: Services, manifest: str, *, urgent: bool) -> None:
+    """Put one more pointer to a manifest into the inbox of its shard, under a key that was never used before.
+
+    An urgent one has a prefix of its own, so that the streaming job finds it without listing the others.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        The pointer may or may not have been written.
+    """
+    shard = services.settings.shards.of(manifest)
+    key = pointer_key(manifest, secrets.token_hex(8), urgent=urgent, shard=shard)
+    # Spark's text source reads lines.
+    put_document(services.s3, services.resources.control_bucket, key, encode_document({"manifest": manifest}) + b"\n")
+
+
+MAX_TRIES = 20
+"""Collections that may be closed concurrently, before the part is left to its intent."""
+
+
+def collect_part(services: Services, recorded: RecordedDraft, now: datetime) -> Part | NoAnswer:
+    """The part, once it is in a collection; ``NO_ANSWER`` when a write has none or another process has abandoned it."""
+    files: dict[str, list[ObjectVersion]] = {}
+    owned = set(recorded.files)
+    for arrival in recorded.draft.arrivals:
+        if arrival.file in owned:
+            files.setdefault(arrival.partition.dataset, []).append(arrival.file)
+    part, body = new_part(recorded.draft.id, recorded.draft.partition.stamp, iso_utc(now), files)
+    try:
+        write_part(services.s3, services.resources.control_bucket, part, body)
+        for dataset in part.datasets:
+            services.ledger.datasets.register(dataset)
+        collection = _add(services, part, now)
+    except UNANSWERED as error:
+        logger.warning("part not collected", part=part.id, error=str(error))
+        return NO_ANSWER
+    logger.info("part collected", part=part.id, collection=str(collection), files=part.files, bytes=part.bytes)
+    return part
+
+
+def _add(services: Services, part: Part, now: datetime) -> CollectionId:
+    """Add a part to the newest collection of its hour, or to a new one.
+
+    Once one was closed after its hour, readers may be told that hours of its datasets are complete: they are touched
+    before the part is there, so that no look misses it.
+    """
+    ledger = services.ledger
+    for _ in range(MAX_TRIES):
+        rows = ledger.collections.of_hour(part.hour)
+        collection = rows[-1].id if rows else CollectionId.numbered(part.hour, 1)
+        if rows and rows[-1].closed_at is None and rows[-1].is_full:
+            ledger.collections.close(collection, now, final=any(row.final for row in rows))
+        if rows and (rows[-1].closed_at is not None or rows[-1].is_full):
+            collection = collection.next()
+        if any(row.final for row in rows):
+            for dataset in part.datasets:
+                ledger.partitions.touch(Partition.parse(f"{dataset}#{part.hour}"), now)
+        if ledger.collections.add(collection, part, now):
+            return collection
+    raise TransientError(f"{MAX_TRIES} collections of {part.hour} were closed concurrently: the sweep adds the part")

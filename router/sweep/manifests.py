@@ -1,0 +1,147 @@
+"""Manifests that wait, are held or are being published for too long: each gets on, or is reported."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.errors import NewerDocumentError
+from lake.layout import pointer_prefix
+from lake.ledger import ManifestRow, State
+from lake.ledger.manifest_row import OPEN_STATES
+from lake.manifest import Lane
+from lake.publish import roll_forward
+from lake.settings.sweep import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
+from router.executions.rows import reason_to_release, release_unheld
+from router.ownership import write_pointer
+from router.stream.runs import ensure_running
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from router.services import Services
+    from router.sweep.repair import Repair
+
+
+def release_leases(repair: Repair) -> None:
+    """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
+    services = repair.services
+    for lane in Lane:
+        for hint in services.ledger.manifests.open(lane, State.RUNNING):
+            if repair.expired:
+                return
+            with repair.isolated("lease", manifest_id=hint.id):
+                row = services.ledger.manifests.get(hint.id)
+                if row is None or row.state != State.RUNNING:
+                    continue
+                if repair.dry_run:
+                    if (reason := reason_to_release(services, row, {})) is not None:
+                        repair.only_counts("released", f"manifest {row.id}: {reason}")
+                elif release_unheld(services, [row]):
+                    repair.counts["released"] += 1
+                    logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
+
+
+def renew_pointers(repair: Repair) -> None:
+    """Write one more pointer to each waiting manifest, and make sure that the streaming job of its shard runs.
+
+    The first one may never have been written, or a checkpoint that was lost since had it already.
+
+    A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
+    doubles the wait for the next one, so that the inbox stays small while no stream runs. The job is started by every
+    sweep that finds a waiting manifest: an account's quota can have room again long before the next pointer is due.
+    Counts ``repointed``.
+    """
+    services = repair.services
+    limit = timedelta(minutes=POINTER_MINUTES)
+    shards = services.settings.shards
+    waiting: set[str] = set()
+    for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):
+        if repair.expired:
+            break
+        with repair.isolated("pointer", manifest_id=hint.id):
+            row = services.ledger.manifests.get(hint.id)
+            if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
+                continue
+            waited = services.clock() - datetime.fromisoformat(row.changed_at)
+            if waited < limit:
+                continue
+            waiting.add(shards.of(row.id))
+            if waited < limit * _wait_factor(services, row):
+                continue
+            if repair.only_counts("repointed", f"manifest {row.id}"):
+                continue
+            write_pointer(services, row.id, urgent=row.urgent)
+            repair.counts["repointed"] += 1
+            logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
+    for shard in () if repair.dry_run else sorted(waiting):
+        with repair.isolated("streaming job", shard=shard):
+            ensure_running(services, shard)
+
+
+def _wait_factor(services: Services, row: ManifestRow) -> int:
+    """1 for one pointer in the inbox or none, then twice as much for each further one."""
+    shard = services.settings.shards.of(row.id)
+    prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shard)
+    inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
+    return 1 << max(inbox["KeyCount"] - 1, 0)
+
+
+def finish_publishing(repair: Repair) -> None:
+    """Finish publishes that take longer than ``PUBLISHING_MINUTES``.
+
+    Counts ``rolledForward`` manifests, which are DONE, and ``vanished`` ones, FAILED because their uploads are gone.
+    """
+    for lane in Lane:
+        for hint in repair.services.ledger.manifests.open(lane, State.PUBLISHING):
+            if repair.expired:
+                return
+            with repair.isolated("publish", manifest_id=hint.id):
+                _finish(repair, hint.id)
+
+
+def _finish(repair: Repair, manifest: str) -> None:
+    services = repair.services
+    limit = timedelta(minutes=PUBLISHING_MINUTES)
+    row = services.ledger.manifests.get(manifest)
+    if row is None or row.state != State.PUBLISHING:
+        return
+    if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
+        return
+    if repair.only_counts("rolledForward", f"manifest {row.id}"):
+        return
+    control, buckets = services.resources.control_bucket, services.resources.output_buckets
+    has_table = services.settings.has_table(row.partition.dataset)
+    try:
+        state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets, has_table=has_table)
+    except NewerDocumentError as error:
+        logger.warning("publish left to a newer version", manifest_id=row.id, reason=str(error))
+        return
+    repair.counts["rolledForward"] += state == State.DONE
+    repair.counts["vanished"] += state == State.FAILED
+    logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
+
+
+def report_stalled(repair: Repair) -> None:
+    """Report manifests that are open for longer than ``STALLED``; counts them as ``stalled``.
+
+    The age of a reprocessed manifest counts from its last reprocess.
+    """
+    services = repair.services
+    for lane in Lane:
+        for state in OPEN_STATES:
+            for row in services.ledger.manifests.open(lane, state):
+                # Oldest first: the rest of this state is younger.
+                if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < STALLED:
+                    break
+                if row.forced_at and services.clock() - datetime.fromisoformat(row.forced_at) < STALLED:
+                    continue
+                repair.counts["stalled"] += 1
+                logger.warning(
+                    "manifest without progress",
+                    manifest_id=row.id,
+                    state=state,
+                    lane=lane,
+                    created_at=row.created_at,
+                    attempt=row.attempt,
+                    reason=row.reason,
+                )
