@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import router.ownership.resolve
+import router.sweep.leftovers
 import router.tables.committer
 import transform.finalize
 from lake.ledger import State
