@@ -25,7 +25,7 @@ PACKAGES = (
     "verify",
 )
 QUOTED = re.compile(r"'hybrid-router ([^']*)'")
-ALONE = re.compile(r"(?:^|: )hybrid-router ([^']*)$")
+ALONE = re.compile(r"(?:^|: )hybrid-router ([a-z][^']*)$")
 """A text that is a command, or a line that ends with one: a person copies it."""
 
 
