@@ -34,7 +34,7 @@ VALUE = re.compile(r"\{[^{}]*?(\w+)[)\]]*\}|<(\w+)[^>]*>|\b(FILE|s3://bucket/[\w
 """A placeholder of a page, an example of one, or the expression of a value in the code."""
 STARTED_OTHERWISE = ("local ", "doctor --canary", "spark-history", "{", "(")
 """They run until Ctrl-C, have a test of their own, or are no command by themselves."""
-WITHOUT_TABLE = re.compile("the ledger has no Iceberg table|no dataset of the stage has an Iceberg table")
+WITHOUT_TABLE = re.compile("has no Iceberg table|of the stage has an Iceberg table|no rule of .* gives .* table = ")
 """What restore and rebuild answer for a dataset that has none."""
 
 
