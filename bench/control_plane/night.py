@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.ledger import CollectionId, CostShare, Part
+from lake.codec import encode
+from lake.ledger import ArrivalRow, CollectionId, CostShare, Part
 from lake.ledger.arrivals import arrival_key
 from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
 from lake.ledger.manifest_row import manifest_row_key, queued_row, row_attributes
@@ -141,20 +142,9 @@ class Night:
 
     def arrival_row(self, manifest: Manifest, file: ObjectVersion) -> dict[str, Any]:
         """The item of an arrival that the manifest owns, as ``put`` puts it."""
-        return {
-            **arrival_key(file.bucket, file.key, file.version).item(),
-            "bucket": file.bucket,
-            "key": file.key,
-            "etag": file.etag,
-            "size": file.size,
-            "arrived_at": file.arrived_at,
-            "version_id": file.version_id,
-            "manifest": manifest.id,
-            "partition": str(manifest.partition),
-            "lane": manifest.lane,
-            "reason": "outside peak hours: waits for the overnight run",
-            "recorded_at": manifest.created_at,
-        }
+        reason = "outside peak hours: waits for the overnight run"
+        row = ArrivalRow(file, manifest.id, manifest.partition, manifest.lane, reason, manifest.created_at)
+        return {**arrival_key(file.bucket, file.key, file.version).item(), **encode(row)}
 
     @property
     def _pieces(self) -> int:

@@ -200,6 +200,13 @@ class ConversionWorld:
         return lake_prefix(Partition.of(dataset, NOON), manifest, generation)
 
 
+def remove_bucket(name: str) -> None:
+    """Remove a bucket with its objects, for tests that cannot choose a name of their own."""
+    bucket = boto3.resource("s3").Bucket(name)
+    bucket.object_versions.all().delete()
+    bucket.delete()
+
+
 def create_ledger_table(dynamodb: Any, name: str) -> None:
     """The ledger's table and index, as the stack creates them."""
     dynamodb.create_table(

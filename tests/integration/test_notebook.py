@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from cli.aws_cli import local_config
 from local.isolation import REGION
+from tests.integration.conversion_world import remove_bucket
 
 if TYPE_CHECKING:
     import pytest
@@ -47,6 +48,7 @@ def test_the_notebook_on_the_local_cloud_sees_all_columns(
     names = run(NOTEBOOKS / "local_cloud.ipynb")
     # Then
     assert sorted(names["rows"].select("id", "coupon", "hour").rows()) == [("1", None, 8), ("2", "x", 9)]
+    remove_bucket("lake")
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:

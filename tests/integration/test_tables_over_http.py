@@ -19,7 +19,7 @@ from lake.ledger import Ledger
 from lake.settings import parse_settings
 from local.isolation import BUCKET_PLACE, REGION
 from router.services import Services
-from tests.integration.conversion_world import create_ledger_table
+from tests.integration.conversion_world import create_ledger_table, remove_bucket
 from tests.unit.lake.faults import Crash, Faults
 from tests.unit.lake.world import BUCKETS, RESOURCES
 from tests.unit.router.conftest import SETTINGS, Deployment
@@ -27,7 +27,7 @@ from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, pub
 from transform.clients import s3_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from lake.ledger import ManifestRow
     from local.cloud import LocalCloud
@@ -37,7 +37,7 @@ ROWS = 50
 
 
 @pytest.fixture(scope="module")
-def deployment(cloud: LocalCloud) -> Deployment:
+def deployment(cloud: LocalCloud) -> Iterator[Deployment]:
     """A control plane on the local cloud, without a catalog table or a row."""
     s3, faults = s3_client(REGION), Faults()
     for bucket in BUCKETS:
@@ -56,7 +56,9 @@ def deployment(cloud: LocalCloud) -> Deployment:
         clock=deployment.clock,
     )
     deployment.ledger.datasets.register("orders")
-    return deployment
+    yield deployment
+    for bucket in BUCKETS:
+        remove_bucket(bucket)
 
 
 def generation_file(row: ManifestRow) -> Callable[[str], bytes]:
