@@ -14,6 +14,7 @@ import router.ownership.take
 import transform.finalize
 from lake.codec import encode_body
 from lake.errors import LeaseLostError
+from lake.faults import NO_ANSWER
 from lake.ledger import CommitReference, Part
 from lake.ledger.table import LedgerTable
 from lake.ledger.transitions import Claim, Manifests, supersede_actions
@@ -66,7 +67,7 @@ def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
 
     def late(services, taken, now):
         owner = create(services, taken, now)
-        return Part("", "", "", 0, 0, "", ()) if owner is None else owner
+        return Part("", "", "", 0, 0, "", ()) if owner is NO_ANSWER else owner
 
     return patch("router.ownership.take._create_owner", late)
 

@@ -134,9 +134,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         Timeout=5,
     )
     topic, queue = _topic(cloud)
-    application = cloud.client("emr-serverless").create_application(
-        name=JOB, releaseLabel="emr-spark-8.1.0", type="SPARK", clientToken="stub"
-    )["applicationId"]
+    application = _application(cloud)
     emr = {
         "EmrApplication": application,
         "EmrRole": role,
@@ -173,6 +171,17 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         cloud, OVERNIGHT_WITHOUT_EMR, _definition("overnight"), {**values, "EmrApplication": "00missing"}, role
     )
     return StubbedMachines(cloud, machines, queue, application)
+
+
+def _application(cloud: LocalCloud) -> str:
+    """The id of an application of EMR Serverless, which the local cloud only makes from a template."""
+    properties = {"Name": JOB, "ReleaseLabel": "emr-spark-8.1.0", "Type": "SPARK"}
+    resources = {"Emr": {"Type": "AWS::EMRServerless::Application", "Properties": properties}}
+    cloudformation = cloud.client("cloudformation")
+    cloudformation.create_stack(StackName=JOB, TemplateBody=json.dumps({"Resources": resources}))
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=JOB, WaiterConfig={"Delay": 1})
+    [found] = cloudformation.describe_stack_resources(StackName=JOB)["StackResources"]
+    return str(found["PhysicalResourceId"])
 
 
 @pytest.fixture
