@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError
+from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from lake.manifest import Identity, ObjectVersion
@@ -61,15 +61,17 @@ def files_by_successor(
     """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
 
     The successors of a part are manifests of its collection's division; empty while that has not been carried out.
+    If the document of one successor alone cannot be used, the files that no other one lists are in it.
 
     Raises
     ------
     InvalidDocumentError
-        A file is in none of the successors, or the document of one is not the recorded one.
+        A file is in none of the successors, or the documents of several are not the recorded ones.
     """
     remaining = {Identity.of(file): file for file in files}
     successors = row.superseded_by if row.collection is None else _of_part(s3, ledger, resources, row, remaining)
     found: dict[str, set[ObjectVersion]] = {}
+    unusable: dict[str, UnusableDocumentError] = {}
     for successor in successors:
         if not remaining:
             break
@@ -80,12 +82,18 @@ def files_by_successor(
             raise InvalidDocumentError(
                 f"the ledger has no manifest {successor}, which superseded {row.id}: this is a defect, report it"
             )
-        manifest = read_manifest(s3, resources.control_bucket, current, resources.file_buckets)
+        try:
+            manifest = read_manifest(s3, resources.control_bucket, current, resources.file_buckets)
+        except UnusableDocumentError as error:
+            unusable[successor] = error
+            continue
         held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held
+    if remaining and len(unusable) == 1:
+        return {**found, **{successor: set(remaining.values()) for successor in unusable}}
     for file in remaining.values() if successors else ():
-        raise InvalidDocumentError(
+        raise next(iter(unusable.values()), None) or InvalidDocumentError(
             f"{file.uri} is in none of the manifests that superseded {row.id}: this is a defect, report it"
         )
     return found

@@ -135,19 +135,19 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     wait_for("the other one to be routed", lambda: "COLLECTED" in command("explain", *place, other).stdout)
     assert command("promote", *place, other).returncode == 0
     assert "QUEUED  batch lane" in explained()
-    identity = explained().partition("manifest   ")[2].split()[0]
+    identity = explained().rpartition("manifest   ")[2].split()[0]
     document = {"Bucket": cloud.printed("ControlBucket"), "Key": f"manifests/{identity[:8]}/{identity}.json"}
     body = s3.get_object(**document)["Body"].read()
     s3.put_object(**document, Body=b"damaged")
     states.start_execution(stateMachineArn=cloud.printed("Overnight"), input='{"dataset": "returns"}')
     wait_for("it to be FAILED", lambda: "FAILED  batch lane" in explained())
     advised = explained().partition("run 'hybrid-router ")[2].partition("'")[0].split()
-    assert advised == ["reprocess", "--manifest", identity]
+    assert advised == ["reprocess", "--manifest", identity, "--stage", cloud.stage, "--local"]
     # When the cause is removed, and the command is run, after a dry run.
     s3.put_object(**document, Body=body)
-    assert "manifests to be queued again: 1 (files: 1" in command(*advised, *place, "--dry-run").stdout
+    assert "manifests to be queued again: 1 (files: 1" in command(*advised, "--dry-run").stdout
     assert "FAILED" in explained()
-    answer = command(*advised, *place, "--now")
+    answer = command(*advised, "--now")
     assert answer.returncode == 0, answer.stderr
     assert "overnight started: arn:" in answer.stdout
     # Then it is converted, once, and there is nothing left to do.
