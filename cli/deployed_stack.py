@@ -77,7 +77,8 @@ class DeployedStack:
     def options(self) -> str:
         """The options by which a command finds this stack, with a space before them."""
         place = " --local" if self.local else self.account_options
-        return f" --stage {self.name.removeprefix(STACK_PREFIX)}{place}"
+        # A stage has underscores where the name of its stack has hyphens.
+        return f" --stage {self.name.removeprefix(STACK_PREFIX).replace('-', '_')}{place}"
 
     def runnable(self, text: str) -> str:
         """The text with the options of this stack in the commands that it advises."""

@@ -150,9 +150,9 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     answer = command(*advised, "--now")
     assert answer.returncode == 0, answer.stderr
     assert "overnight started: arn:" in answer.stdout
-    # Then it is converted, once, and there is nothing left to do.
+    # Then it is converted, once, as the promoted file is, and there is nothing left to do.
     wait_for("it to be converted", lambda: "result     2 rows" in explained())
-    assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 1
+    assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 2
     assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
 
 

@@ -58,9 +58,9 @@ class FakeSession:
         return self
 
     def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
-        assert StackName == "hybrid-router-prod"
+        assert StackName == "hybrid-router-prod-eu"
         names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
-        outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod"} for name in names]
+        outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod-eu"} for name in names]
         return {"Stacks": [{"Outputs": outputs}]}
 
 
@@ -77,6 +77,6 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
     monkeypatch: pytest.MonkeyPatch, profile: str | None, region: str | None, options: str
 ) -> None:
     monkeypatch.setattr(boto3, "Session", FakeSession)
-    stack = connect_to_stage("prod", local=False, profile=profile, region=region)
+    stack = connect_to_stage("prod_eu", local=False, profile=profile, region=region)
     assert stack.aws == f"aws{options}"
-    assert stack.options == f" --stage prod{options}"
+    assert stack.options == f" --stage prod_eu{options}"
