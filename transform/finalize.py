@@ -17,8 +17,7 @@ from lake.publish import roll_forward
 from lake.texts import format_count
 from transform.audit import audit
 from transform.environment_fault import fault_of
-from transform.file_deadline import leave_stream, slow_files
-from transform.give_up import denied_files, exclude_and_give_up, give_up, set_apart
+from transform.give_up import denied_files, exclude_and_give_up, give_up, leave_stream, set_apart, slow_files
 from transform.outcome import ConversionOutcome
 from transform.output_ratio import measure_conversion
 from transform.quarantine_excluded import quarantine_excluded

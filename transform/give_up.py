@@ -52,8 +52,13 @@ def give_up(
     services = context.services
     released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
     if released or _can_no_longer_commit(services, claim):
-        for item in uploaded:
-            abort_upload(services.s3, item.bucket, item.key, item.upload_id)
+        _abort(services, uploaded)
+
+
+def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
+    """Call it only when no commit of the attempt can follow."""
+    for item in uploaded:
+        abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
 def record_fault(context: ConversionContext, manifest: str, fault: EnvironmentFault) -> None:
@@ -125,6 +130,12 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
     successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)
+    return _supersede(services, row, successors, reason, now)
+
+
+def _supersede(
+    services: JobServices, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime
+) -> bool:
     for successor in successors:
         write_manifest(services.s3, services.resources.control_bucket, successor)
     return services.ledger.manifests.supersede([row], successors, reason, now)
@@ -172,21 +183,62 @@ def set_apart(
     Both are as old as the manifest, stay in its lane and have all their tries. This run converts them.
     Raises botocore's errors.
     """
-    services, row, now = context.services, attempt.claim.row, context.clock()
-    refused = frozenset(denied)
-    apart = tuple(file for file in attempt.manifest.files if file in refused)
-    others = tuple(file for file in attempt.manifest.files if file not in refused)
+    now = context.clock()
+    apart, others = _divide(attempt, denied)
     parts = [replace(attempt.manifest, id=new_manifest_id(now), files=files) for files in (apart, others)]
-    for part in parts:
-        write_manifest(services.s3, services.resources.control_bucket, part)
     waiting, rest = parts
     reason = (
         f"{format_count(len(apart), 'file')} may not be read (first: {apart[0].uri}) and waits in manifest "
         f"{waiting.id}; the others are in manifest {rest.id}"
     )
-    if not services.ledger.manifests.supersede([row], parts, reason, now):
+    return _supersede_attempt(context, attempt, parts, reason, uploaded, now)
+
+
+def slow_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, str]:
+    """The files that the tasks have left to the batch lane, with the reason."""
+    return {failure.file: failure.reason for result in results for failure in result.failures if failure.slow}
+
+
+def leave_stream(
+    context: ConversionContext, attempt: Attempt, slow: Mapping[ObjectVersion, str], uploaded: Iterable[PendingObject]
+) -> ConversionOutcome | None:
+    """Supersede the manifest by one of its slow files in the batch lane, and one of its others.
+
+    Both have all their tries, and this run converts the others at once. None: the row has changed.
+    Raises botocore's errors.
+    """
+    now = context.clock()
+    left, others = _divide(attempt, slow)
+    batch = replace(attempt.manifest, id=new_manifest_id(now), files=left, lane=Lane.BATCH, urgent=False)
+    rest = [replace(attempt.manifest, id=new_manifest_id(now), files=others)] if others else []
+    reason = (
+        f"{format_count(len(left), 'file')} left the stream lane (first: {left[0].uri}: {slow[left[0]]}), manifest "
+        f"{batch.id} is that of the batch lane"
+    )
+    return _supersede_attempt(context, attempt, [batch, *rest], reason, uploaded, now)
+
+
+def _divide(
+    attempt: Attempt, chosen: Iterable[ObjectVersion]
+) -> tuple[tuple[ObjectVersion, ...], tuple[ObjectVersion, ...]]:
+    """The chosen files of the manifest and its others, in its order."""
+    wanted = frozenset(chosen)
+    files = attempt.manifest.files
+    return tuple(file for file in files if file in wanted), tuple(file for file in files if file not in wanted)
+
+
+def _supersede_attempt(
+    context: ConversionContext,
+    attempt: Attempt,
+    parts: Sequence[Manifest],
+    reason: str,
+    uploaded: Iterable[PendingObject],
+    now: datetime,
+) -> ConversionOutcome | None:
+    """Supersede the attempt's manifest by ``parts``; this run converts those of its lane. None: the row has changed."""
+    services, row = context.services, attempt.claim.row
+    if not _supersede(services, row, parts, reason, now):
         return None
-    # No commit of this attempt can follow.
-    for item in uploaded:
-        abort_upload(services.s3, item.bucket, item.key, item.upload_id)
-    return ConversionOutcome(row.id, State.SUPERSEDED, reason=reason, successors=(waiting.id, rest.id))
+    _abort(services, uploaded)
+    successors = tuple(part.id for part in parts if part.lane == row.lane)
+    return ConversionOutcome(row.id, State.SUPERSEDED, reason=reason, successors=successors)
