@@ -90,13 +90,16 @@ def files_by_successor(
         held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held
-    if remaining and len(unusable) == 1:
+    if not remaining or not successors:
+        return found
+    if len(unusable) == 1:
         return {**found, **{successor: set(remaining.values()) for successor in unusable}}
-    for file in remaining.values() if successors else ():
-        raise next(iter(unusable.values()), None) or InvalidDocumentError(
-            f"{file.uri} is in none of the manifests that superseded {row.id}: this is a defect, report it"
-        )
-    return found
+    if unusable:
+        raise next(iter(unusable.values()))
+    file = next(iter(remaining.values()))
+    raise InvalidDocumentError(
+        f"{file.uri} is in none of the manifests that superseded {row.id}: this is a defect, report it"
+    )
 
 
 def _of_part(
