@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import pytest
 
 from cli.offline.convert import Request
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
-
-if TYPE_CHECKING:
-    import pytest
 
 GOOD = b'{"a": 1, "b": "x"}\n{"a": 2}\n'
 BAD = b'{"a": 3}\nnot JSON\n'
@@ -31,3 +32,26 @@ def inputs(folder: Path) -> list[tuple[Path, str, str]]:
 def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     body: dict[str, object] = json.loads(capsys.readouterr().out)
     return body
+
+
+class KilledError(Exception):
+    """A conversion was killed."""
+
+
+@contextmanager
+def killed_after(steps: int) -> Iterator[None]:
+    """Raise ``KilledError`` instead of each rename or deletion of a file after this number of them."""
+    left = iter(range(steps))
+
+    def until(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                raise KilledError
+            return call(*arguments, **options)
+
+        return called
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "replace", until(Path.replace))
+        patched.setattr(Path, "unlink", until(Path.unlink))
+        yield

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cli.exit_codes import ExitCode
 from cli.offline.convert import Request, convert_files
 from tests.oracle.lake_proof import prove
-from tests.unit.offline.conversions import BAD, GOOD, answer, inputs, request
+from tests.unit.offline.conversions import BAD, GOOD, KilledError, answer, inputs, killed_after, request
 
 
 @pytest.fixture
@@ -54,30 +53,15 @@ def test_a_file_that_has_grown_is_converted_in_place_of_its_old_rows(
 
 @pytest.mark.parametrize("step", range(8))
 def test_a_replacement_that_is_killed_is_completed_by_the_next_call(
-    converted: Request, folder: Path, monkeypatch: pytest.MonkeyPatch, step: int
+    converted: Request, folder: Path, step: int
 ) -> None:
-    steps, killed_at = iter(range(step)), step
-
-    class KilledError(Exception):
-        pass
-
-    def until(call: Any) -> Any:
-        def called(*arguments: Any, **options: Any) -> Any:
-            if next(steps, None) is None:
-                raise KilledError
-            return call(*arguments, **options)
-
-        return called
-
-    with monkeypatch.context() as killed:
-        killed.setattr(Path, "replace", until(Path.replace))
-        killed.setattr(Path, "unlink", until(Path.unlink))
+    with killed_after(step):
         try:
             convert_files(replace(converted, replace=True))
         except KilledError:
             pass
         else:
-            assert killed_at > 6
+            assert step > 6
     # When
     convert_files(replace(converted, replace=True))
     # Then

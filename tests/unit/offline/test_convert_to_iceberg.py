@@ -14,7 +14,7 @@ import pytest
 from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
-from tests.unit.offline.conversions import request
+from tests.unit.offline.conversions import KilledError, killed_after, request
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -87,26 +87,10 @@ def test_a_replacement_is_one_snapshot(asked: Request) -> None:
 
 
 @pytest.mark.parametrize("step", range(10))
-def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(
-    asked: Request, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    steps = iter(range(step))
+def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Request, step: int) -> None:
     replacing = grown(asked)
 
-    class KilledError(Exception):
-        pass
-
-    def until(call: Any) -> Any:
-        def called(*arguments: Any, **options: Any) -> Any:
-            if next(steps, None) is None:
-                raise KilledError
-            return call(*arguments, **options)
-
-        return called
-
-    with monkeypatch.context() as killed:
-        killed.setattr(Path, "replace", until(Path.replace))
-        killed.setattr(Path, "unlink", until(Path.unlink))
+    with killed_after(step):
         try:
             convert_files(replacing)
         except KilledError:
