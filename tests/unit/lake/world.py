@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from threading import RLock
 from typing import Any
 from unittest.mock import patch
 
@@ -143,9 +144,24 @@ def clients() -> tuple[Any, Any]:
     # boto3 composes its own user agent twice for every request.
     config = Config(user_agent="tests")
     dynamodb = session.resource("dynamodb", config=config, endpoint_url=ENDPOINTS.get("dynamodb")).meta.client
+    s3 = session.client("s3", config=config, endpoint_url=ENDPOINTS.get("s3"))
     if "dynamodb" not in ENDPOINTS:
         send_directly(dynamodb)
-    return session.client("s3", config=config, endpoint_url=ENDPOINTS.get("s3")), dynamodb
+        _one_at_a_time(dynamodb)
+    if "s3" not in ENDPOINTS:
+        _one_at_a_time(s3)
+    return s3, dynamodb
+
+
+def _one_at_a_time(client: Any) -> None:
+    """Let the requests of several threads wait for each other: moto's tables and buckets are not thread-safe."""
+    lock, request = RLock(), client._make_api_call
+
+    def in_turn(operation: str, parameters: dict[str, Any]) -> Any:
+        with lock:
+            return request(operation, parameters)
+
+    client._make_api_call = in_turn
 
 
 def create_table(dynamodb: Any) -> None:
