@@ -155,11 +155,11 @@ def clients() -> tuple[Any, Any]:
 
 def _one_at_a_time(client: Any) -> None:
     """Let the requests of several threads wait for each other: moto's tables and buckets are not thread-safe."""
-    lock, request = RLock(), client._make_api_call
+    lock = RLock()
 
     def in_turn(operation: str, parameters: dict[str, Any]) -> Any:
         with lock:
-            return request(operation, parameters)
+            return type(client)._make_api_call(client, operation, parameters)
 
     client._make_api_call = in_turn
 
