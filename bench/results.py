@@ -15,9 +15,9 @@ from bench.markdown_tables import (
     join_sections,
     lake_queries_table,
     lake_sizes_table,
+    outcome_of_targets,
     output_table,
     speed_table,
-    targets_table,
 )
 from bench.targets import check_lakes, check_targets
 
@@ -61,7 +61,7 @@ class Results:
                 [f"- `{competitor.name}`: {competitor.description}" for competitor in COMPETITORS],
                 speed_table(self.figures),
                 output_table(self.figures),
-                targets_table(check_targets(self.figures)),
+                outcome_of_targets(check_targets(self.figures)),
             ]
         )
 
@@ -72,7 +72,7 @@ class Results:
                 self._about(),
                 lake_sizes_table(self.lakes),
                 lake_queries_table(self.lakes),
-                targets_table(check_lakes(self.lakes)),
+                outcome_of_targets(check_lakes(self.lakes)),
             ]
         )
 
