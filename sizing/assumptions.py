@@ -9,11 +9,11 @@ from enum import StrEnum
 from lake.engines import emr_serverless, glue
 from lake.settings import Settings
 from lake.settings.price import PriceSettings
+from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate import night
 from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
 from router.estimate.other_costs import OUTPUT_RATIO
-from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.stream_cluster import stream_cluster
 from sizing.speed import CPU_GZIP, CPU_PLAIN, Speed, given_gzip_speed
 
@@ -95,7 +95,7 @@ def _rows(settings: Settings, ratio: float, stream_jobs: int) -> Iterator[tuple[
         yield "NDJSON of gzip files that a core converts", CPU_GZIP, "MB/s", MEASURED, "docs/performance.md, gzip"
     yield "NDJSON for each byte of a gzip file", ratio, "", ASSUMED, "gzip.ratio of the profile"
     yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
-    yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "router/estimate/speed.py"
+    yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "lake/speed.py"
     if stream_jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
         yield what, stream_jobs, "", ASSUMED, "sizing/options.py"

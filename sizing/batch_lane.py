@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from lake.ledger import DatasetSpeed, ManifestRow
 from lake.partition import Partition
 from lake.settings import BatchSettings, PriceSettings, Settings
+from lake.speed import Speeds
 from lake.time import next_local_time
 from router.estimate.night import Offer, RunWork, offers, run_dollars, run_seconds
-from router.estimate.speed import Speeds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from sizing.arrivals import DAY_SECONDS

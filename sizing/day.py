@@ -11,10 +11,10 @@ from lake.dataset_rules import matching_rule
 from lake.ledger import CostShare, DatasetSpeed
 from lake.manifest import Lane
 from lake.settings import Settings
+from lake.speed import FAST, SLOW
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
-from router.estimate.speed import FAST, SLOW
 from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
 from sizing.assumptions import assumptions, dataset_speeds
@@ -122,7 +122,7 @@ def simulate_at(
     """The options at one speed; ``only`` one way to route, by its name."""
     load = measure_load(arrivals, settings, speed)
     found = []
-    for option in routing_options(settings, load.peak_core_seconds, speed.task_bytes):
+    for option in routing_options(settings, load.peak_core_seconds):
         if only in (None, option.name):
             log(f"{option.name}: {format_count(load.files, 'file')}")
             day = route_day(arrivals, option.settings, speed)

@@ -17,8 +17,6 @@ STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
 BUSY_TRIGGER_SECONDS = 5
 """Interval of its micro-batches, each of at most 100 manifests, where it is larger than the settings allow."""
-TASKS_PER_CORE = 2
-"""Tasks that a core of an all-stream cluster has in a portion: fewer leave cores idle at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,16 @@ class RoutingOption:
     """Settings that differ from those of the file; for people."""
 
 
-def routing_options(settings: Settings, peak_core_seconds: float, task_bytes: float) -> list[RoutingOption]:
+def routing_options(settings: Settings, peak_core_seconds: float) -> list[RoutingOption]:
     """All files through the stream lane, all overnight, and as the settings say.
 
     Parameters
     ----------
     peak_core_seconds
         Work on one core that arrives per second in the busiest hour.
-    task_bytes
-        Input of one task.
     """
     return [
-        _all_stream(settings, peak_core_seconds, task_bytes),
+        _all_stream(settings, peak_core_seconds),
         _all_batch(settings),
         RoutingOption(HYBRID, settings, ()),
     ]
@@ -70,11 +66,10 @@ def _all_batch(settings: Settings) -> RoutingOption:
     return RoutingOption(ALL_BATCH, changed, ("peak.hours = []", "urgent.keys = []", *no_rules))
 
 
-def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float) -> RoutingOption:
+def _all_stream(settings: Settings, peak_core_seconds: float) -> RoutingOption:
     stream, vcpus = settings.stream, stream_cluster(settings).vcpus
     needed = DRIVERS + math.ceil(STREAM_RESERVE * peak_core_seconds / vcpus)
     workers = min(max(needed, stream.max_workers), MAX_WORKERS)
-    batch_bytes = max(stream.side_by_side_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
     busy = needed > stream.max_workers
     trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
     streams = 0 if stream.on_emr else workers * DPUS[stream.worker_type]
@@ -86,7 +81,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
         stream=replace(
             stream,
             max_workers=workers,
-            batch_bytes=batch_bytes,
             trigger_seconds=trigger,
             latency_goal_seconds=MAX_LATENCY_GOAL_SECONDS,
         ),
@@ -96,7 +90,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
     changes = (
         "peak hours all day, no spilling",
         f"stream.max_workers = {workers}",
-        f"stream.batch_bytes = {batch_bytes}",
         f"stream.trigger_seconds = {trigger}",
     )
     return RoutingOption(ALL_STREAM, changed, changes)

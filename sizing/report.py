@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
-from router.estimate.speed import FAST, SLOW
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 NOTHING = "-"

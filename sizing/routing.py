@@ -15,8 +15,8 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.settings import Settings
+from lake.speed import Speeds
 from lake.time import iso_utc
-from router.estimate.speed import Speeds
 from router.ownership.draft import Draft, RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane, stream_file_limit
 from sizing.arrivals import DAY_SECONDS, FileGroup

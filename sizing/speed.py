@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings
 from lake.settings.price import PriceSettings
+from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.other_costs import OUTPUT_RATIO
-from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
 
 CPU_PLAIN = 178.0
 """Measured: megabytes of nested NDJSON a second and core (docs/performance.md, "Figures")."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from lake.settings import Settings
-from lake.settings.lanes import BATCH_FILES
+from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
+from lake.speed import Speeds
 from sizing.assumptions import LOOK_SECONDS, PORTION_SECONDS, URGENT_CORE_SHARE, URGENT_PORTION_SECONDS
 from sizing.histogram import Latencies
 from sizing.routing import SimulatedManifest
@@ -25,7 +26,7 @@ class StreamLane:
     """
 
     def __init__(self, settings: Settings, window: tuple[float, float] | None) -> None:
-        self._stream = settings.stream
+        self._stream, self._speeds = settings.stream, Speeds({}, settings.price)
         self._spread = settings.input.event_window_seconds
         self._window = window
         self._queue: deque[SimulatedManifest] = deque()
@@ -181,15 +182,15 @@ class StreamLane:
 
     def _portions(self, manifests: list[SimulatedManifest]) -> Iterator[list[SimulatedManifest]]:
         portion: list[SimulatedManifest] = []
-        size = files = 0
+        seconds, files = 0.0, 0
         for manifest in manifests:
-            row = manifest.row
-            fits = size + row.bytes <= self._stream.side_by_side_bytes and files + row.files <= BATCH_FILES
+            row, busy = manifest.row, self._speeds.busy_seconds(manifest.row, SECONDS_PER_CORE)
+            fits = seconds + busy <= self._stream.side_by_side_seconds and files + row.files <= BATCH_FILES
             if portion and not fits:
                 yield portion
-                portion, size, files = [], 0, 0
+                portion, seconds, files = [], 0.0, 0
             portion.append(manifest)
-            size, files = size + row.bytes, files + row.files
+            seconds, files = seconds + busy, files + row.files
         if portion:
             yield portion
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.settings.lanes import BATCH_FILES
+from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
+from lake.speed import Speeds
 from lake.texts import format_count
 from transform.context import ConversionContext
 from transform.convert import convert
@@ -35,7 +36,7 @@ def convert_pointers(
     *,
     check_first: bool = False,
     leaves_held: Callable[[], bool] = lambda: False,
-    on_open: Callable[[int], object] = lambda _: None,
+    on_open: Callable[[float], object] = lambda _: None,
 ) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
 
@@ -44,7 +45,7 @@ def convert_pointers(
 
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most
-    ``StreamSettings.side_by_side_bytes`` of input.
+    ``StreamSettings.side_by_side_seconds`` of work.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
     ledger decides, the inbox is a hint.
 
@@ -60,7 +61,8 @@ def convert_pointers(
     leaves_held
         Returns whether the run ends: then a manifest that another run holds is returned as ``HELD``, for the next run.
     on_open
-        Gets the bytes of the portions that have not ended, before the first one begins and after each one.
+        Gets the work of the portions that have not ended, in seconds of one core, before the first one begins and after
+        each one.
 
     Raises
     ------
@@ -76,15 +78,15 @@ def convert_pointers(
     whole = side_by_side_limit(context)
     waiting = portions(sizes, portion_limit(whole))
     parallel = parallel_portions([size_of(sizes, portion) for portion in waiting], whole)
-    open_bytes, lock = sum(size.bytes for size in sizes.values()), threading.Lock()
-    on_open(open_bytes)
+    open_seconds, lock = sum(size.core_seconds for size in sizes.values()), threading.Lock()
+    on_open(open_seconds)
 
     def convert_one(portion: list[str]) -> list[ConversionOutcome]:
-        nonlocal open_bytes
+        nonlocal open_seconds
         converted = convert_portion(context, portion, wait, leaves_held)
         with lock:
-            open_bytes -= size_of(sizes, portion).bytes
-            on_open(open_bytes)
+            open_seconds -= size_of(sizes, portion).core_seconds
+            on_open(open_seconds)
         return converted
 
     outcomes = [outcome for ended in _side_by_side(convert_one, waiting, parallel) for outcome in ended]
@@ -101,7 +103,8 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
         found = list(pool.map(context.services.ledger.manifests.get, manifests))
     rows = [row for row in found if row is not None]
     rows.sort(key=lambda row: (not row.urgent, row.created_at))
-    sizes = {row.id: InputSize(row.bytes, row.files) for row in rows}
+    speeds = Speeds({}, context.services.settings.price)
+    sizes = {row.id: InputSize(speeds.busy_seconds(row, SECONDS_PER_CORE), row.files) for row in rows}
     return sizes | {manifest: InputSize(0, 0) for manifest in manifests if manifest not in sizes}
 
 
@@ -152,8 +155,8 @@ def queued_manifests(context: ConversionContext) -> Iterator[str]:
 class InputSize(NamedTuple):
     """Size of some input."""
 
-    bytes: int
-    """As stored."""
+    core_seconds: float
+    """Time of one core for it; of a compressed file, which is one task, at most ``SECONDS_PER_CORE``."""
     files: int
 
 
@@ -162,29 +165,30 @@ def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]
     filled: list[list[str]] = []
     remaining = limit
     for manifest, size in sizes.items():
-        if not filled or size.bytes > remaining.bytes or size.files > remaining.files:
+        if not filled or size.core_seconds > remaining.core_seconds or size.files > remaining.files:
             filled.append([])
             remaining = limit
         filled[-1].append(manifest)
-        remaining = InputSize(remaining.bytes - size.bytes, remaining.files - size.files)
+        remaining = InputSize(remaining.core_seconds - size.core_seconds, remaining.files - size.files)
     return filled
 
 
 def side_by_side_limit(context: ConversionContext) -> InputSize:
     """What is converted side by side."""
     limits = context.services.settings.stream
-    return InputSize(limits.side_by_side_bytes, BATCH_FILES)
+    return InputSize(limits.side_by_side_seconds, BATCH_FILES)
 
 
 def portion_limit(whole: InputSize) -> InputSize:
     """The limit of each of ``PORTIONS`` that are converted side by side."""
-    return InputSize(whole.bytes // PORTIONS, whole.files // PORTIONS)
+    return InputSize(whole.core_seconds / PORTIONS, whole.files // PORTIONS)
 
 
 def parallel_portions(sizes: Sequence[InputSize], limit: InputSize) -> int:
     """How many portions are converted side by side, so that together they stay within the limit. Pure."""
     largest = InputSize(*(max(column) for column in zip(*sizes, strict=True))) if sizes else InputSize(0, 0)
-    return max(1, min(PORTIONS, *(whole // max(1, part) for whole, part in zip(limit, largest, strict=True))))
+    fitting = (int(whole / part) for whole, part in zip(limit, largest, strict=True) if part)
+    return max(1, min((PORTIONS, *fitting)))
 
 
 def parallel_conversions(context: ConversionContext) -> int:
@@ -195,7 +199,7 @@ def parallel_conversions(context: ConversionContext) -> int:
 def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:
     """The size of these manifests together."""
     found = [sizes[manifest] for manifest in portion]
-    return InputSize(sum(size.bytes for size in found), sum(size.files for size in found))
+    return InputSize(sum(size.core_seconds for size in found), sum(size.files for size in found))
 
 
 def _convert_until_ended(

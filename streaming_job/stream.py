@@ -30,7 +30,7 @@ MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
 MAX_POINTERS_PER_TRIGGER = 500
 """Not derived from the maximum size of a manifest: a quiet dataset has many small ones between two triggers, and they
-would wait. The input that is converted side by side is limited later, by ``stream.batch_bytes``."""
+would wait. The input that is converted side by side is limited later (``StreamSettings.side_by_side_seconds``)."""
 MAX_POINTERS_PER_CHECKPOINT = 5000
 """Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
 writes anew as a whole: ten full micro-batches do it once. A query that has read as many is followed by a new one."""
@@ -49,8 +49,8 @@ class OpenMicroBatch:
     manifests: set[str]
     keys: set[str]
     """Keys of the pointers to them, also of those that later micro-batches have read."""
-    bytes: int = 0
-    """Bytes of its portions that have not ended."""
+    core_seconds: float = 0
+    """Work of its portions that have not ended."""
 
 
 class InboxStream:
@@ -204,9 +204,9 @@ class InboxStream:
         return begun
 
     def _convert(self, begun: OpenMicroBatch, lines: list[str]) -> None:
-        def set_open(open_bytes: int) -> None:
+        def set_open(open_seconds: float) -> None:
             with self._changed:
-                begun.bytes = open_bytes
+                begun.core_seconds = open_seconds
                 self._changed.notify_all()
 
         try:
@@ -247,13 +247,13 @@ class InboxStream:
 
     def _wait_for(self, begun: OpenMicroBatch) -> None:
         """Return when the micro-batch has ended, or after a while if there is room for another one."""
-        stream, whole = self._context.services.settings.stream, side_by_side_limit(self._context).bytes
+        stream, whole = self._context.services.settings.stream, side_by_side_limit(self._context).core_seconds
 
         def has_ended() -> bool:
             return begun not in self._open or self._error is not None
 
         def leaves_room() -> bool:
-            free = len(self._open) < self._max_open and sum(item.bytes for item in self._open) < whole
+            free = len(self._open) < self._max_open and sum(item.core_seconds for item in self._open) < whole
             return free and not self._stopping
 
         with self._changed:

@@ -155,7 +155,7 @@ class UrgentInbox:
     def _has_room(self, size: InputSize) -> bool:
         """Whether a portion may begin: a few slow files, which are small, do not keep the others waiting."""
         together = _sum(self._open, size)
-        fits = together.bytes <= self._limit.bytes and together.files <= self._limit.files
+        fits = together.core_seconds <= self._limit.core_seconds and together.files <= self._limit.files
         return not self._portions or (fits and self._portions < self._max_portions)
 
     def _convert(self, pointers: Mapping[str, Sequence[str]], size: InputSize) -> None:
@@ -174,7 +174,7 @@ class UrgentInbox:
             with self._lock:
                 self._converting.difference_update(pointers)
                 self._portions -= 1
-                self._open = InputSize(self._open.bytes - size.bytes, self._open.files - size.files)
+                self._open = InputSize(self._open.core_seconds - size.core_seconds, self._open.files - size.files)
             # There is room for others. What could not be deleted would only be read again.
             if not undeleted:
                 self._due.set()
@@ -187,4 +187,4 @@ class UrgentInbox:
 
 
 def _sum(first: InputSize, second: InputSize) -> InputSize:
-    return InputSize(first.bytes + second.bytes, first.files + second.files)
+    return InputSize(first.core_seconds + second.core_seconds, first.files + second.files)

@@ -14,8 +14,8 @@ from cli.deployed_stack import DeployedStack
 from cli.exit_codes import ExitCode
 from cli.inspect.night_schedule import read_schedule
 from cli.tables import print_table
+from lake.speed import FAST, SLOW
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
-from router.estimate.speed import FAST, SLOW
 
 RANGE = ("low", "high")
 

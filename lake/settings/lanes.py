@@ -14,9 +14,9 @@ from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
 """A week."""
-BYTES_PER_CORE = GIB
-"""One and a half times the input of a usual task of the stream lane, so that a core has the next task before it has
-finished one (docs/performance.md)."""
+SECONDS_PER_CORE = 27.0
+"""Work of each core that is converted side by side: one and a half times that of a usual task of the stream lane, so
+that a core has the next task before it has finished one (docs/performance.md)."""
 BATCH_FILES = 50_000
 """Maximum number of files of a micro-batch; one manifest may exceed it. Its driver holds a result for each."""
 RUN_FILES = 200_000
@@ -43,13 +43,6 @@ class StreamSettings:
     trigger_seconds: Annotated[
         int, Range(1, 3600), Unit("seconds"), "Interval between micro-batches; urgent files do not wait for it."
     ] = 5
-    batch_bytes: Annotated[
-        int,
-        Range(0, 1 << 50),
-        Unit("bytes"),
-        "Maximum input that a micro-batch converts side by side, one manifest may exceed it; 0: what keeps all cores "
-        "of stream.max_workers busy, 1 GiB for each.",
-    ] = 0
     idle_minutes: Annotated[
         float,
         Range(0.05, 1440),
@@ -94,9 +87,6 @@ class StreamSettings:
 
     def conflicts(self) -> Iterator[Conflict]:
         """Values that do not fit together."""
-        if self.batch_bytes and self.batch_bytes < self.manifest_bytes:
-            expected = "expected 0, or at least stream.manifest_bytes"
-            yield Conflict(("stream.batch_bytes", "stream.manifest_bytes"), self.batch_bytes, expected)
         types = ENGINES[self.engine].worker_types
         if self.worker_type not in types:
             expected = f"expected one of {', '.join(types)} with {self.engine}"
@@ -110,9 +100,10 @@ class StreamSettings:
             yield Conflict(keys, self.emr_min_executors, f"expected a number from 0 to {self.max_workers - 1}")
 
     @property
-    def side_by_side_bytes(self) -> int:
-        """Input in bytes that a micro-batch converts side by side."""
-        return self.batch_bytes or max(self.manifest_bytes, self.cores * BYTES_PER_CORE)
+    def side_by_side_seconds(self) -> float:
+        """Work that a micro-batch converts side by side, in seconds of one core: all cores of the largest cluster have
+        some."""
+        return self.cores * SECONDS_PER_CORE
 
     @property
     def cores(self) -> int:

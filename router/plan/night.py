@@ -13,10 +13,10 @@ from lake.engines import Engine
 from lake.engines.workers import WORKERS
 from lake.errors import InvalidInputError
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
+from lake.speed import FAST, SLOW, Speeds
 from router.estimate.choose import MARGIN, Choice, Room, Work, choose
 from router.estimate.night import DRIVERS, Night, RunWork, offers, run_seconds
 from router.estimate.other_costs import estimate_shares, expected_share
-from router.estimate.speed import FAST, SLOW, Speeds
 from router.plan.forecast import Forecast, SpeedRange, forecast
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS
+from lake.speed import MEGABYTE
 from lake.texts import format_count
 from lake.time import minutes_of_day
-from router.estimate.speed import MEGABYTE
 
 if TYPE_CHECKING:
     from lake.settings import DatasetUrgentSettings

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from router.estimate.speed import Speeds
+from lake.speed import Speeds
 from router.services import PARALLEL_REQUESTS, Services
 
 if TYPE_CHECKING:

@@ -94,7 +94,6 @@ def test_only_the_stage_has_no_default() -> None:
         ({"stream": {"worker_type": "G.025X"}}, "stream.worker_type", "G.025X"),
         ({"stream": {"engine": "emr-serverless", "worker_type": "G.8X"}}, "stream.worker_type", "G.8X"),
         ({"stream": {"emr_min_executors": 10}}, "stream.emr_min_executors", 10),
-        ({"stream": {"batch_bytes": 1}}, "stream.batch_bytes", 1),
         ({"batch": {"engines": "glue"}}, "batch.engines", "glue"),
         ({"batch": {"engines": []}}, "batch.engines", []),
         ({"batch": {"engines": ["glue", "glue"]}}, "batch.engines", ["glue", "glue"]),

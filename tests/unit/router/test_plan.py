@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError
 from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.partition import Partition
-from router.estimate.speed import FILES_PER_SECOND, MEGABYTE
+from lake.speed import FILES_PER_SECOND, MEGABYTE
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import HOURS, collected, document, files, plan_overnight, planned

@@ -13,8 +13,8 @@ from lake.ledger import DatasetSpeed, ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import PriceSettings, parse_settings
+from lake.speed import FILES_PER_SECOND, Speeds
 from router.estimate.night import TAIL_OF_LONGEST, TAIL_SECONDS, RunWork, offers, run_seconds
-from router.estimate.speed import FILES_PER_SECOND, Speeds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from tests.unit.lake.world import PARTITION

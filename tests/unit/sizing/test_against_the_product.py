@@ -43,7 +43,7 @@ GROUPS = {
 """By the number of the window of 20 seconds in the day before the night."""
 LIMITS: dict[str, dict[str, Any]] = {
     "input": {"event_window_seconds": 20},
-    "stream": {"manifest_bytes": 50_000_000, "batch_bytes": 60_000_000},
+    "stream": {"manifest_bytes": 50_000_000},
     "batch": {"manifest_bytes": 10_000_000_000, "run_bytes": 100_000_000, "engines": ["glue"]},
 }
 RATIO, EMR = 8.0, Engine.EMR_SERVERLESS

@@ -141,7 +141,7 @@ def test_small_files_of_a_dataset_can_be_urgent() -> None:
 
 def test_all_batch_has_no_urgent_files() -> None:
     of = settings(datasets=[{"name": "a", "prefix": "a/", "urgent": {"max_bytes": 5 * MB}}, {"name": "{folder}"}])
-    (option,) = (option for option in routing_options(of, 1.0, 1.0) if option.name == ALL_BATCH)
+    (option,) = (option for option in routing_options(of, 1.0) if option.name == ALL_BATCH)
     assert [manifest.row.lane for manifest in routed(option.settings, [FileGroup("a/file.json", 1, 1)], DAY)] == [
         Lane.BATCH
     ]

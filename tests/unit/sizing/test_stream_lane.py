@@ -86,10 +86,11 @@ def test_after_a_long_micro_batch_the_next_begins_at_once() -> None:
     assert found.latencies.percentile(1) == pytest.approx(90 + PORTION_SECONDS + PEAK, abs=1)
 
 
-def test_manifests_beyond_batch_bytes_wait_for_the_portion_before() -> None:
-    many = [manifest(600.0, size=600 * MB) for _ in range(3)]
-    together = converted(lane(batch_bytes=2000 * MB, manifest_bytes=MB), *many)
-    apart = converted(lane(batch_bytes=1000 * MB, manifest_bytes=MB), *many)
+def test_manifests_beyond_the_work_of_a_portion_wait_for_the_one_before() -> None:
+    # Given manifests of a minute each, and cores that have 27 s each
+    many = [manifest(600.0, size=2400 * MB) for _ in range(3)]
+    together = converted(lane(), *many)
+    apart = converted(lane(max_workers=2), *many)
     assert apart.latencies.percentile(1) == pytest.approx(3 * PEAK, abs=1)
     assert (apart.latencies.percentile(1) or 0) > (together.latencies.percentile(1) or 0)
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from lake.errors import TransientError
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
 from lake.settings import parse_settings
 from streaming_job import micro_batch
 from streaming_job.micro_batch import (
@@ -22,6 +23,7 @@ from streaming_job.micro_batch import (
     parallel_portions,
     portions,
 )
+from tests.unit.lake.world import PARTITION
 from transform.outcome import ConversionOutcome
 
 GIB = 1 << 30
@@ -93,17 +95,22 @@ class Conversions:
         return [ConversionOutcome(manifest, State.DONE) for manifest in manifests]
 
 
-def row_of(manifest: str) -> Any:
-    return SimpleNamespace(id=manifest, bytes=GIB, files=1, urgent=False, created_at=manifest)
+def row_of(manifest: str, compressed: int) -> ManifestRow:
+    return ManifestRow(manifest, State.QUEUED, Lane.STREAM, PARTITION, manifest, GIB, 1, compressed_bytes=compressed)
 
 
 def convert_gibibytes(
-    monkeypatch: pytest.MonkeyPatch, conversions: Conversions, manifests: int, **stream: int
+    monkeypatch: pytest.MonkeyPatch,
+    conversions: Conversions,
+    manifests: int,
+    *,
+    compressed: bool = False,
+    **stream: int,
 ) -> list[ConversionOutcome]:
     """A micro-batch of manifests of 1 GiB each."""
     monkeypatch.setattr(micro_batch, "convert", conversions)
     settings = parse_settings({"stage": "test", "stream": stream})
-    ledger = SimpleNamespace(manifests=SimpleNamespace(get=row_of))
+    ledger = SimpleNamespace(manifests=SimpleNamespace(get=lambda manifest: row_of(manifest, GIB * compressed)))
     context: Any = SimpleNamespace(services=SimpleNamespace(ledger=ledger, settings=settings), log=lambda _: None)
     return convert_pointers(context, [json.dumps({"manifest": f"{number:03d}"}) for number in range(manifests)])
 
@@ -112,7 +119,7 @@ def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest
     # Given portions that end only when as many others have begun
     conversions = Conversions(threading.Barrier(PORTIONS))
     # When
-    outcomes = convert_gibibytes(monkeypatch, conversions, 3 * 8, batch_bytes=8 * GIB)
+    outcomes = convert_gibibytes(monkeypatch, conversions, 3 * 8, max_workers=3)
     # Then
     assert [outcome.manifest for outcome in outcomes] == [f"{number:03d}" for number in range(24)]
     assert conversions.most_bytes == 8 * GIB
@@ -124,8 +131,17 @@ def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPa
     assert conversions.most_bytes == 40 * GIB
 
 
+def test_large_gzip_files_keep_every_core_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given files of which each is one task, of a minute and a half
+    conversions = Conversions(threading.Barrier(PORTIONS))
+    # When
+    convert_gibibytes(monkeypatch, conversions, 160, compressed=True, max_workers=11)
+    # Then each of the 40 cores has one
+    assert conversions.most_bytes == 40 * GIB
+
+
 def test_after_an_error_no_other_portion_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     conversions = Conversions(failing="000")
     with pytest.raises(TransientError, match="no answer"):
-        convert_gibibytes(monkeypatch, conversions, 400, batch_bytes=GIB)
+        convert_gibibytes(monkeypatch, conversions, 400, max_workers=2)
     assert len(conversions.begun) < 400

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -47,14 +47,13 @@ class Stream:
     slow: set[str] = field(default_factory=set)
     """Manifests whose conversion waits for ``gate`` as well."""
     slow_begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    batch_bytes: int = PORTIONS * 100
+    max_workers: int = 2
+    """With two, portions of 27 s of a core each are converted side by side: one manifest of 1 GiB."""
     numbers: int = 0
 
     def __post_init__(self) -> None:
         unused: Any = None
-        # A portion holds one manifest of 100 bytes.
-        stream = {"manifest_bytes": 100, "batch_bytes": self.batch_bytes}
-        settings = parse_settings({"stage": "test", "stream": stream})
+        settings = parse_settings({"stage": "test", "stream": {"max_workers": self.max_workers}})
         services = JobServices(self.world.raw_s3, self.world.ledger, RESOURCES, settings, "eu-central-1")
         self.context = ConversionContext(unused, services, "jr_1", self.world.clock, bool, self.lines.append)
         self.urgent = UrgentInbox(self.context, lambda _: None, self.outcomes.extend)
@@ -82,7 +81,8 @@ class Stream:
         self.numbers += 1
         manifest = self.world.manifest(f"{self.numbers}.json", lane=Lane.STREAM)
         name = f"20261120T{self.numbers:06d}{'0' * 20}"
-        manifest = type(manifest)(name, Lane.STREAM, manifest.partition, f"{self.numbers:06d}", manifest.files, urgent)
+        files = tuple(replace(file, size=1 << 30) for file in manifest.files)
+        manifest = type(manifest)(name, Lane.STREAM, manifest.partition, f"{self.numbers:06d}", files, urgent)
         write_manifest(self.world.raw_s3, "control", manifest)
         self.world.ledger.manifests.enqueue(manifest)
         self.put_pointer(name, urgent=urgent)
@@ -165,7 +165,7 @@ def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first
 
 def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given cores for much more input than slow files have, which arrive one after the other
-    stream = Stream(stream.world, batch_bytes=100 * PORTIONS * 100)
+    stream = Stream(stream.world, max_workers=101)
     monkeypatch.setattr(micro_batch, "convert", stream.convert)
     for _ in range(2 * PORTIONS):
         stream.slow.add(stream.put(urgent=True))

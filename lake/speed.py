@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -51,10 +52,15 @@ class Speeds:
 
     def core_seconds(self, row: ManifestRow) -> float:
         """Time of one vCPU of Glue for a manifest: that of its bytes, or of its requests where they take longer."""
+        return self.busy_seconds(row, math.inf)
+
+    def busy_seconds(self, row: ManifestRow, max_file_seconds: float) -> float:
+        """``core_seconds`` with at most ``max_file_seconds`` for each compressed file: it is one task, for one core."""
         found = self._of(row)
         plain = (row.bytes - row.compressed_bytes) / (found.plain or self._plain)
         compressed = row.compressed_bytes / (found.compressed or self._compressed)
-        return max(plain + compressed, row.files / FILES_PER_SECOND)
+        compressed_files = max(row.files * row.compressed_bytes / max(row.bytes, 1), 1.0)
+        return max(plain + min(compressed, compressed_files * max_file_seconds), row.files / FILES_PER_SECOND)
 
     def file_seconds(self, file: ObjectVersion) -> float:
         """Time of one vCPU for a file of a dataset that has measured nothing."""
