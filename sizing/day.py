@@ -52,6 +52,7 @@ class RoutedDay:
     router: Router
     stream_manifests: int
     waiting: list[SimulatedManifest]
+    """What each invocation has received for the night."""
     peak: tuple[int, float]
     """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
 
@@ -185,7 +186,7 @@ def _converted(day: RoutedDay, night: SimulatedNight | None, target_file_bytes: 
         0,
         bytes=stream.bytes + sum(row.bytes for row in waiting),
         files=stream.latencies.files + sum(row.files for row in waiting),
-        manifests=day.stream_manifests + len(waiting),
+        manifests=day.stream_manifests + planned,
         objects=stream.objects + objects,
         written_bytes=round((stream.inflated_bytes + inflated) * OUTPUT_RATIO),
     )
@@ -229,7 +230,7 @@ def _result(option: RoutingOption, night_start: datetime, day: RoutedDay, night:
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
         _night(night) if night else None,
-        _dollars(stream.dollars, night.dollars if night else 0.0, converted),
+        _dollars(stream.dollars, night.dollars if night else 0.0, converted, day.router.invocations),
     )
 
 
@@ -258,8 +259,8 @@ def _night(night: SimulatedNight) -> NightResult:
     )
 
 
-def _dollars(stream: float, night: float, converted: CostShare) -> Dollars:
-    other = estimate_shares([converted])
+def _dollars(stream: float, night: float, converted: CostShare, invocations: int) -> Dollars:
+    other = estimate_shares([converted], invocations=invocations)
     exact = stream + night + other.total
     per_terabyte = exact / converted.bytes * TERABYTE if converted.bytes else 0.0
     total, month = round(exact, 2), round(exact * DAYS_OF_A_MONTH, 2)

@@ -67,6 +67,8 @@ class Router:
         """Files that no rule of the settings takes."""
         self.spilled_files = 0
         """Files of peak hours that went to the batch lane because of the stream's backlog."""
+        self.invocations = 0
+        """Of ``route``."""
         self.admitted_seconds = 0.0
         """Time of a core for the peak files of the last window that have not spilled."""
 
@@ -106,6 +108,7 @@ class Router:
             found_files = ((arrival, fits), (replace(arrival, lane=Lane.BATCH), group.count - fits))
             routed += [(routed_file, number) for routed_file, number in found_files if number]
         created_at, found = iso_utc(now), invocations(routed)
+        self.invocations += len(found)
         # Each poller has windows of its own, which end one after the other.
         later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
         return [

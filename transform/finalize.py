@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.errors import AuditError, LeaseLostError
-from lake.layout import commit_key, lake_prefix
+from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, CostShare, DatasetMeasurement, State
 from lake.publish import roll_forward
 from lake.texts import format_count
@@ -21,7 +21,6 @@ from transform.give_up import denied_files, exclude_and_give_up, give_up, leave_
 from transform.outcome import ConversionOutcome
 from transform.output_ratio import measure_conversion
 from transform.quarantine_excluded import quarantine_excluded
-from transform.upload import abort_strays
 
 if TYPE_CHECKING:
     from transform.context import ConversionContext, JobServices
@@ -173,10 +172,6 @@ def _publish(
         state = roll_forward(
             services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets, has_table=has_table
         )
-    committed = {item.upload_id for item in (*document.objects, *document.quarantine)}
-    prefix = lake_prefix(document.partition, document.manifest, document.generation)
-    for bucket in resources.output_buckets:
-        abort_strays(services.s3, bucket, prefix, committed, context.log)
     if state == State.DONE:
         return _done(context, attempt, document, measured)
     after = manifests.get(document.manifest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,24 +104,3 @@ class Uploads:
             )
         part = UploadedPart(answer["ETag"].strip('"'), checksum)
         return PendingObject(bucket, key, upload_id, (part,), checksum, size, rows)
-
-
-def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str], log: Callable[[str], None]) -> None:
-    """Abort unfinished uploads under ``prefix`` whose ids are not in ``keep``.
-
-    Only after a commit of the generation that ``prefix`` names: from then on no other attempt of it can be committed,
-    not even one that is still running, so its uploads are of no use. Before that commit another attempt's uploads may
-    be the ones that will be published.
-
-    An error of S3 or of the network is only logged: the manifest is published, and readers do not see its strays.
-    """
-    try:
-        for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
-            for upload in page.get("Uploads", []):
-                if upload["UploadId"] not in keep:
-                    abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
-    except (BotoCoreError, ClientError) as error:
-        log(
-            f"stray uploads under s3://{bucket}/{prefix} were not all aborted: {error}; "
-            "the sweep or the bucket's lifecycle rule removes them"
-        )

@@ -20,7 +20,7 @@ from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, ConvertSettings, InputSettings
 from lake.time import iso_utc
-from router.estimate.other_costs import LEDGER_READ, LEDGER_WRITE, OUTPUT_RATIO, S3_READ, S3_WRITE, estimate_shares
+from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from sizing.assumptions import POLLERS
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
@@ -81,10 +81,8 @@ class Night:
         size = self.files * self.file_bytes
         objects = max(self.manifests, round(size * OUTPUT_RATIO / ConvertSettings().target_file_bytes))
         share = CostShare("", 0, bytes=size, files=self.files, manifests=self.manifests, objects=objects)
-        found = estimate_shares([share])
-        parts = self.hours * self.parts
-        of_parts = parts * (7 * LEDGER_WRITE + LEDGER_READ + 2 * S3_WRITE + S3_READ)
-        return (found.requests + found.ledger + of_parts) / self.files * 1e6
+        found = estimate_shares([share], invocations=self.hours * self.parts)
+        return (found.requests + found.ledger) / self.files * 1e6
 
     @property
     def last_hour(self) -> str:

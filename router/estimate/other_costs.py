@@ -25,6 +25,8 @@ LEDGER_WRITE = 0.625 / 1_000_000
 """For a write request unit (Amazon DynamoDB pricing, on demand)."""
 LEDGER_READ = 0.125 / 1_000_000
 """For a read request unit (the same page)."""
+EVENT = 1.00 / 1_000_000
+"""For an event that the product sends (Amazon EventBridge pricing)."""
 QUEUE_REQUEST = 0.40 / 1_000_000
 """For a request to a standard queue (Amazon SQS pricing)."""
 FUNCTION_GB_SECOND = 0.0000133334
@@ -41,18 +43,29 @@ class Units:
 
     writes_of_file: int = 1
     """Write units of the ledger."""
-    queue_requests_of_file: int = 2
+    queue_requests_of_file: float = 1.2
     """One sends the event; ten events are received, and deleted, together."""
-    writes_of_manifest: int = 14
-    """Write units: to own and to convert it."""
-    reads_of_manifest: int = 8
-    s3_writes_of_manifest: int = 8
+    files_of_invocation: int = 50
+    """Assumed where invocations of ``route`` are not counted: 56 files a second, five pollers with windows of 5 s."""
+    writes_of_invocation: int = 7
+    """Write units of its part. Where it owns a manifest of the stream lane, fewer."""
+    reads_of_invocation: int = 3
+    s3_writes_of_invocation: int = 2
+    """The intent, and the document of the part or the pointer of the manifest."""
+    s3_reads_of_invocation: int = 1
+    gb_seconds_of_invocation: float = 5.0
+    """Assumed, with 1 GiB."""
+    writes_of_manifest: int = 18
+    """Write units: 5 to own it, 9 to convert it, 4 to announce its hour, as if each hour had one manifest."""
+    reads_of_manifest: int = 12
+    s3_writes_of_manifest: int = 4
+    """Its document, the commit document, the result document, and the marker of its hour."""
     s3_reads_of_manifest: int = 5
     s3_writes_of_object: int = 3
     """The upload is begun, has one part, and is completed."""
     s3_reads_of_object: int = 1
-    gb_seconds_of_manifest: float = 5.0
-    """Assumed: a manifest is one invocation of ``route`` with 1 GiB, and its share of all other functions."""
+    gb_seconds_of_manifest: float = 0.1
+    """Of the functions that divide, plan, settle and announce (docs/performance.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +73,7 @@ class Estimate:
     """Dollars."""
 
     requests: float
-    """To S3 and SQS."""
+    """To S3, SQS and EventBridge."""
     ledger: float
     functions: float
     storage_per_month: float
@@ -93,17 +106,28 @@ def estimate(rows: Iterable[CostRow], units: Units | None = None) -> Estimate:
     return estimate_shares([share for row in rows for share in row.shares], units)
 
 
-def estimate_shares(shares: Sequence[CostShare], units: Units | None = None) -> Estimate:
-    """The cost beside the job runs that converted ``shares``. Pure."""
+def estimate_shares(
+    shares: Sequence[CostShare], units: Units | None = None, invocations: int | None = None
+) -> Estimate:
+    """The cost beside the job runs that converted ``shares``, which ``invocations`` of ``route`` received. Pure."""
     count = units or Units()
     files, manifests = sum(share.files for share in shares), sum(share.manifests for share in shares)
     objects, read = sum(share.objects for share in shares), sum(share.bytes for share in shares)
+    if invocations is None:
+        invocations = -(-files // count.files_of_invocation)
     s3_writes = manifests * count.s3_writes_of_manifest + objects * count.s3_writes_of_object
+    s3_writes += invocations * count.s3_writes_of_invocation
     s3_reads = manifests * count.s3_reads_of_manifest + objects * count.s3_reads_of_object + files + read // READ_BYTES
+    s3_reads += invocations * count.s3_reads_of_invocation
+    writes = files * count.writes_of_file + manifests * count.writes_of_manifest
+    reads = manifests * count.reads_of_manifest + invocations * count.reads_of_invocation
+    gb_seconds = manifests * count.gb_seconds_of_manifest + invocations * count.gb_seconds_of_invocation
     return Estimate(
-        requests=s3_writes * S3_WRITE + s3_reads * S3_READ + files * count.queue_requests_of_file * QUEUE_REQUEST,
-        ledger=(files * count.writes_of_file + manifests * count.writes_of_manifest) * LEDGER_WRITE
-        + manifests * count.reads_of_manifest * LEDGER_READ,
-        functions=manifests * count.gb_seconds_of_manifest * FUNCTION_GB_SECOND,
+        requests=s3_writes * S3_WRITE
+        + s3_reads * S3_READ
+        + files * count.queue_requests_of_file * QUEUE_REQUEST
+        + manifests * EVENT,
+        ledger=(writes + invocations * count.writes_of_invocation) * LEDGER_WRITE + reads * LEDGER_READ,
+        functions=gb_seconds * FUNCTION_GB_SECOND,
         storage_per_month=sum(share.written_bytes for share in shares) / 1e9 * S3_GB_MONTH,
     )

@@ -13,7 +13,6 @@ import pytest
 import router.ownership.resolve
 import router.sweep.leftovers
 import router.tables.committer
-import transform.finalize
 from lake.ledger import State
 from lake.ledger.transitions import Manifests
 from router.iceberg.commit import commit_batch
@@ -126,7 +125,6 @@ def test_a_roll_forward_that_completes_no_upload_is_detected(shared: Clients, mo
 
 def test_uploads_that_are_never_aborted_are_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(router.sweep.leftovers, "may_abort", lambda *_: False)
-    monkeypatch.setattr(transform.finalize, "abort_strays", lambda *_: None)
     assert violations(shared, seeds_of("upload part"))
 
 

@@ -39,7 +39,7 @@ ROUTE = {"write units": 5, "PutObject": 3, "GetItem": 2, "DeleteObject": 1}
 (written and deleted), document and pointer. The dataset's name is read, and written with its first manifest only."""
 STREAM_START = 1
 """Write units of each run of the streaming job that is really started; nothing is written while it runs."""
-CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 4, "GetItem": 6, "HeadObject": 1, "ListMultipartUploads": 2}
+CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 4, "GetItem": 6, "HeadObject": 1, "ListMultipartUploads": 0}
 """For each manifest: claim, commit and finish with their index, what the dataset measured, which is read first; commit
 document and result document.
 

@@ -3,6 +3,7 @@ own arithmetic is used. From the simulation come only what it decided: runs, wor
 """
 
 import heapq
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -85,14 +86,18 @@ def night_of(tasks: list[float], engine: str, night: NightResult) -> tuple[float
     return dollars, max(places) + SETTLE
 
 
-def other_dollars(day: Day, manifests: int, planned: int) -> float:
+def other_dollars(day: Day, manifests: int) -> float:
     stored = sum(size * n for sizes in (day.plain, day.gzip) for size, n in sizes.items())
     inflated = stored + (day.ratio - 1) * sum(size * n for size, n in day.gzip.items())
-    objects = max(planned, inflated * 0.2 / OBJECT)
-    of_manifest = 8 * 5e-6 + 5 * 0.4e-6 + 14 * 0.625e-6 + 8 * 0.125e-6 + 5 * 0.0000133334
+    objects = max(manifests, inflated * 0.2 / OBJECT)
+    minutes = 24 * 60
+    invocations = minutes * max(5, math.ceil(day.files / minutes / 1000))
+    of_invocation = 2 * 5e-6 + 0.4e-6 + 7 * 0.625e-6 + 3 * 0.125e-6 + 5 * 0.0000133334
+    of_manifest = 4 * 5e-6 + 5 * 0.4e-6 + 18 * 0.625e-6 + 12 * 0.125e-6 + 1e-6 + 0.1 * 0.0000133334
     return (
-        day.files * (0.4e-6 + 2 * 0.4e-6 + 0.625e-6)
+        day.files * (0.4e-6 + 1.2 * 0.4e-6 + 0.625e-6)
         + stored / RANGE * 0.4e-6
+        + invocations * of_invocation
         + manifests * of_manifest
         + objects * (3 * 5e-6 + 0.4e-6)
     )
@@ -108,7 +113,7 @@ def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     assert night
     # When
     dollars, seconds = night_of(day.tasks(night.manifests), day.engine, night)
-    other = other_dollars(day, option.batch.manifests, night.manifests)
+    other = other_dollars(day, night.manifests)
     # Then
     assert option.dollars.total == pytest.approx(dollars + other, rel=0.03)
     assert option.dollars.other == pytest.approx(other, rel=0.03, abs=0.01)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from lake.errors import AuditError, TransientError
 from lake.publish import complete_all
-from transform.upload import Uploads, abort_strays
+from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,38 +117,3 @@ def test_an_upload_that_is_refused_says_which(tmp_path: Path) -> None:
 
     with pytest.raises(TransientError, match=r"s3://lake/d/k\.parquet could not be uploaded"):
         task()
-
-
-def test_strays_are_aborted_under_the_prefix_only(s3: Any) -> None:
-    ids = {
-        key: s3.create_multipart_upload(Bucket="lake", Key=key)["UploadId"] for key in ("m-g1-0", "m-g1-1", "m-g2-0")
-    }
-    lines: list[str] = []
-    abort_strays(s3, "lake", "m-g1-", {ids["m-g1-1"]}, lines.append)
-    assert sorted(unfinished(s3)) == ["m-g1-1", "m-g2-0"]
-    assert lines == []
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListMultipartUploads"),
-        ReadTimeoutError(endpoint_url="https://s3"),
-    ],
-)
-def test_strays_that_cannot_be_aborted_are_logged_with_what_removes_them(s3: Any, error: Exception) -> None:
-    # Given a role that may not list uploads, or an S3 that does not answer
-    class Refusing:
-        def get_paginator(self, operation: str) -> Any:
-            raise error
-
-    s3.create_multipart_upload(Bucket="lake", Key="m-g1-0")
-    refusing: Any = Refusing()
-    lines: list[str] = []
-    # When
-    abort_strays(refusing, "lake", "m-g1-", set(), lines.append)
-    # Then the publish goes on
-    (line,) = lines
-    assert line.startswith(f"stray uploads under s3://lake/m-g1- were not all aborted: {error}")
-    assert line.endswith("the sweep or the bucket's lifecycle rule removes them")
-    assert unfinished(s3) == ["m-g1-0"]
