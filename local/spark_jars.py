@@ -151,11 +151,6 @@ def _java_home_bin() -> list[str]:
     return [str(Path(home) / "bin")] if home else []
 
 
-def spark_class() -> Path:
-    """The script of the installed pyspark that starts a class of Spark."""
-    return _pyspark_folder() / "bin" / "spark-class"
-
-
 def _ivy_jar() -> Path:
     return next((_pyspark_folder() / "jars").glob("ivy-*.jar"))
 

@@ -138,20 +138,6 @@ def report(
     return write_report(stack, day, execution, output, open_page=open_page, as_json=as_json)
 
 
-@app.command(name="spark-history")
-@on_stack
-def spark_history(
-    stack: DeployedStack,
-    run: Annotated[str | None, typer.Option(help="Id of a job run: print the address of its page.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of event logs, the newest.")] = 20,
-    port: Annotated[int, typer.Option(min=1024, max=65535, help="Port of this machine.")] = 18080,
-) -> int:
-    """Serve Spark's own pages about job runs on this machine until Ctrl-C; needs spark.ui_logs = true and Java."""
-    from cli.inspect.spark_history import serve_history
-
-    return serve_history(stack, run, limit, port)
-
-
 @app.command()
 @on_stack
 def verify(

@@ -109,8 +109,8 @@ class SparkSettings:
 
     ui_logs: Annotated[
         bool,
-        "Whether Spark's event logs of every job run are kept in the control bucket for 30 days, for 'hybrid-router "
-        "spark-history'.",
+        "Whether Spark's event logs of every job run are kept in the control bucket for 30 days, for "
+        "Spark's history server or the page of Glue.",
     ] = False
 
 

@@ -13,7 +13,6 @@ from cli.catalog.suggest import print_suggestion
 from cli.cost.cost import read_costs
 from cli.cost.cost_by import CostBy
 from cli.exit_codes import ExitCode
-from cli.inspect.event_logs import newest_event_logs
 from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
@@ -90,16 +89,6 @@ def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str)
     assert night.planned_dollars is not None
 
 
-def check_event_log(scenario: Scenario, engine: Engine, started: datetime) -> None:
-    """Spark's event log of the night's job run is where the engine stores it, as ``spark-history`` finds it."""
-    deployment = scenario.deployment
-    newest, *_ = newest_event_logs(deployment.s3, deployment.resources.control_bucket, 1)
-    assert newest.changed_at is not None
-    assert newest.changed_at >= started.replace(microsecond=0)
-    run = owner_of(scenario, engine).rpartition(":")[2]
-    assert [run in key for key in newest.keys] == [engine == Engine.EMR_SERVERLESS] * len(newest.keys)
-
-
 def check_catalog(scenario: Scenario, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The table says what it holds, a second round would write nothing, and types are proposed from the lake."""
     resources, ledger = scenario.deployment.resources, scenario.deployment.ledger
@@ -125,7 +114,6 @@ def test_every_engine_gives_the_same_lake(
     file = scenario.put(f"{dataset}/same.ndjson", LINES)
     scenario.wait_state(file, State.QUEUED)
     # When a night with this engine converts it
-    started = datetime.now(UTC)
     execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": dataset, "engine": engine})
     # Then it was that engine's run, and the lake has the same rows
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
@@ -133,7 +121,6 @@ def test_every_engine_gives_the_same_lake(
     assert verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     row = scenario.wait_state(file, State.DONE)
     assert owner_of(scenario, engine) == row.owner
-    check_event_log(scenario, engine, started)
     check_cost(scenario, engine, execution["name"], dataset)
     assert scenario.lake_rows(dataset, tmp_path) == ROWS
     check_catalog(scenario, dataset, capsys)

@@ -32,7 +32,7 @@ PLACE = f" --local --stage {STAGE}"
 PAGES = [Page(CHECKOUT / "docs" / name) for name in ("runbook.md", "repair.md")]
 VALUE = re.compile(r"\{[^{}]*?(\w+)[)\]]*\}|<(\w+)[^>]*>|\b(FILE|s3://bucket/[\w/.]+|2026-\d\d-\d\d(?:T\d\d)?)")
 """A placeholder of a page, an example of one, or the expression of a value in the code."""
-STARTED_OTHERWISE = ("local ", "doctor --canary", "spark-history", "{", "(")
+STARTED_OTHERWISE = ("local ", "doctor --canary", "{", "(")
 """They run until Ctrl-C, have a test of their own, or are no command by themselves."""
 WITHOUT_TABLE = re.compile("has no Iceberg table|of the stage has an Iceberg table|no rule of .* gives .* table = ")
 """What restore and rebuild answer for a dataset that has none."""

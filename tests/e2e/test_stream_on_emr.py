@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.deployed_stack import DeployedStack
-from cli.inspect.event_logs import newest_event_logs
 from cli.inspect.run_logs import log_of_run
 from cli.inspect.stream_shards import read_shards
 from infra.synth import synth
@@ -88,12 +87,10 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(on_emr
     assert {(cost.engine, cost.lane) for cost in costs} == {(Engine.EMR_SERVERLESS, Lane.STREAM)}
     assert sum(cost.vcpu_milliseconds for cost in costs) > 0
     assert [share.dataset for cost in costs for share in cost.shares] == [DATASET]
-    # And its log and its event log are where commands look for them
+    # And its log is where commands look for it
     log = log_of_run(stack, run, Lane.STREAM)
     assert log is not None
     assert "stopped as requested" in Path(log).read_text(encoding="utf-8")
-    (event_log,) = newest_event_logs(stack.s3, stack.resources.control_bucket, 10)
-    assert all("/attempts/1/sparklogs/" in key for key in event_log.keys)
 
 
 def test_a_promoted_file_starts_another_run_and_a_kill_cancels_it(on_emr: Scenario) -> None:

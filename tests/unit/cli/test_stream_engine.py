@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.inspect.event_logs import newest_event_logs
 from cli.inspect.run_logs import log_of_run
 from cli.inspect.stream_shards import read_shards
 from cli.offline.settings_summary import summary
@@ -62,15 +61,6 @@ def test_the_log_of_a_streaming_run_of_the_local_cloud_is_a_file(stack: Deployed
     file.parent.mkdir()
     file.touch()
     assert log_of_run(replace(stack, local=True, local_logs=str(tmp_path)), RUN, Lane.STREAM) == str(file)
-
-
-def test_the_event_log_of_a_streaming_run_is_below_its_attempt(stack: DeployedStack) -> None:
-    bucket, log = stack.resources.control_bucket, "eventlog_v2_00run1"
-    place = f"spark-logs/applications/{APPLICATION}/jobs/00run1/attempts/1"
-    for key in (f"{place}/sparklogs/{log}/events_1_00run1", f"{place}/SPARK_DRIVER/stdout.gz"):
-        stack.s3.put_object(Bucket=bucket, Key=key, Body=b"x")
-    (found,) = newest_event_logs(stack.s3, bucket, 10)
-    assert (found.name, found.keys) == (log, [f"{place}/sparklogs/{log}/events_1_00run1"])
 
 
 def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
