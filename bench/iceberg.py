@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import bench.pure_fastavro  # noqa: F401
-from bench.peak_memory import peak_bytes
 from router.iceberg.commit import Batch, commit_batch, manifests_of
 from router.iceberg.metadata import DataFile, Metadata, new_metadata
+from sizing.peak_memory import peak_bytes
 
 MIB, KIB = 1 << 20, 1 << 10
 MINUTE = 60_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.input_files import InputFiles
-from bench.peak_memory import peak_bytes
+from sizing.peak_memory import peak_bytes
 
 
 def convert_by_duckdb(files: InputFiles, output: Path, threads: int) -> int:

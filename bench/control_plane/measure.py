@@ -17,7 +17,6 @@ import boto3
 
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START, Night
 from bench.control_plane.stand_in import PUBLISH
-from bench.peak_memory import peak_bytes
 from lake.layout import run_key
 from lake.ledger import CollectionId, Ledger
 from lake.settings import Settings
@@ -31,6 +30,7 @@ from router.sweep.handler import TIME_PER_SWEEP, sweep
 from router.sweep.hours import announce_hours
 from router.sweep.repair import Repair
 from router.telemetry import logger
+from sizing.peak_memory import peak_bytes
 
 EXECUTION = "night"
 

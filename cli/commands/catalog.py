@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.catalog.view_sql import Dialect
-from cli.commands.options import Json, Local, Profile, Region, Stage
+from cli.commands.options import Json, Local, Profile, Region, Stage, on_stack
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -36,3 +39,17 @@ def suggest(
 
     stack = connect_to_stage(stage, local=local, profile=profile, region=region)
     raise typer.Exit(print_suggestion(stack, dataset, files, dialect, as_json=as_json))
+
+
+@app.command()
+@on_stack
+def drop_columns(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the columns.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Drop the columns of a dataset of which no published file has a value, so that it has room for others."""
+    from cli.catalog.drop_columns import print_dropped_columns
+
+    return print_dropped_columns(stack, dataset, dry_run=dry_run, as_json=as_json)

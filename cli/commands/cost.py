@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,3 +85,17 @@ def simulate(
     sizes = (a_day, files_of) if a_day or files_of else None
     source = Source(profile, sizes, connect if ledger else None)
     print_simulation(source, load_settings(settings), day, as_json=as_json)
+
+
+@app.command()
+def calibrate(
+    files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
+    goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
+    cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
+    output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Convert your own files on this machine, more and more of them, and say which settings to use."""
+    from cli.cost.calibrate import calibrate_files
+
+    calibrate_files(files, goal_seconds, cores, output, as_json=as_json)

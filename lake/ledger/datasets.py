@@ -237,6 +237,19 @@ class Datasets:
             return refused
         return ()
 
+    def drop_columns(self, name: str, columns: Collection[str], dropped: Collection[str]) -> bool:
+        """Remove names from ``columns``, which the dataset has; False: it has got others meanwhile."""
+        left = set(columns).difference(dropped)
+        seen = [Condition("columns", "size", len(columns))]
+        try:
+            if left:
+                self._table.update(_columns_key(name), assign={"columns": left, "before": len(left)}, conditions=seen)
+            else:
+                self._table.update(_columns_key(name), remove=("columns",), assign={"before": 0}, conditions=seen)
+        except RefusedError:
+            return False
+        return True
+
     def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:
         """Add the measurement of one conversion; one write unit, and one read.
 

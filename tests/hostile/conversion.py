@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.local_objects import LocalSink
-from bench.peak_memory import peak_bytes, reset_peak_bytes
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
+from sizing.local_objects import LocalSink
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB
 from transform import file_deadline
 from transform.file_deadline import GRACE_SECONDS

@@ -14,9 +14,9 @@ import tempfile
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from bench.peak_memory import peak_bytes, reset_peak_bytes
 from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.conversion import ADDRESS_SPACE
 from tests.hostile.corpus import CORPUS, MIB
 from verify.input_rows import InputCount, InputReader

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from obstore.store import LocalStore
 
-from bench.peak_memory import peak_bytes, reset_peak_bytes
 from lake.checksum import checksum_of
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.load.lanes import bodies
 from transform.output_ratio import output_ratio
 from transform.plan_attempt import pack_tasks, split_files

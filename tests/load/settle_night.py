@@ -21,7 +21,6 @@ from zlib import crc32
 from boto3.dynamodb.types import TypeSerializer
 from botocore.awsrequest import AWSResponse
 
-from bench.peak_memory import peak_bytes, reset_peak_bytes
 from lake.layout import COMMITS, commit_key, lake_key, plan_summary_key
 from lake.ledger import CommitReference, Ledger, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, digest_objects, manifest_row_key, row_attributes
@@ -32,6 +31,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from router.services import CLIENT_CONFIG, Services, new_session
 from router.settle.handler import settle
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

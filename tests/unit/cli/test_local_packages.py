@@ -8,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.aws_errors import NotReachableError
+from cli.cost.calibrate import calibrate_files
 from cli.main import app
+from lake.errors import InvalidInputError
 
 
 @pytest.fixture
@@ -27,3 +29,10 @@ def test_without_java_a_command_ends_before_it_begins(
     assert isinstance(found.exception, NotReachableError)
     assert "need Java 17 or newer: install OpenJDK 17" in str(found.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sample_of_one_tiny_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.ndjson"
+    file.write_bytes(b'{"a": 1}\n')
+    with pytest.raises(InvalidInputError, match="the files have 9 bytes together, too few to measure"):
+        calibrate_files([file], goal_seconds=60, cores=1, output=None)

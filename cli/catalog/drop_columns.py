@@ -1,0 +1,96 @@
+"""``hybrid-router catalog drop-columns``: gives a dataset the room back of columns that no published file has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import IO, cast
+
+import pyarrow.parquet as pq
+import typer
+from botocore.exceptions import ClientError
+from rich.console import Console
+
+from cli.catalog.sample import RangeReader
+from cli.deployed_stack import DeployedStack
+from cli.exit_codes import ExitCode
+from cli.known_dataset import unknown_dataset
+from lake.errors import InvalidInputError
+from lake.faults import error_code
+from lake.layout import parse_generation
+from lake.ledger import State
+from lake.manifest import Lane
+from lake.s3_uri import list_objects
+from lake.settings.conversion import MAX_COLUMN_LIMIT
+from lake.texts import format_count
+
+STATUS_EVERY = 100
+"""Files between two updates of the progress."""
+
+
+def print_dropped_columns(stack: DeployedStack, dataset: str, *, dry_run: bool, as_json: bool) -> int:
+    """Drop the columns of which no published file has a value, and print them.
+
+    A Parquet file of the lake has only the columns of which it has a value, so its footer decides. Reading stops when
+    every column was found.
+    """
+    row = stack.ledger.datasets.get(dataset)
+    if row is None:
+        raise unknown_dataset(stack, dataset)
+    _check_idle(stack, dataset)
+    unused, files = set(row.columns), 0
+    with Console(stderr=True).status("reading footers") as status:
+        for names in _columns_of_files(stack, dataset):
+            unused -= names
+            files += 1
+            if files % STATUS_EVERY == 0:
+                status.update(f"{format_count(files, 'footer')} read, {len(unused)} columns not found yet")
+            if not unused:
+                break
+    dropped = sorted(unused)
+    if dropped and not dry_run:
+        _drop(stack, dataset, row.columns, dropped)
+    if as_json:
+        typer.echo(json.dumps({"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}, indent=2))
+        return ExitCode.FINE
+    for name in dropped:
+        typer.echo(name)
+    verb = "would be dropped" if dry_run else "dropped"
+    typer.echo(f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(files, 'file')}")
+    return ExitCode.FINE
+
+
+def _drop(stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped: list[str]) -> None:
+    if not stack.ledger.datasets.drop_columns(dataset, columns, dropped):
+        raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
+    try:
+        _check_idle(stack, dataset)
+    except InvalidInputError:
+        # A conversion that has begun meanwhile knows the columns, and may publish them.
+        stack.ledger.datasets.reserve_columns(dataset, dropped, MAX_COLUMN_LIMIT)
+        raise
+
+
+def _check_idle(stack: DeployedStack, dataset: str) -> None:
+    for lane in Lane:
+        for state in (State.RUNNING, State.PUBLISHING):
+            for row in stack.ledger.manifests.open(lane, state):
+                if row.partition.dataset == dataset:
+                    raise InvalidInputError(
+                        f"manifest {row.id} of dataset {dataset} is {state}, and its files may have any column: run "
+                        "the command again when nothing of the dataset is being converted"
+                    )
+
+
+def _columns_of_files(stack: DeployedStack, dataset: str) -> Iterator[set[str]]:
+    bucket = stack.resources.lake_bucket
+    for item in list_objects(stack.s3, bucket, f"{dataset}/"):
+        if parse_generation(item["Key"]) is None:
+            continue
+        try:
+            file = RangeReader(stack.s3, bucket, item["Key"], item["Size"])
+            yield set(pq.read_schema(cast("IO[bytes]", file)).names)
+        except ClientError as error:
+            # The sweep has deleted this generation since it was listed.
+            if error_code(error) != "NoSuchKey":
+                raise

@@ -1,0 +1,194 @@
+"""Conversions on this machine, each of twice as much input, until one takes long enough."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
+from pathlib import Path
+
+from ndjson_arrow import can_split
+
+from lake.compression import has_compressed_name
+from lake.engines.workers import MIB
+from lake.errors import InvalidInputError
+from lake.partition import Partition
+from lake.settings import ConvertSettings
+from sizing.local_objects import LocalSink, local_source, local_version
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
+from transform.plan_attempt import HEAD_BYTES, pack_tasks, split_files
+from transform.run_task import run_task
+from transform.spark_job import WORKER_ENVIRONMENT
+from transform.task_model import Task, TaskResult
+from transform.upload import Uploads
+
+FIRST_BYTES = 16 * MIB
+"""Input of the first conversion, as stored; one file at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One conversion, of files of one kind."""
+
+    compressed: bool
+    """Whether their names are those of compressed files."""
+    files: int
+    stored_bytes: int
+    inflated_bytes: int
+    """NDJSON, decompressed."""
+    seconds: float
+    """From its first task to the end of its last one."""
+    core_seconds: float
+    """Of all its tasks, each on one core."""
+    output_bytes: int
+    """Parquet."""
+    peak_bytes: int
+    """Highest resident memory of a task's process."""
+    rows: int
+    columns: int
+    rejects: dict[str, int]
+    """Rejected lines by reason."""
+
+    @property
+    def speed(self) -> float:
+        """Bytes as stored a second and core."""
+        return self.stored_bytes / self.core_seconds
+
+    @property
+    def output_ratio(self) -> float:
+        """Parquet bytes for each byte of NDJSON."""
+        return self.output_bytes / max(self.inflated_bytes, 1)
+
+
+def measure(
+    files: Sequence[Path], goal_seconds: float, settings: ConvertSettings, cores: int, log: Callable[[str], object]
+) -> list[Measurement]:
+    """Convert, each time twice as much, until a conversion takes half of the goal; the last one takes about the goal.
+
+    Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
+    repeated where they are not enough. A short conversion before the first is not measured: processes start, and
+    their libraries are loaded.
+
+    Raises
+    ------
+    InvalidInputError
+        A file cannot be converted at all.
+    """
+    found: list[Measurement] = []
+    os.environ.update(WORKER_ENVIRONMENT)
+    with tempfile.TemporaryDirectory(prefix="calibrate-") as folder, get_context("spawn").Pool(cores) as pool:
+        _convert(pool, files[:1], settings, cores, Path(folder))
+        for kind in kinds_of(files):
+            convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
+            found += _measure_kind(convert, kind, goal_seconds, log)
+    return found
+
+
+def kinds_of(files: Iterable[Path]) -> list[list[Path]]:
+    """The plain files, and those with compressed names; without a kind that has none."""
+    kinds: tuple[list[Path], list[Path]] = ([], [])
+    for path in files:
+        kinds[has_compressed_name(path.name)].append(path)
+    return [kind for kind in kinds if kind]
+
+
+def _measure_kind(
+    convert: Callable[[Sequence[Path]], Measurement],
+    files: Sequence[Path],
+    goal_seconds: float,
+    log: Callable[[str], object],
+) -> list[Measurement]:
+    found: list[Measurement] = []
+    size = FIRST_BYTES
+    while not found or found[-1].seconds < goal_seconds / 2:
+        found.append(convert(files_of(files, size)))
+        log(f"{found[-1].stored_bytes / 1e6:,.0f} MB: {found[-1].seconds:.1f} s")
+        size = 2 * max(size, found[-1].stored_bytes)
+    return found
+
+
+def files_of(files: Sequence[Path], size: int) -> list[Path]:
+    """Files of at least this size together, in turn."""
+    taken, total = [], 0
+    for path in itertools.cycle(files):
+        taken.append(path)
+        total += path.stat().st_size
+        if total >= size:
+            break
+    return taken
+
+
+def _convert(pool: Pool, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path) -> Measurement:
+    tasks = plan_tasks(files, settings, cores)
+    output = folder / "output"
+    output.mkdir()
+    started = time.monotonic()
+    answers = pool.map(partial(convert_task, str(output)), tasks, chunksize=1)
+    seconds = time.monotonic() - started
+    shutil.rmtree(output)
+    return summarise(files, seconds, answers)
+
+
+def plan_tasks(files: Sequence[Path], settings: ConvertSettings, cores: int) -> list[Task]:
+    """The tasks of one manifest of these files; at least one for each core, as far as they can be divided."""
+    whole = [path for path in files if settings.concatenated or not _can_split(path)]
+    size = sum(path.stat().st_size for path in files)
+    return divide(files, whole, settings, cores * max(1, round(size / (cores * settings.split_bytes))))
+
+
+def divide(files: Sequence[Path], whole: Sequence[Path], settings: ConvertSettings, number: int) -> list[Task]:
+    """About this number of tasks; the files of ``whole`` are not split."""
+    splits = split_files(list(map(local_version, files)), set(map(local_version, whole)), settings.split_bytes)
+    ratio = number * settings.target_file_bytes / max(sum(split.size for split in splits), 1)
+    partition = Partition("calibrate", "2026-01-01", 0)
+    return [
+        Task("calibrate", 1, partition, place, task, (), "lake", "quarantine", "eu-central-1", settings)
+        for place, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
+    ]
+
+
+def _can_split(path: Path) -> bool:
+    with path.open("rb") as file:
+        return can_split(file.read(HEAD_BYTES))
+
+
+def convert_task(output: str, task: Task) -> tuple[TaskResult, int]:
+    """The result of a task over local files, and the peak memory of this process meanwhile, in bytes."""
+    sink = LocalSink(Path(output)).as_client()
+    reset_peak_bytes()
+    # On the disk of the output, so that the sink can link a file instead of copying it.
+    with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
+        result = run_task(task, local_source(), uploads, Path(folder))
+    return result, peak_bytes()
+
+
+def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[TaskResult, int]]) -> Measurement:
+    """The figures of a conversion. Raises ``InvalidInputError`` where a file cannot be converted at all."""
+    results = [result for result, _ in answers]
+    for failure in (failure for result in results for failure in result.failures):
+        raise InvalidInputError(f"{failure.file.bucket}/{failure.file.key} cannot be converted: {failure.reason}")
+    splits = [split for result in results for split in result.splits]
+    rejects: Counter[str] = Counter()
+    for split in splits:
+        rejects.update(split.rejects)
+    return Measurement(
+        compressed=has_compressed_name(files[0].name),
+        files=len(files),
+        stored_bytes=sum(split.split.size for split in splits),
+        inflated_bytes=sum(split.bytes for split in splits),
+        seconds=seconds,
+        core_seconds=max(sum(result.milliseconds for result in results), 1) / 1000,
+        output_bytes=sum(item.size for result in results for item in result.objects),
+        peak_bytes=max(peak for _, peak in answers),
+        rows=sum(split.rows for split in splits),
+        columns=len({name for result in results for name in result.new_columns}),
+        rejects=dict(rejects),
+    )

@@ -1,0 +1,86 @@
+"""`hybrid-router catalog drop-columns`: only columns that no published file has are dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.catalog import drop_columns
+from cli.catalog.drop_columns import print_dropped_columns
+from lake.errors import InvalidInputError
+from tests.unit.cli.catalog.test_suggest import put
+from tests.unit.cli.stack_world import FakeServices, stack_of
+from tests.unit.lake.world import World, new_world
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        world.ledger.datasets.register("orders")
+        world.ledger.datasets.reserve_columns("orders", ["amount", "id", "hostile_1", "hostile_2"], 4)
+        put(world, 8, [{"id": "1"}])
+        put(world, 9, [{"amount": "1", "hostile_1": "x"}])
+        yield world
+
+
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    return stack_of(world, FakeServices())
+
+
+def columns(world: World) -> tuple[str, ...]:
+    row = world.ledger.datasets.get("orders")
+    assert row is not None
+    return row.columns
+
+
+def test_what_no_file_has_is_dropped_and_can_come_again(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for dry_run, left in ((True, 4), (False, 3)):
+        print_dropped_columns(stack, "orders", dry_run=dry_run, as_json=True)
+        answer = json.loads(capsys.readouterr().out)
+        assert answer == {"dataset": "orders", "dryRun": dry_run, "files": 2, "dropped": ["hostile_2"]}
+        assert len(columns(world)) == left
+    assert columns(world) == ("amount", "hostile_1", "id")
+    assert world.ledger.datasets.reserve_columns("orders", ["new"], 4) == ()
+    # When it has no file at all
+    for key in world.keys("lake"):
+        world.raw_s3.delete_object(Bucket="lake", Key=key)
+    print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
+    assert "4 columns dropped of 4, by 0 files" in capsys.readouterr().out
+    assert columns(world) == ()
+    assert world.ledger.datasets.reserve_columns("orders", ["id"], 4) == ()
+
+
+def test_nothing_is_dropped_while_the_dataset_is_converted(world: World, stack: DeployedStack) -> None:
+    world.claimed(world.queued("a.json"))
+    with pytest.raises(InvalidInputError, match="is RUNNING"):
+        print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
+    assert len(columns(world)) == 4
+
+
+def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a run that claims a manifest while the footers are read
+    row = world.queued("a.json")
+    read = drop_columns._columns_of_files
+
+    def claim_meanwhile(*arguments: Any) -> Iterator[set[str]]:
+        yield from read(*arguments)
+        world.wait(timedelta(seconds=1))
+        world.claimed(row)
+
+    monkeypatch.setattr(drop_columns, "_columns_of_files", claim_meanwhile)
+    # When, Then
+    with pytest.raises(InvalidInputError, match="is RUNNING"):
+        print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
+    assert len(columns(world)) == 4
