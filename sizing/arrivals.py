@@ -22,13 +22,18 @@ _PHASE = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one window that are alike."""
+    """Files of one window that are alike.
+
+    Where a profile has many datasets, one stands for several: their files are in one group.
+    """
 
     key: str
     """The key of any of them: lane and dataset follow from it."""
     bytes: int
     """Of each, as stored."""
     count: int
+    datasets: int = 1
+    """Number of datasets that the key's one stands for, each with its share of all files."""
 
 
 def windows_of_day(settings: Settings) -> int:
@@ -55,6 +60,7 @@ class _Class:
     bytes: int
     files: int
     phase: float
+    datasets: int
 
 
 class ProfileArrivals:
@@ -73,7 +79,7 @@ class ProfileArrivals:
             for number, item in enumerate(self._classes):
                 after = item.files if share >= 1 else min(math.floor(item.files * share + item.phase), item.files)
                 if after > before[number]:
-                    groups.append(FileGroup(item.key, item.bytes, after - before[number]))
+                    groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
                     before[number] = after
             yield groups
 
@@ -81,20 +87,23 @@ class ProfileArrivals:
 def _classes(profile: Profile, settings: Settings) -> list[_Class]:
     """All kinds of files with their number; the numbers add up to ``profile.files``."""
     total = sum(size.share for size in profile.sizes)
+    followed = divide(profile.datasets, [1.0] * profile.followed)
     kinds = [
         (dataset, urgent, compressed, size.bytes, share)
         for dataset, size, (urgent, urgent_share), (compressed, gzip_share) in product(
-            range(profile.datasets),
+            range(len(followed)),
             profile.sizes,
             ((False, 1 - profile.urgent_share), (True, profile.urgent_share)),
             ((False, 1 - profile.gzip.share), (True, profile.gzip.share)),
         )
-        if (share := size.share / total / profile.datasets * urgent_share * gzip_share) > 0
+        if (share := size.share / total * followed[dataset] / profile.datasets * urgent_share * gzip_share) > 0
     ]
-    keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
+    keys = file_keys(settings, profile.datasets, len(followed), urgent=profile.urgent_share > 0)
     files = divide(profile.files, [share for *_, share in kinds])
     return [
-        _Class(keys[dataset, urgent] + (".gz" if compressed else ""), size, count, number * _PHASE % 1)
+        _Class(
+            keys[dataset, urgent] + (".gz" if compressed else ""), size, count, number * _PHASE % 1, followed[dataset]
+        )
         for number, ((dataset, urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
     ]
 

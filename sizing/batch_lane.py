@@ -52,20 +52,54 @@ class SimulatedNight:
 def collect_backlog(manifests: Iterable[SimulatedManifest], settings: Settings) -> list[BacklogItem]:
     """The manifests into which collections are divided: what invocations have received of an hour and a dataset."""
     received: defaultdict[Partition, list[BacklogItem]] = defaultdict(list)
+    datasets: dict[Partition, int] = {}
     for found in manifests:
         work, row = found.work, found.row
         arrived = ((found.arrived, row.files),)
         received[row.partition].append(
             BacklogItem(row, work.core_seconds, work.compressed_seconds, work.longest_seconds, arrived)
         )
-    return [_merge(group) for items in received.values() for group in _groups(items, settings.batch)]
+        datasets[row.partition] = found.datasets
+    return [
+        made
+        for partition, items in received.items()
+        for group in _groups(items, settings.batch, datasets[partition])
+        for made in _of_each_dataset(_merge(group), datasets[partition])
+    ]
 
 
-def _groups(items: Iterable[BacklogItem], limits: BatchSettings) -> Iterator[list[BacklogItem]]:
+def _of_each_dataset(merged: BacklogItem, datasets: int) -> Iterator[BacklogItem]:
+    """The manifests of all datasets that the one stands for, each with its share of the files, as if they had arrived
+    in the middle of its time."""
+    row, times = merged.row, [arrived for arrived, files in merged.arrived for _ in range(files)]
+    number = min(datasets, row.files)
+    if number == 1:
+        yield merged
+        return
+    for dataset in range(number):
+        own = times[dataset::number]
+        share = len(own) / row.files
+        yield BacklogItem(
+            replace(
+                row,
+                id=f"{row.id}-{dataset}",
+                bytes=round(row.bytes * share),
+                files=len(own),
+                compressed_bytes=round(row.compressed_bytes * share),
+            ),
+            merged.core_seconds * share,
+            merged.compressed_seconds * share,
+            merged.longest_seconds,
+            ((sum(own) / len(own), len(own)),),
+        )
+
+
+def _groups(items: Iterable[BacklogItem], limits: BatchSettings, datasets: int) -> Iterator[list[BacklogItem]]:
+    max_bytes, max_files = limits.manifest_bytes * datasets, limits.manifest_files * datasets
     group: list[BacklogItem] = []
     size = files = 0
     for item in items:
-        fits = size + item.row.bytes <= limits.manifest_bytes and files + item.row.files <= limits.manifest_files
+        fits = size + item.row.bytes <= max_bytes and files + item.row.files <= max_files
         if group and not fits:
             yield group
             group, size, files = [], 0, 0

@@ -165,7 +165,7 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed) -> RoutedDay
         for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
             if manifest.row.lane == Lane.STREAM:
                 stream.add(manifest)
-                manifests += 1
+                manifests += manifest.manifests
             else:
                 waiting.append(manifest)
         backlog += router.admitted_seconds
@@ -221,7 +221,7 @@ def _result(option: RoutingOption, night_start: datetime, day: RoutedDay, night:
         LaneResult(
             sum(row.files for row in waiting),
             batch_bytes,
-            len(waiting),
+            sum(found.manifests for found in day.waiting),
             _latency(batch_latencies),
             LatencySeconds(None, None, None),
         ),

@@ -12,8 +12,9 @@ from lake.settings.routing import FOLDER
 NAME = "file"
 
 
-def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[tuple[int, bool], str]:
-    """A key for each dataset, by its number and whether it is urgent; without the suffix of a compression.
+def file_keys(settings: Settings, datasets: int, followed: int, *, urgent: bool) -> dict[tuple[int, bool], str]:
+    """A key for each of the first ``followed`` datasets, by its number and whether it is urgent; without the suffix of
+    a compression.
 
     Raises
     ------
@@ -24,7 +25,7 @@ def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[tuple[
     if not suffix:
         suffix = settings.input.suffixes[0]
     keys = {}
-    for number, folder in enumerate(_folders(settings, datasets)):
+    for number, folder in enumerate(_folders(settings, datasets)[:followed]):
         keys[number, False] = _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)
         if urgent:
             keys[number, True] = _urgent_key(settings, folder, suffix)

@@ -16,7 +16,9 @@ from lake.settings.parse import build
 
 MAX_BYTES = 5 << 40
 """Far above the largest object that S3 stores."""
-MAX_DATASETS = 1000
+MAX_DATASETS = 10_000
+MAX_FOLLOWED = 100
+"""Datasets that are followed apart. Of more, which have the same files, one stands for all."""
 MAX_CLASSES = 10_000
 """Kinds of files (dataset, size, urgent or not, compressed or not) that are followed apart."""
 
@@ -51,13 +53,18 @@ class Profile:
     urgent_share: Annotated[float, Range(0, 1), "Share of the files that are urgent."] = 0.0
     gzip: GzipShare = field(default_factory=GzipShare)
 
+    @property
+    def followed(self) -> int:
+        """Number of datasets that are followed apart."""
+        return self.datasets if self.datasets <= MAX_FOLLOWED else 1
+
     def conflicts(self) -> Iterator[Conflict]:
         """Values that do not fit together."""
         if not self.sizes or not sum(size.share for size in self.sizes):
             yield Conflict(("sizes",), [], "expected one [[sizes]] or more with bytes and a share above 0")
-        if len(self.sizes) * self.datasets * 4 > MAX_CLASSES:
+        if len(self.sizes) * self.followed * 4 > MAX_CLASSES:
             expected = f"expected at most {MAX_CLASSES // 4}: sizes x datasets"
-            yield Conflict(("sizes", "datasets"), len(self.sizes) * self.datasets, expected)
+            yield Conflict(("sizes", "datasets"), len(self.sizes) * self.followed, expected)
         if len(self.curve) != 24 or not sum(self.curve):
             expected = "expected 24 weights from 0 up, of which one at least is above 0"
             yield Conflict(("curve",), list(self.curve), expected)

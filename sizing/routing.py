@@ -40,6 +40,13 @@ class SimulatedManifest:
     queued: float
     """When a lane can see it, in the same seconds."""
     work: Work
+    datasets: int = 1
+    """Number of datasets for which its one stands."""
+
+    @property
+    def manifests(self) -> int:
+        """Number of manifests for which it stands."""
+        return min(self.datasets, self.row.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,9 @@ class Router:
         self._decided: dict[tuple[object, ...], _Decision | None] = {}
         self._decided_at = ""
         self._assumed = Speeds({}, settings.price)
+        self._compressed: dict[str, bool] = {}
+        self._datasets: dict[str, int] = {}
+        """By a dataset's name: the number of those for which it stands."""
         self._works: dict[tuple[str, tuple[int, int, int, int, int]], Work] = {}
         self.ignored_files = 0
         """Files that no rule of the settings takes."""
@@ -98,6 +108,7 @@ class Router:
             if decision is None:
                 self.ignored_files += group.count
                 continue
+            self._datasets[decision.partition.dataset] = group.datasets
             fits = group.count
             if decision.lane == Lane.STREAM and not decision.urgent:
                 seconds = self._assumed.file_seconds(file)
@@ -138,7 +149,9 @@ class Router:
         for arrival in draft.arrivals:
             size = arrival.file.size
             total += size
-            if has_compressed_name(arrival.file.key):
+            if arrival.file.key not in self._compressed:
+                self._compressed[arrival.file.key] = has_compressed_name(arrival.file.key)
+            if self._compressed[arrival.file.key]:
                 compressed += size
                 files += 1
                 longest = max(longest, size)
@@ -154,9 +167,10 @@ class Router:
             draft.urgent,
         )
         dataset, sizes = draft.partition.dataset, (total - compressed, compressed, longest, files, len(draft.arrivals))
+        datasets = self._datasets[dataset]
         if (dataset, sizes) not in self._works:
-            self._works[dataset, sizes] = self._speed.of_dataset(dataset).work(*sizes)
-        return SimulatedManifest(row, arrived, queued, self._works[dataset, sizes])
+            self._works[dataset, sizes] = self._speed.of_dataset(dataset).work(*sizes, min(datasets, row.files))
+        return SimulatedManifest(row, arrived, queued, self._works[dataset, sizes], datasets)
 
     def _new_id(self) -> str:
         return f"{next(self._numbers):08d}"

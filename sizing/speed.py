@@ -90,11 +90,16 @@ class Speed:
         """Time of a core for one such file: that of its bytes, or of its request where that takes longer."""
         return max(size / self.rate(dataset, compressed), 1 / FILES_PER_SECOND)
 
-    def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int, files: int) -> Work:
-        """Work on ``files`` of these sizes as stored; each file takes the time of its request at least."""
+    def work(
+        self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int, files: int, manifests: int = 1
+    ) -> Work:
+        """Work on ``files`` of these sizes as stored, in ``manifests`` of different datasets.
+
+        Each file takes the time of its request at least.
+        """
         compressed_seconds = gzip_bytes / self.gzip
         seconds = max(plain_bytes / self.plain + compressed_seconds, files / FILES_PER_SECOND)
         inflated = plain_bytes + gzip_bytes * self.ratio
         splits = -(-plain_bytes // self.split_bytes) + gzip_files
-        tasks = max(1, min(round(inflated / self.task_bytes), splits))
+        tasks = max(manifests, min(round(inflated / self.task_bytes), splits))
         return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip), compressed_seconds, inflated)

@@ -170,8 +170,10 @@ class StreamLane:
 
     def _micro_batch(self, start: float) -> None:
         taken: list[SimulatedManifest] = []
-        while self._queue and len(taken) < MAX_POINTERS and self._queue[0].queued <= start:
+        pointers = 0
+        while self._queue and pointers < MAX_POINTERS and self._queue[0].queued <= start:
             taken.append(self._queue.popleft())
+            pointers += taken[-1].manifests
         self._begun = now = start
         for portion in self._portions(taken):
             ends = self._convert(portion, now, PORTION_SECONDS)

@@ -213,3 +213,18 @@ def test_the_command_prints_json(tmp_path: Path) -> None:
 
 def test_the_settings_of_the_checkout_can_be_simulated() -> None:
     assert simulated(load_settings(DEV), files=10).options
+
+
+def test_one_dataset_stands_for_many() -> None:
+    # Given 101 datasets, one more than are followed apart, with 2 files each
+    found = simulated(files=202, datasets=101, urgent_share=0)
+    exact = simulated(files=200, datasets=100, urgent_share=0)
+    # Then they have as many manifests as if each was followed
+    many, few = (option(item, "all-batch") for item in (found, exact))
+    assert many.batch.files == 202
+    assert many.night is not None
+    assert few.night is not None
+    assert many.night.manifests == pytest.approx(few.night.manifests, rel=0.05)
+    assert many.dollars.other == pytest.approx(few.dollars.other, rel=0.05)
+    streams = [option(item, "all-stream").stream.manifests for item in (found, exact)]
+    assert streams[0] == pytest.approx(streams[1], rel=0.05)

@@ -99,12 +99,10 @@ def done(row: ManifestRow, found: list[TaskResult]) -> ConversionOutcome:
 
 
 def test_what_adds_up_is_published_and_measured(world: World) -> None:
-    # Given two files, and an upload of a task attempt that was lost
+    # Given two files
     attempt = planned(world, world.queued("a.json", "b.json"))
     row = attempt.claim.row
     found = results(world, attempt)
-    for bucket in ("lake", "quarantine"):
-        upload(world.raw_s3, bucket, lake_key(PARTITION, row.id, 1, 9), b"lost")
     # When, Then
     assert finalize.finalize(context(world), attempt, found) == done(row, found)
     after = world.row(row.id)
