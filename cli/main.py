@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.commands import catalog, change, cost, inspect, offline, operate, quarantine, tables
-from cli.error_output import errors_on_stderr
+from cli.errors import errors_on_stderr
 
 app = typer.Typer(
     no_args_is_help=True,

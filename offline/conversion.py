@@ -15,9 +15,9 @@ from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
+from offline.input_bytes import InputFiles
 from offline.input_files import InputFile
 from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
-from offline.s3_files import InputFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
 from transform.quarantine_excluded import excluded_key, write_excluded

@@ -18,8 +18,7 @@ from lake.partition import Partition
 from lake.settings import Settings
 from lake.settings.routing import name_of_folder
 from offline.converted_files import identity
-from offline.local_files import LocalFile
-from offline.s3_files import SCHEME, list_named
+from offline.input_bytes import SCHEME, LocalFile, list_named
 from transform.clients import s3_client
 
 if TYPE_CHECKING:

@@ -1,11 +1,21 @@
-"""The last days, each with what its executions came to. Pure."""
+"""The page about the last days: one address for the morning. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from lake.bills import MICRO
+from lake.layout import REPORT_PAGE
+from lake.texts import format_count, format_dollars, format_instant, format_size
+from report.executions import badge
+from report.html import large, reason_line, safe
+from report.page import render_document
+from report.sections import number_tiles
 
 DAYS = 30
 """Days of the page, today included."""
@@ -104,3 +114,116 @@ def last_days(settled: Iterable[Mapping[str, object]], micro_dollars: Mapping[st
     while len(found) > 1 and not found[0].executions and not found[0].micro_dollars:
         found.pop(0)
     return found[::-1]
+
+
+COLUMNS = ("day", "outcome", "input", "rows", "quarantined", "unreadable", "not done", "cost", "reports")
+"""Lines are quarantined, files unreadable, manifests not done."""
+
+
+def render_index(stack: str, days: Sequence[Day], made_at: str) -> str:
+    """The page, in UTF-8; ``days`` are the newest first, ``made_at`` is ISO 8601, UTC.
+
+    Its links are relative: they lead to the reports of the executions, each in a folder of its name beside the page.
+    """
+    last = next((day.listed for day in days if day.listed), [])
+    newest = max(last, key=lambda item: item.planned_at, default=None)
+    period = "Executions by the day on which they were planned; cost is of both lanes."
+    header = (
+        f'{_newest(newest)}<p class="faint">{period} Stack {safe(stack)}; made at {format_instant(made_at)}; UTC.</p>'
+    )
+    rows = "".join(_row(day, days[0]) for day in days)
+    head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
+    table = f'<table class="days"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    charts = "".join(
+        f'<figure><figcaption>{title}</figcaption><div class="chart"><canvas id="{name}" role="img" '
+        f'aria-label="{title}; the table has its figures"></canvas></div></figure>'
+        for name, title in (("input", "Input, by outcome"), ("quarantine", "Quarantined lines"), ("spent", "Cost"))
+    )
+    main = f'{_tiles(days)}<section><div class="charts">{charts}</div></section><section class="wide">{table}</section>'
+    return render_document(f"The last {DAYS} days", stack, header, main, _figures(days))
+
+
+def _newest(item: SettledExecution | None) -> str:
+    if item is None:
+        return "<p>No execution has ended yet.</p>"
+    ended = f"planned {format_instant(item.planned_at)[:16]}, settled {format_instant(item.settled_at)[:16]}"
+    late = f", {format_count(item.late_minutes, 'minute')} after its deadline" if item.late_minutes else ""
+    return f"<p>{badge(item.outcome)} The latest execution: {ended}{late}. {safe(item.message)}</p>"
+
+
+def _tiles(days: Sequence[Day]) -> str:
+    failed = sum(day.outcomes["FAILED"] for day in days)
+    late = sum(day.late_minutes > 0 for day in days)
+    quarantined, unreadable = sum(day.rejects for day in days), sum(day.failed_files for day in days)
+    return number_tiles(
+        [
+            ("executions", f"{sum(day.executions for day in days):,}", ""),
+            ("failed", f"{failed:,}", "bad" if failed else ""),
+            ("days with a late end", f"{late:,}", "waiting" if late else ""),
+            ("input", format_size(sum(day.bytes for day in days)), ""),
+            ("rows", large(sum(day.rows for day in days)), ""),
+            ("lines in the quarantine", f"{quarantined:,}", "waiting" if quarantined else ""),
+            ("unreadable files", f"{unreadable:,}", "bad" if unreadable else ""),
+            ("cost", format_dollars(sum(day.micro_dollars for day in days) / MICRO), ""),
+        ]
+    )
+
+
+def _row(day: Day, newest: Day) -> str:
+    order = sorted(day.outcomes, key=lambda outcome: (outcome != "FAILED", outcome))
+    marks = " ".join(badge(name, name if day.executions == 1 else f"{day.outcomes[name]:,} {name}") for name in order)
+    late = f' <span class="waiting">{format_count(day.late_minutes, "minute")} late</span>' if day.late_minutes else ""
+    values = (
+        (marks or f'<span class="faint">{"none yet" if day is newest else "no execution"}</span>') + late,
+        format_size(day.bytes) if day.bytes else "",
+        large(day.rows) if day.rows else "",
+        _number(day.rejects, "waiting"),
+        _number(day.failed_files, "bad"),
+        _number(day.not_done, "bad"),
+        format_dollars(day.micro_dollars / MICRO) if day.micro_dollars else "",
+        " ".join(map(_link, day.listed)) + _more(day.executions - len(day.listed)),
+    )
+    cells = "".join(
+        f'<td data-label="{name}">{value}</td>' if value else "<td></td>"
+        for name, value in zip(COLUMNS[1:], values, strict=True)
+    )
+    reasons = "".join(reason_line(item.message) for item in day.listed if item.failed)
+    why = f'<tr class="why"><td colspan="{len(COLUMNS)}">{reasons}</td></tr>' if reasons else ""
+    return f'<tr><th scope="row">{day.day:%a %Y-%m-%d}</th>{cells}</tr>{why}'
+
+
+def _link(item: SettledExecution) -> str:
+    kind = ' class="bad"' if item.failed else ""
+    return f'<a{kind} href="{quote(item.name, safe="")}/{REPORT_PAGE}">{format_instant(item.planned_at)[11:16]}</a>'
+
+
+def _more(left: int) -> str:
+    return f' <span class="faint">+{left:,}</span>' if left > 0 else ""
+
+
+def _number(value: int, kind: str = "") -> str:
+    if not value:
+        return ""
+    return f'<span class="{kind}">{value:,}</span>' if kind else f"{value:,}"
+
+
+def _figures(days: Sequence[Day]) -> dict[str, Any]:
+    """The bars of the charts, the oldest day first; each in the colour of its worst outcome."""
+    in_order = list(reversed(days))
+    labels = [f"{day.day:%m-%d}" for day in in_order]
+    kinds = [
+        "bad" if day.outcomes["FAILED"] else "waiting" if day.rejects + day.failed_files else "good" for day in in_order
+    ]
+    series = {
+        "input": [day.bytes for day in in_order],
+        "quarantine": [day.rejects for day in in_order],
+        "spent": [day.micro_dollars / MICRO for day in in_order],
+    }
+    return {
+        name: {
+            "labels": labels,
+            "values": values,
+            "kinds": kinds if name == "input" else ["waiting" if name == "quarantine" else "other"],
+        }
+        for name, values in series.items()
+    }

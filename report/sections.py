@@ -10,9 +10,8 @@ from lake.texts import format_count, format_dollars, format_duration, format_ins
 from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
+from report.html import Cell, dollars, duration, instant, large, number, reason_line, safe, size, table, text
 from report.model import Report
-from report.tables import Cell, dollars, duration, instant, number, size, table, text
-from report.texts import large, reason_line, safe
 
 OPEN_ROWS = 10
 """Rows up to which a table without a chart is unfolded."""

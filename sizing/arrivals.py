@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 
 from lake.errors import InvalidInputError
 from lake.settings import Settings
-from sizing.keys import file_keys
-from sizing.profile import Profile
+from sizing.profile import Profile, file_keys
 
 DAY_SECONDS = 86_400
 _PHASE = (math.sqrt(5) - 1) / 2

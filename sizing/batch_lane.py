@@ -18,7 +18,7 @@ from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from sizing.arrivals import DAY_SECONDS
 from sizing.assumptions import PLAN_SECONDS, SETTLE_SECONDS
-from sizing.histogram import Latencies
+from sizing.result import Latencies
 from sizing.routing import SimulatedManifest
 
 

@@ -12,9 +12,8 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from cli.catalog.sample import RangeReader
-from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.known_dataset import unknown_dataset
+from cli.deployed_stack import DeployedStack, unknown_dataset
+from cli.errors import ExitCode
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import parse_generation

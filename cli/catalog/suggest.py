@@ -12,11 +12,10 @@ from rich.console import Console
 from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
-from cli.exit_codes import ExitCode, NotFoundError
-from cli.known_dataset import unknown_dataset
-from cli.tables import print_table
+from cli.errors import ExitCode, NotFoundError
+from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.json_document import format_json
 from lake.texts import format_count, printable

@@ -12,9 +12,9 @@ import typer
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.inspect.dead_letters import count_dead_letters
-from cli.inspect.night_schedule import read_schedule
+from cli.errors import ExitCode
+from cli.inspect.executions import read_schedule
+from cli.inspect.failures import count_dead_letters
 from lake.errors import InvalidInputError
 from lake.texts import format_clock, format_count, printable, read_instant
 from lake.time import iso_utc

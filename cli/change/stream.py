@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.inspect.stream_shards import read_shards
+from cli.errors import ExitCode
+from cli.inspect.backlog import read_shards
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.texts import format_count

@@ -7,7 +7,7 @@ import json
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from lake.texts import format_count, printable
 
 LABELS = {

@@ -28,7 +28,7 @@ def promote(
     as_json: Json = False,
 ) -> int:
     """Make queued files urgent: they go from the batch lane to the stream lane."""
-    from cli.change.promote import promote_files
+    from cli.change.requests import promote_files
 
     fields = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
     return promote_files(stack, fields, dry_run=dry_run, as_json=as_json)
@@ -49,7 +49,7 @@ def reprocess(
     as_json: Json = False,
 ) -> int:
     """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
-    from cli.change.reprocess import reprocess_manifests
+    from cli.change.requests import reprocess_manifests
 
     fields = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
     return reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run, as_json=as_json)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cli.commands.options import FirstHour, Json, LastHour, Local, Region, SettingsFile, Stage, on_stack
-from cli.cost.cost_by import CostBy
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -40,7 +39,7 @@ def cost(
     stack: DeployedStack,
     first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; today without it.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; today without it.")] = None,
-    by: Annotated[CostBy, typer.Option(help="Sum up by this.")] = CostBy.DATASET,
+    by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Sum up by this.")] = "dataset",
     as_json: Json = False,
 ) -> int:
     """Show what the job runs of some days have cost, and what the plans said: 0, or 1 if the parts do not add up."""

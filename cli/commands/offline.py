@@ -26,7 +26,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and report.")] = Path("demo-output"),
 ) -> None:
     """Send files through both lanes on this machine and prove that nothing was lost."""
-    from cli.local_stage.local_packages import require_local_packages
+    from cli.doctor.checks import require_local_packages
 
     require_local_packages()
     from cli.demo.run import run_demo
@@ -115,7 +115,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
-    from cli.doctor.command import examine, print_findings, run_canary
+    from cli.doctor.checks import examine, print_findings, run_canary
 
     file = settings or Path("settings") / f"{stage}.toml"
     if canary:
@@ -131,7 +131,7 @@ def up(
     keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
 ) -> None:
     """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
-    from cli.local_stage.local_packages import require_local_packages
+    from cli.doctor.checks import require_local_packages
 
     require_local_packages()
     from cli.local_stage.local_up import local_up
@@ -142,7 +142,7 @@ def up(
 @local_app.command()
 def down(stage: Stage = "dev") -> None:
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
-    from cli.local_stage.local_down import local_down
+    from cli.local_stage.local_clouds import local_down
 
     raise typer.Exit(local_down(stage))
 
@@ -150,7 +150,7 @@ def down(stage: Stage = "dev") -> None:
 @local_app.command(name="ls")
 def list_clouds(as_json: Json = False) -> None:
     """List the local clouds of this machine, with what killed ones have left."""
-    from cli.local_stage.local_down import print_local_clouds
+    from cli.local_stage.local_clouds import print_local_clouds
 
     raise typer.Exit(print_local_clouds(as_json=as_json))
 
@@ -161,7 +161,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Show every wrong value of a settings file, or what the file means: 0 it is valid, 2 not; --json: all values."""
-    from cli.offline.settings_check import check_settings
+    from cli.offline.settings import check_settings
 
     raise typer.Exit(check_settings(path, as_json=as_json))
 
@@ -172,6 +172,6 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show meaning, unit, default and allowed values of a settings key."""
-    from cli.offline.settings_keys import explain_settings
+    from cli.offline.settings import explain_settings
 
     raise typer.Exit(explain_settings(key, as_json=as_json))

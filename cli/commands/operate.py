@@ -43,7 +43,7 @@ def overnight(
     as_json: Json = False,
 ) -> int:
     """Convert now what waits for the night, and wait for the verdict: 0 all is done, 1 not."""
-    from cli.change.start_executions import run_overnight
+    from cli.change.executions import run_overnight
 
     fields = {"dataset": dataset, "from": first, "to": last}
     return run_overnight(stack, fields, dry_run=dry_run, wait=not no_wait, as_json=as_json)
@@ -62,7 +62,7 @@ def backfill(
     as_json: Json = False,
 ) -> int:
     """Find older files that have no owner and convert them, and wait for the verdict: 0 all is done, 1 not."""
-    from cli.change.start_executions import run_backfill
+    from cli.change.executions import run_backfill
 
     fields = {"dataset": dataset, "from": first, "to": last, "force": force}
     return run_backfill(stack, fields, dry_run=dry_run, wait=not no_wait, as_json=as_json)

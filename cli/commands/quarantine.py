@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack, parameters_of, with_parameters
-from cli.quarantine.group_by import GroupBy
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -55,7 +54,7 @@ def on_selection(command: Callable[..., int]) -> Callable[..., int]:
 def ls(
     stack: DeployedStack,
     selection: QuarantineSelection,
-    by: Annotated[GroupBy, typer.Option(help="Sum up by this.")] = GroupBy.HOUR,
+    by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Sum up by this.")] = "hour",
     limit: Limit = 100_000,
     as_json: Json = False,
 ) -> int:
@@ -79,7 +78,7 @@ def show(
     as_json: Json = False,
 ) -> int:
     """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
-    from cli.quarantine.show import print_records
+    from cli.quarantine.listing import print_records
 
     return print_records(stack, selection, limit, context, as_json=as_json)
 
@@ -95,7 +94,7 @@ def export(
     as_json: Json = False,
 ) -> int:
     """Write rejected lines to a file, as they are in their input files, so that a person can repair them."""
-    from cli.quarantine.export import export_lines
+    from cli.quarantine.repair import export_lines
 
     return export_lines(stack, selection, target, limit, as_json=as_json)
 
@@ -110,6 +109,6 @@ def retry(
     as_json: Json = False,
 ) -> int:
     """Give repaired lines back: they become rows of their own hour, once, however often this is run."""
-    from cli.quarantine.retry import retry_lines
+    from cli.quarantine.repair import retry_lines
 
     return retry_lines(stack, exported, dry_run=dry_run, now=now, as_json=as_json)

@@ -3,22 +3,117 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import typer
 
-from cli.cost.cost_by import CostBy
-from cli.cost.cost_report import CostReport, cost_report, executions_of
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.tables import print_table
+from cli.errors import ExitCode
+from cli.terminal import print_table
+from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.json_document import to_json
-from lake.ledger import Ledger
+from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
 from report.costs import CostPart
 from report.model import BY_ENGINES
+from router.estimate.other_costs import Estimate, estimate
+
+NO_DATASET = "(no manifest)"
+"""Shown for a job run that held no manifest: it failed early, or found everything done."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightCost:
+    """An execution: what its plan said, and what its job runs have cost."""
+
+    execution: str
+    planned_dollars: float | None
+    """None: the ledger has no plan of it."""
+    dollars: float
+    job_runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """The costs of some days."""
+
+    groups: Mapping[str, CostPart]
+    total: CostPart
+    job_runs: int
+    nights: tuple[NightCost, ...]
+    estimated: Estimate
+    differences: tuple[str, ...]
+    """What does not add up; empty: everything does."""
+
+
+def cost_report(
+    rows: Sequence[CostRow],
+    near: Sequence[CostRow],
+    by: str,
+    sums: Mapping[str, tuple[int, int]],
+    plans: Mapping[str, int | None],
+) -> CostReport:
+    """The report of ``rows``.
+
+    Parameters
+    ----------
+    near
+        Rows of the days before and after: a night has runs on two days, and is shown as a whole.
+    sums
+        Millionths of a dollar that the ledger had added up, by day: before the rows were read, and after.
+    plans
+        Execution -> millionths of a dollar that its plan has forecast.
+    """
+    groups: dict[str, CostPart] = {}
+    total = CostPart()
+    for row in rows:
+        for share in row.shares:
+            groups.setdefault(_group_name(row, share, by), CostPart()).add(share)
+            total.add(share)
+    largest_first = sorted(groups.items(), key=lambda item: item[0] if by == "day" else -item[1].micro_dollars)
+    return CostReport(
+        groups=dict(largest_first),
+        total=total,
+        job_runs=len(rows),
+        nights=tuple(_night_costs([*rows, *near], plans)),
+        estimated=estimate(rows),
+        differences=tuple(_differences(rows, sums)),
+    )
+
+
+def executions_of(rows: Iterable[CostRow]) -> list[str]:
+    """The executions that have planned the job runs, in order."""
+    return list(dict.fromkeys(row.execution for row in rows if row.execution is not None))
+
+
+def _group_name(row: CostRow, share: CostShare, by: str) -> str:
+    if by == "dataset":
+        return share.dataset or NO_DATASET
+    return str({"lane": row.lane, "engine": row.engine, "day": row.day}[by])
+
+
+def _night_costs(rows: Sequence[CostRow], plans: Mapping[str, int | None]) -> Iterator[NightCost]:
+    for execution, planned in plans.items():
+        costs = [row.micro_dollars for row in rows if row.execution == execution]
+        yield NightCost(execution, None if planned is None else planned / MICRO, sum(costs) / MICRO, len(costs))
+
+
+def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """The parts of a job run are its cost, and the costs of a day are its sum."""
+    days = dict.fromkeys(sums, 0)
+    for row in rows:
+        days[row.day] += row.micro_dollars
+        parts = sum(share.micro_dollars for share in row.shares)
+        if parts != row.micro_dollars:
+            yield f"job run {row.id}: its parts are ${parts / MICRO:.6f}, its cost is ${row.micro_dollars / MICRO:.6f}"
+    for day, found in days.items():
+        before, after = sums[day]
+        if not before <= found <= after:
+            yield f"{day}: its job runs are ${found / MICRO:.6f}, the sum of the day is ${after / MICRO:.6f}"
+
 
 MAX_DAYS = 366
 """Each day is at least two requests."""
@@ -26,7 +121,7 @@ ONE_DAY = timedelta(days=1)
 BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
-def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: CostBy, *, as_json: bool) -> int:
+def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: str, *, as_json: bool) -> int:
     """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive; None: today); only the ledger is read.
 
     Returns the exit code: 1 when the parts do not add up.
@@ -38,7 +133,7 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: Co
         body = {
             "from": str(days[0]),
             "to": str(days[-1]),
-            "by": by.value,
+            "by": by,
             "metered": metered,
             "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
             "total": {**_sum(report.total), "jobRuns": report.job_runs},
@@ -66,7 +161,7 @@ def metered_by(stack: DeployedStack) -> str:
     return BY_CLOCK if stack.local else BY_ENGINES
 
 
-def read_costs(ledger: Ledger, first: date, last: date, by: CostBy) -> CostReport:
+def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     """The report of the days from ``first`` to ``last``, both inclusive."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     before = [ledger.costs.day_sum(day) for day in days]
@@ -98,7 +193,7 @@ def _day(option: str, text: str) -> date:
         raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20") from None
 
 
-def _print(report: CostReport, by: CostBy, metered: str) -> None:
+def _print(report: CostReport, by: str, metered: str) -> None:
     if not report.job_runs:
         typer.echo("no job run has ended on these days")
     else:

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.inspect.night_schedule import read_schedule
-from cli.tables import print_table
+from cli.errors import ExitCode
+from cli.inspect.executions import read_schedule
+from cli.terminal import print_table
 from lake.speed import FAST, SLOW
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
 

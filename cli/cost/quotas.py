@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from infra.quotas import NeededQuota, needed_quotas
 from lake.settings import Settings
 from router.plan.glue_room import read_quota

@@ -11,15 +11,14 @@ from pathlib import Path
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.tables import print_table
+from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.settings import Settings
 from sizing.day import simulate, simulate_profile
+from sizing.options import night_start
 from sizing.profile import GzipShare, load_profile, profile_of_sizes
 from sizing.recorded import RecordedArrivals, read_recorded
-from sizing.report import Table, assumptions_table, notes, options_table
-from sizing.result import Simulation
-from sizing.schedule import night_start
+from sizing.result import Simulation, Table, assumptions_table, notes, options_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.demo.stages import SentFile
 from cli.inspect.trace import Trace
-from cli.tables import print_table
+from cli.terminal import print_table
 from lake.texts import format_count, printable
 
 if TYPE_CHECKING:

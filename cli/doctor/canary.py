@@ -14,15 +14,12 @@ from typing import Any
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.aws_errors import advise
 from cli.deployed_stack import DeployedStack
 from cli.doctor.canary_jobs import TIMEOUT_MINUTES, CanaryJob, canary_jobs
-from cli.doctor.finding import Readiness
-from cli.end_signals import ended_by_signal
-from cli.exit_codes import ExitCode
-from cli.inspect.run_logs import log_of_run, log_stream
-from cli.progress import shown_when_slow
-from cli.tables import print_table
+from cli.doctor.checks import Readiness
+from cli.errors import ExitCode, advise
+from cli.inspect.executions import log_of_run, log_stream
+from cli.terminal import ended_by_signal, print_table, shown_when_slow
 from lake.canary import BODY, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES

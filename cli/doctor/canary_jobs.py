@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cli.deployed_stack import DeployedStack
-from cli.inspect.stream_shards import read_shards
+from cli.inspect.backlog import read_shards
 from lake.bills import SUCCEEDED, Bill
 from lake.canary import CANARY_ARGUMENT, CanaryRequest
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 
 import typer
 
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import TablesDocument, TableState
-from cli.exit_codes import ExitCode
-from cli.known_dataset import unknown_dataset
-from cli.tables import print_table
+from cli.errors import ExitCode
+from cli.terminal import print_table
 from lake.json_document import format_json
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of

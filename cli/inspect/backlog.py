@@ -1,15 +1,17 @@
-"""The backlog: open manifests by lane and dataset, and how many did not get through."""
+"""What waits in the lanes: open manifests, and the shards of the stream lane with their runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
+from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, Collected
-from lake.ledger import Failure, Ledger, ManifestRow, State
+from lake.engines import ENGINES
+from lake.ledger import Failure, Ledger, ManifestRow, State, StreamRow
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.texts import read_instant
@@ -82,3 +84,29 @@ def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow], now: datetim
         states={state.value: sum(row.state == state for row in rows) for state in OPEN_STATES},
         blocked=sum(row.state == State.QUEUED and row.reason is not None for row in rows),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """One shard now."""
+
+    shard: str
+    runs: tuple[str, ...]
+    """Ids of the runs of its streaming job that are alive."""
+    row: StreamRow
+
+
+def read_shards(stack: DeployedStack) -> list[ShardState]:
+    """Every shard of the stack, the first one first; raises botocore's errors."""
+    states = []
+    for shard in stack.outputs.shards.names:
+        row = stack.ledger.stream.of(shard).get()
+        if row.start_failure:
+            row = replace(row, start_failure=stack.runnable(row.start_failure))
+        states.append(ShardState(shard, tuple(_live_runs(stack, shard)), row))
+    return states
+
+
+def _live_runs(stack: DeployedStack, shard: str) -> list[str]:
+    engine, job = ENGINES[stack.outputs.stream_engine], stack.resources.stream_job_of(shard)
+    return engine.live_stream_runs(stack.stream_client, job, stack.outputs.stream_application)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
+    Expectation,
+    ExplainedInput,
     ExplainedManifest,
     ExplainedVersion,
     FailureKind,
@@ -24,23 +28,106 @@ from cli.documents import (
     PutAgain,
     ShownInTable,
 )
-from cli.exit_codes import ExitCode, NotFoundError
-from cli.inspect.expected import expectation, read_next_night
-from cli.inspect.explain_object import explain_object
-from cli.inspect.explain_output import print_file, print_object
-from cli.inspect.first_reject import read_first_reject
-from cli.inspect.run_logs import log_of_run
-from cli.inspect.trace import Trace, trace_arrival
-from cli.inspect.unreadable import find_put_again
-from cli.progress import shown_when_slow
+from cli.errors import ExitCode, NotFoundError
+from cli.inspect.executions import log_of_run, read_forecast, read_schedule
+from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
+from cli.terminal import shown_when_slow
 from lake.json_document import format_json
+from lake.layout import is_own_key, parse_generation, result_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.s3_uri import S3Uri, parse_s3_uri
 from lake.settings.records import FAILED_RECORDS
+from lake.texts import format_clock, format_count, format_size, printable, read_instant
+from lake.time import iso_utc
 from router.requests.find import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
+
+
+def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
+    """Start and end of the next night by the newest forecast, else its start by the schedule; time zone and schedule.
+
+    Raises botocore's errors.
+    """
+    schedule, forecast = read_schedule(stack), read_forecast(stack, now)
+    start, end = schedule.next_start(now), None
+    if forecast is not None and schedule.enabled:
+        start = read_instant(forecast["forecast"]["start"])
+        end = read_instant(forecast["forecast"]["end"]) if forecast["runs"] else None
+    return NextNight(
+        schedule.time_zone,
+        schedule.expression,
+        schedule.enabled,
+        iso_utc(start) if start else None,
+        iso_utc(end) if end else None,
+    )
+
+
+def expectation(row: ManifestRow, night: NextNight, now: datetime) -> Expectation | None:
+    """What an open manifest waits for, and from when until when it should be converted; None: it is not open."""
+    if row.state == State.COLLECTED or (row.state == State.QUEUED and row.lane == Lane.BATCH):
+        return Expectation("night", night.start, night.end)
+    if row.state == State.QUEUED:
+        return Expectation("stream")
+    if row.state == State.RUNNING:
+        return Expectation("job run" if row.has_live_lease(now) else "sweep")
+    return Expectation("publishing") if row.open else None
+
+
+def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:
+    """The manifest of an object, and its files with their counts; None: its name is not one that a manifest makes, or
+    the ledger does not know that manifest.
+
+    The rows of all files of a manifest are spread over its objects; the column ``_source`` says which row is whose.
+    Raises botocore's errors.
+    """
+    parsed = parse_generation(name.key)
+    row = stack.ledger.manifests.get(parsed[0]) if parsed else None
+    if parsed is None or row is None or not is_own_key(name.key, row.partition, row.id, parsed[1]):
+        return None
+    generation, published = parsed[1], row.published
+    result = _read_result(stack, row.id, generation)
+    is_current = published is not None and generation == published.generation
+    if published is not None and generation < published.generation:
+        # A generation keeps objects of an earlier one if input files were gone when it was converted.
+        current = _read_result(stack, row.id, published.generation) or {"files": [], "quarantine": []}
+        is_current = name.key in {item["key"] for item in (*current["files"], *current["quarantine"])}
+    sources = result["sources"] if result else []
+    of_lake = name.bucket == stack.resources.lake_bucket
+    objects = (result["files"] if of_lake else result["quarantine"]) if result else []
+    own = next((item for item in objects if item["key"] == name.key), None)
+    shown = sources if of_lake else [item for item in sources if item["failed"] or sum(item["rejects"].values())]
+    return ObjectExplanation(
+        kind="lake" if of_lake else "quarantine",
+        uri=str(name),
+        manifest=row.id,
+        partition=str(row.partition),
+        generation=generation,
+        is_current=is_current,
+        current_generation=published.generation if published else None,
+        published_at=result["published_at"] if result else None,
+        is_published=own is not None,
+        rows=own["rows"] if own else None,
+        size=own["size"] if own else None,
+        inputs=tuple(_input(item) for item in shown[:limit]),
+        omitted_inputs=max(len(shown) - limit, 0),
+    )
+
+
+def _input(source: dict[str, Any]) -> ExplainedInput:
+    rejects = {reason: lines for reason, lines in source["rejects"].items() if lines}
+    return ExplainedInput(source["uri"], source["version"], source["size"], source["rows"], rejects, source["failed"])
+
+
+def _read_result(stack: DeployedStack, manifest: str, generation: int) -> dict[str, Any] | None:
+    key = result_key(manifest, generation)
+    try:
+        body = stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read()
+    except stack.s3.exceptions.NoSuchKey:
+        return None
+    result: dict[str, Any] = json.loads(body)
+    return result
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
@@ -207,3 +294,140 @@ def _unknown(stack: DeployedStack, name: S3Uri) -> str:
         f"s3://{resources.input_bucket}/, converted ones are in s3://{resources.lake_bucket}/; pass --stage of the "
         "stack that you mean"
     )
+
+
+OUTCOMES = {
+    "DONE": "every line became a row",
+    "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
+    "UNREADABLE": "not converted, it is in the quarantine by reference",
+    "FAILED": "not converted; its manifest says why",
+    "IGNORED": "not converted; the next line says why",
+}
+
+
+def print_file(document: FileExplanation, now: datetime, options: str) -> None:
+    """Every version of a file; instants are on the wall clock of the stage, and commands have these options."""
+    zone = ZoneInfo(document.night.time_zone)
+
+    def clock(text: str) -> str:
+        return format_clock(read_instant(text), zone, now)
+
+    for version in document.versions:
+        typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
+        _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
+        _line("outcome", f"{version.outcome}: {_format_outcome(version, document.night, clock)}")
+        if version.lane and version.lane_since:
+            moved = f"moved from the {version.decided_lane} lane, as the manifest that was superseded says"
+            why = version.reason if version.decided_lane == version.lane else moved
+            _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(why)}")
+        else:
+            _line("lane", f"none: {printable(version.reason)}")
+        if version.hour:
+            _line("hour", _format_hour(version.hour, options))
+        for manifest in version.manifests:
+            _print_manifest(manifest)
+        if version.result:
+            _print_result(version.result, clock)
+        if version.put_again:
+            _line("put again", f"{clock(version.put_again.at)}: {version.put_again.command} reads it")
+
+
+def print_object(document: ObjectExplanation) -> None:
+    """An object of lake or quarantine, and the files of its manifest."""
+    size = "" if document.size is None else f"  {format_size(document.size)}"
+    typer.echo(f"{printable(document.uri)}{size}")
+    _line("manifest", f"{document.manifest}  {document.partition}  generation {document.generation}")
+    if not document.is_published:
+        _line("state", "it is not published: the result of this generation does not name it")
+    elif document.is_current and document.rows is not None:
+        _line("state", f"published, {format_count(document.rows, 'record')}")
+    else:
+        _line("state", f"replaced by generation {document.current_generation}: readers see that one")
+    for item in document.inputs:
+        text = f"{printable(item.uri)}  version {item.version}  {format_count(item.rows, 'row')}"
+        if item.unreadable:
+            text += f", unreadable: {printable(item.unreadable)}"
+        _line("input", text + (f", quarantined {_reasons(item.rejects)}" if item.rejects else ""))
+    if document.omitted_inputs:
+        _line("", f"... and {document.omitted_inputs:,} more: pass a larger --limit")
+
+
+def _format_hour(hour: FileHour, options: str) -> str:
+    dataset, stamp = hour.dataset, hour.hour
+    command = f"'hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}'"
+    return f"{dataset} {stamp} is {hour.state}" + (
+        "" if hour.state == "complete" else f": {command} ends with 0 once it is complete"
+    )
+
+
+def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
+    expected = version.expected
+    if version.outcome == FailureKind.BLOCKED:
+        return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
+    if expected is None:
+        return OUTCOMES.get(version.outcome, "it has ended")
+    if expected.waits_for == "night":
+        if expected.start is None:
+            when = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
+            return f"waits for {when}"
+        done = f", expected done {clock(expected.end)}" if expected.end else ""
+        return f"will be converted {clock(expected.start)}{done}"
+    return {
+        "stream": "waits for the next micro-batch of the stream lane",
+        "job run": "is being converted",
+        "sweep": "its job run is presumed dead: the sweep queues it again within 15 minutes",
+        "publishing": "is being published",
+    }[expected.waits_for]
+
+
+def _print_manifest(manifest: ExplainedManifest) -> None:
+    shard = f", shard {manifest.shard}" if manifest.shard else ""
+    _line(
+        "manifest",
+        f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane{shard}  {manifest.partition}  "
+        f"generation {manifest.generation}, attempt {manifest.attempt}",
+    )
+    if manifest.reason:
+        _line("", printable(manifest.reason))
+    if shown := manifest.tabled:
+        _line("table", f"generation {shown.generation} since batch {shown.batch}, snapshot {shown.snapshot}")
+    for run in manifest.job_runs:
+        _line("", f"log of {run.job_run}: {run.log}" if run.log else f"attempted by {run.job_run}")
+
+
+def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
+    rejected = sum(result.rejects.values())
+    _line(
+        "result",
+        f"{format_count(result.rows, 'row')}, {format_count(rejected, 'quarantined line')}, "
+        f"{format_count(result.blank_lines, 'blank line')}, published {clock(result.published_at)}",
+    )
+    if result.unreadable:
+        _line("unreadable", printable(result.unreadable))
+    if rejected:
+        _line("reasons", _reasons(result.rejects))
+        _line("first", _first(result))
+    for name, objects, omitted in (
+        ("parquet", result.parquet, result.omitted.parquet),
+        ("quarantine", result.quarantine, result.omitted.quarantine),
+    ):
+        for item in objects:
+            _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")
+        if omitted:
+            _line("", f"... and {omitted:,} more: pass a larger --limit")
+
+
+def _first(result: FileResult) -> str:
+    line = result.first_rejected_line
+    if line is None:
+        return printable(result.first_reject or "")
+    return f"{printable(line.reason)} at byte {line.offset:,}: {printable(line.line)}"
+
+
+def _reasons(rejects: Mapping[str, int]) -> str:
+    ordered = sorted(rejects.items(), key=lambda item: -item[1])
+    return ", ".join(f"{lines:,} {printable(reason)}" for reason, lines in ordered)
+
+
+def _line(name: str, text: str) -> None:
+    typer.echo(f"  {name:<11}{text}")

@@ -3,30 +3,93 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import FailureKind, FailuresDocument, Trouble
-from cli.exit_codes import ExitCode
-from cli.inspect.dead_letters import count_dead_letters
-from cli.inspect.failed_records import list_failed_records
-from cli.inspect.failures_output import print_failures_document
-from cli.inspect.night_schedule import read_schedule
-from cli.inspect.unreadable import LaterPut, find_later_put, read_unreadable
-from cli.known_dataset import check_dataset_is_known
-from cli.progress import shown_when_slow
+from cli.errors import ExitCode
+from cli.inspect.executions import read_schedule
+from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
+from cli.terminal import shown_when_slow
 from lake.json_document import format_json
 from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
-from lake.texts import explain_command
+from lake.s3_uri import list_objects
+from lake.settings.records import FAILED_RECORDS
+from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant
+from lake.time import iso_utc
+
+MAX_LISTED = 20_000
+"""Maximum number of objects that are listed."""
+UNKNOWN = "unknown"
+"""Name and kind of an object that is not where Firehose writes one."""
+
+
+@dataclass(slots=True)
+class FailedRecords:
+    """The objects of one ``[[records]]`` and one kind of error."""
+
+    prefix: str
+    """Prefix of their keys, with a slash at its end."""
+    name: str
+    """``records.name``."""
+    kind: str
+    """The kind of error as Firehose names it."""
+    dataset: str | None
+    """None: the stage does not have these ``[[records]]`` any more."""
+    oldest: datetime
+    files: int = 0
+    bytes: int = 0
+
+    @property
+    def since(self) -> str:
+        """When the first of them was written; ISO 8601, UTC."""
+        return iso_utc(self.oldest)
+
+
+def list_failed_records(stack: DeployedStack, dataset: str | None) -> tuple[list[FailedRecords], bool]:
+    """Failed records of one dataset or of all, and whether all objects were listed; none without ``[[records]]``.
+
+    Raises botocore's errors.
+    """
+    if not stack.outputs.records:
+        return [], True
+    found: dict[str, FailedRecords] = {}
+    objects = list(islice(_objects(stack), MAX_LISTED + 1))
+    for item in objects[:MAX_LISTED]:
+        folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1][:2]
+        prefix = FAILED_RECORDS + "".join(f"{folder}/" for folder in folders)
+        name, kind = (*folders, UNKNOWN, UNKNOWN)[:2]
+        written = item["LastModified"]
+        group = found.setdefault(
+            prefix, FailedRecords(prefix, name, kind, stack.outputs.records.get(name), oldest=written)
+        )
+        group.oldest = min(group.oldest, written)
+        group.files += 1
+        group.bytes += item["Size"]
+    return [group for group in found.values() if dataset in (None, group.dataset)], len(objects) <= MAX_LISTED
+
+
+def _objects(stack: DeployedStack) -> Iterator[Any]:
+    found = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
+    return (item for item in found if not item["Key"].endswith("/"))
+
+
+def count_dead_letters(stack: DeployedStack) -> int:
+    """About how many messages are in the dead-letter queue. Raises botocore's errors."""
+    name = "ApproximateNumberOfMessages"
+    answer = stack.sqs.get_queue_attributes(QueueUrl=stack.outputs.dead_letters, AttributeNames=[name])
+    return int(answer["Attributes"][name])
+
 
 PARALLEL_READS = 16
 MAX_SCANNED_ROWS = 20_000
@@ -219,3 +282,32 @@ def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trou
             )
         )
     return troubles, complete
+
+
+def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
+    """A few lines for each; instants are on the wall clock of ``zone``."""
+    for trouble in document.failures:
+        since = f" since {format_clock(read_instant(trouble.since), zone, now)}" if trouble.since else ""
+        typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")
+        typer.echo(f"  why   {printable(trouble.reason)}")
+        typer.echo(f"  do    {trouble.advice}")
+        if trouble.command:
+            typer.echo(f"  run   {printable(trouble.command)}")
+    number = len(document.failures)
+    if not document.complete:
+        typer.echo(f"{number:,} shown, there are more: pass a larger --limit, or --dataset")
+    else:
+        typer.echo(f"{number:,} in all" if number else "everything got through")
+
+
+def _thing(trouble: Trouble) -> str:
+    if trouble.uri and trouble.manifest and trouble.bytes is not None:
+        return f"{printable(trouble.uri)} ({format_size(trouble.bytes)}, manifest {trouble.manifest})"
+    if trouble.bytes is None:
+        return format_count(trouble.files, "message")
+    size = f"{format_count(trouble.files, 'file')}, {format_size(trouble.bytes)}"
+    if trouble.kind == FailureKind.IGNORED:
+        return f"{size}, such as {printable(trouble.uri or '')}"
+    if trouble.uri:
+        return f"{printable(trouble.uri)} ({size})"
+    return f"manifest {trouble.manifest} of {trouble.partition}, {trouble.lane} lane ({size})"

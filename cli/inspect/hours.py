@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 import typer
 from rich.console import Console
 
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import DatasetHour, HourManifests, HoursDocument
-from cli.exit_codes import ExitCode
-from cli.known_dataset import check_dataset_is_known
-from cli.tables import print_table
+from cli.errors import ExitCode
+from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.hours import HourContents, read_hour, stamps_between, state_of_hour
 from lake.json_document import format_json

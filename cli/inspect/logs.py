@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.inspect.night_schedule import read_schedule
+from cli.errors import ExitCode
+from cli.inspect.executions import read_schedule
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
 from lake.texts import format_duration, printable, read_instant

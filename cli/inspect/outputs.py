@@ -7,8 +7,8 @@ import json
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
-from cli.tables import print_facts
+from cli.errors import ExitCode
+from cli.terminal import print_facts
 from lake.errors import InvalidInputError
 
 

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from cli.cost.cost import metered_by
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode, NotFoundError
-from cli.inspect.report_alarms import read_alarm_changes
-from cli.progress import shown_when_slow
+from cli.errors import ExitCode, NotFoundError
+from cli.inspect.alarms import read_alarm_changes
+from cli.terminal import shown_when_slow
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.ledger import ManifestRow
@@ -26,8 +26,8 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
 from report.costs import cost_figures
+from report.days import render_index
 from report.figures import ManifestFigures
-from report.index_page import render_index
 from report.model import Report
 from report.page import render_page
 

@@ -1,15 +1,26 @@
-"""Follows an arrival through the ledger to its published rows."""
+"""Follows a file through the ledger: its manifests and result, its first rejected line, what was put again since."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
+from cli.deployed_stack import DeployedStack
+from cli.documents import FirstReject
+from lake.documents import get_document
+from lake.faults import RIGHTS_CODES
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
+from lake.manifest import ObjectVersion
 from lake.resource_names import ResourceNames
+from lake.s3_uri import parse_s3_uri
 from lake.successors import files_by_successor
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -61,3 +72,109 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
         key = result_key(manifests[-1].id, manifests[-1].published.generation)
         result = json.loads(s3.get_object(Bucket=resources.control_bucket, Key=key)["Body"].read())
     return Trace(arrival, tuple(manifests), result)
+
+
+def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:
+    """The sources of the result document that have failed.
+
+    Raises ``InvalidDocumentError`` where one is gone, and botocore's errors.
+    """
+    if row.published is None:
+        return
+    result = _read_json(stack, result_key(row.id, row.published.generation))
+    yield from (source for source in result["sources"] if source["failed"])
+
+
+@dataclass(frozen=True, slots=True)
+class LaterPut:
+    """What was put under the key of an unreadable file since."""
+
+    put_again_at: str | None = None
+    """ISO 8601, UTC: the same bytes are there, so a reprocess reads them; None: they are not."""
+    manifest: str | None = None
+    """The manifest that has converted a later version; None: there is none yet."""
+
+
+def find_later_put(stack: DeployedStack, file: Mapping[str, Any]) -> LaterPut:
+    """What was put under the key of a file from ``read_unreadable`` since.
+
+    Raises ``InvalidDocumentError`` where a document is gone, and botocore's errors.
+    """
+    name = parse_s3_uri(file["uri"])
+    versions = stack.ledger.arrivals.versions(name.bucket, name.key)
+    own = next((row.file for row in versions if row.file.version == file["version"]), None)
+    if own is None:
+        return LaterPut()
+    if (put_again_at := find_put_again(stack.s3, own)) is not None:
+        return LaterPut(put_again_at)
+    for row in versions:
+        if row.file.arrived_at > own.arrived_at:
+            trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
+            if trace.state == State.DONE and trace.source is not None and not trace.source["failed"]:
+                return LaterPut(manifest=trace.manifests[-1].id)
+    return LaterPut()
+
+
+def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
+    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
+
+    ISO 8601, UTC; None: they are not there, were not put again, or the caller may not ask.
+    """
+    if file.version_id is not None:
+        return None
+    try:
+        modified = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')["LastModified"]
+    except ClientError:
+        return None
+    return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
+
+
+def _read_json(stack: DeployedStack, key: str) -> Any:  # noqa: ANN401
+    return json.loads(get_document(stack.s3, stack.resources.control_bucket, key))
+
+
+MAX_OBJECTS = 8
+"""Quarantine objects that are looked into."""
+MAX_BYTES = 262_144
+"""That are read of each."""
+MAX_LINE_CHARACTERS = 200
+"""Maximum length of a line that is shown."""
+
+
+def read_first_reject(
+    s3: S3Client, bucket: str, objects: Sequence[dict[str, Any]], source: dict[str, Any]
+) -> FirstReject | None:
+    """Offset, reason and beginning of the first rejected line of a source.
+
+    None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
+    """
+    if not sum(source["rejects"].values()):
+        return None
+    try:
+        found = [
+            record
+            for item in objects[:MAX_OBJECTS]
+            for record in _records(s3, bucket, item)
+            if (record["source"], record["version"], record["kind"]) == (source["uri"], source["version"], "line")
+        ]
+    except ClientError as error:
+        if error.response["Error"]["Code"] in RIGHTS_CODES:
+            return None
+        raise
+    if not found:
+        return None
+    first = min(found, key=lambda record: int(record["offset"]))
+    line = str(first.get("line", ""))[:MAX_LINE_CHARACTERS]
+    return FirstReject(first["offset"], first["length"], first["reason"], line)
+
+
+def _records(s3: S3Client, bucket: str, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The whole records at the beginning of an object; the last one that was read may be cut."""
+    if not item["size"]:
+        return
+    try:
+        body = s3.get_object(Bucket=bucket, Key=item["key"], Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
+    except s3.exceptions.NoSuchKey:
+        return
+    for line in body[: body.rfind(b"\n") + 1].splitlines():
+        yield json.loads(line)

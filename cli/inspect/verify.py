@@ -10,7 +10,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode, exit_code_of
+from cli.errors import ExitCode, exit_code_of
 from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, parse_settings

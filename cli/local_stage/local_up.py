@@ -10,9 +10,9 @@ from pathlib import Path
 
 import typer
 
-from cli.aws_cli import aws_on_local_cloud, local_config
-from cli.end_signals import ended_by_signal
+from cli.connect import aws_on_local_cloud, local_config
 from cli.local_stage.local_clouds import KEPT, LocalStage, local_state
+from cli.terminal import ended_by_signal
 from infra.synth import synth
 from lake.settings import Settings, load_settings
 from local.cloud import LocalCloud

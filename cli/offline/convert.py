@@ -22,19 +22,17 @@ from botocore.exceptions import NoRegionError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from cli.aws_errors import NotReachableError, advise
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, NotReachableError, advise
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
 from lake.settings.checks import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
+from offline.input_bytes import SCHEME, LocalFile
 from offline.input_files import Destination, InputFile, Search, groups
-from offline.local_files import LocalFile
 from offline.output_folder import OutputFolder
 from offline.replacement import withdraw_changed
-from offline.s3_files import SCHEME
 
 PIPE = "-"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import typer
 from botocore.exceptions import ClientError
 
-from cli.aws_errors import NotReachableError
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, NotReachableError
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.faults import error_code
@@ -26,10 +25,9 @@ from lake.s3_uri import parse_s3_uri
 from lake.settings import Settings
 from lake.texts import format_count, format_dollars, format_size, printable
 from offline.conversion import Conversion
+from offline.input_bytes import SCHEME, LocalFile
 from offline.input_files import InputFile
-from offline.local_files import LocalFile
 from offline.output_folder import LAKE, OutputFolder
-from offline.s3_files import SCHEME
 from router.estimate.night import offers
 from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided

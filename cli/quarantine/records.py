@@ -1,4 +1,4 @@
-"""The published records of the quarantine, read page by page."""
+"""The published records of the quarantine, read page by page, and which of them were given back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import typer
 from botocore.exceptions import ClientError
 
-from cli.deployed_stack import DeployedStack
-from cli.known_dataset import check_dataset_is_known
+from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from lake.commit import read_commit
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
-from lake.ledger import ManifestRow
+from lake.ledger import ManifestRow, ResubmissionRow
 from lake.partition import Partition
+from lake.resubmission import read_resubmission
 from lake.s3_uri import list_objects, parse_s3_uri
 from router.requests.selection import Selection, parse_hours
 
@@ -208,3 +208,29 @@ def _read_object(stack: DeployedStack, key: str) -> Iterator[dict[str, Any]]:
         raise
     for line in body.iter_lines(1 << 20):
         yield json.loads(line)
+
+
+class ResubmittedLines:
+    """Says whether a line was given back, and by which resubmission; memory holds the lines of one hour."""
+
+    def __init__(self, stack: DeployedStack) -> None:
+        self._stack = stack
+        self._partition: Partition | None = None
+        self._lines: dict[tuple[str, str, int], ResubmissionRow] = {}
+
+    def include(self, record: QuarantineRecord) -> bool:
+        """Whether the record is of a line that was given back."""
+        return record.kind == ONE_LINE and record.identity in self.of(record.partition)
+
+    def of(self, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:
+        """The lines of an hour that were given back, each by its identity."""
+        if partition != self._partition:
+            self._lines = {
+                identity: row
+                for row in self._stack.ledger.resubmissions.of(partition)
+                for identity in read_resubmission(
+                    self._stack.s3, self._stack.resources.control_bucket, row
+                ).identities()
+            }
+            self._partition = partition
+        return self._lines

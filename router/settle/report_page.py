@@ -12,9 +12,8 @@ from lake.layout import REPORT_INDEX, report_key
 from lake.time import iso_utc
 from report.collect import execution_costs, read_days
 from report.costs import cost_figures
-from report.days import SettledExecution
+from report.days import SettledExecution, render_index
 from report.figures import ManifestFigures
-from report.index_page import render_index
 from report.model import ExecutionFacts, Report
 from report.page import render_page
 from router.settle.verdict import MINUTE, ExecutionOutcome

@@ -12,8 +12,7 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from lake.time import iso_utc
 from report.costs import cost_figures
-from report.days import SettledExecution, last_days
-from report.index_page import render_index
+from report.days import SettledExecution, last_days, render_index
 from report.model import ExecutionFacts
 from tests.unit.report.reporting import cost_row, report_of, row
 

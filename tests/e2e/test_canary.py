@@ -13,9 +13,9 @@ import pytest
 
 from cli.doctor.canary import Canary, print_canary
 from cli.doctor.canary_jobs import CanaryJob
-from cli.doctor.finding import Readiness
-from cli.exit_codes import ExitCode
-from cli.inspect.stream_shards import read_shards
+from cli.doctor.checks import Readiness
+from cli.errors import ExitCode
+from cli.inspect.backlog import read_shards
 from lake.engines import ENGINES
 from lake.layout import CANARY
 from lake.manifest import Lane

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.local_stage.local_clouds import local_state
 from infra.names import stack_name
 from tests.e2e import other_clouds

@@ -11,8 +11,7 @@ import pytest
 
 from cli.catalog.suggest import print_suggestion
 from cli.cost.cost import read_costs
-from cli.cost.cost_by import CostBy
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
@@ -81,7 +80,7 @@ def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str)
     assert share.task_milliseconds > 0
     assert row.micro_dollars > 0
     # And all costs of these days add up
-    report = read_costs(scenario.deployment.ledger, today - timedelta(days=1), today, CostBy.ENGINE)
+    report = read_costs(scenario.deployment.ledger, today - timedelta(days=1), today, "engine")
     assert report.differences == ()
     assert report.groups[engine].micro_dollars >= row.micro_dollars
     (night,) = [night for night in report.nights if night.execution == execution]

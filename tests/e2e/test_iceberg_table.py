@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.catalog.glue import GlueCatalog
 from typer.testing import CliRunner
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.main import app
 from lake.ledger import State
 from local.duckdb_iceberg import duckdb_with_iceberg

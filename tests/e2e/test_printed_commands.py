@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.aws_cli import LOCAL_PROFILE, local_config
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
+from cli.connect import LOCAL_PROFILE, local_config
 from cli.demo.stages import NotificationsPaused
-from cli.exit_codes import ExitCode, exit_code_of
+from cli.errors import ExitCode, exit_code_of
 from cli.main import app
 from lake.ledger import State
 from lake.texts import WITHOUT_STAGE, with_options

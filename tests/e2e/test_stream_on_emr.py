@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.deployed_stack import DeployedStack
-from cli.inspect.run_logs import log_of_run
-from cli.inspect.stream_shards import read_shards
+from cli.inspect.backlog import read_shards
+from cli.inspect.executions import log_of_run
 from infra.synth import synth
 from lake.engines import Engine
 from lake.engines.emr_serverless import live_runs, split_run_id

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.main import app
 from lake.layout import lake_prefix, verification_key
 from lake.ledger import State

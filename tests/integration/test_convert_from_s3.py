@@ -11,7 +11,7 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.main import app
 from local.isolation import BUCKET_PLACE
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cli.aws_cli import local_config
+from cli.connect import local_config
 from local.isolation import REGION
 from tests.integration.conversion_world import remove_bucket
 

@@ -10,8 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.aws_cli import LOCAL_PROFILE, aws_on_local_cloud, local_config
-from cli.connect import connect_to_stage
+from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
 from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.resource_names import ResourceNames
 from local.isolation import REGION, AccessKey

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 
 from cli.doctor.canary import Canary, print_canary
 from cli.doctor.canary_jobs import ARGUMENT, CanaryJob
-from cli.doctor.finding import Readiness
-from cli.exit_codes import ExitCode
+from cli.doctor.checks import Readiness
+from cli.errors import ExitCode
 from infra.synth import CHECKOUT
 from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.engines import ENGINES

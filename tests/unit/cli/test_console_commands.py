@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import cli.change.follow_execution
-from cli.change.start_executions import run_backfill, run_overnight
+import cli.change.executions
+from cli.change.executions import run_backfill, run_overnight
 from cli.change.stream import print_stream, start_stream, stop_stream
 from cli.change.sweep import LABELS, print_sweep
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from lake.errors import InvalidInputError
 from lake.ledger import StreamRow
 from lake.shards import Shards
@@ -79,7 +79,7 @@ class FakeStack:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.change.follow_execution, "POLL_SECONDS", 0)
+    monkeypatch.setattr(cli.change.executions, "POLL_SECONDS", 0)
 
 
 def run(command: Any, stack: FakeStack, fields: dict[str, Any], **flags: bool) -> int:
@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_command_and_not_the_execution(
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.change.follow_execution.follow_execution, "__defaults__", (interrupt,))
+    monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (interrupt,))
     with pytest.raises(KeyboardInterrupt):
         run(run_overnight, FakeStack(output=NIGHT), {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"

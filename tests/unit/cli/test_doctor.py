@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
 
-from cli.doctor import machine
-from cli.doctor.account import Account
-from cli.doctor.command import examine, print_findings
-from cli.doctor.finding import Finding, Readiness
-from cli.doctor.machine import examine_machine
-from cli.exit_codes import ExitCode
+from cli.doctor import checks
+from cli.doctor.checks import Account, Finding, Readiness, examine, examine_machine, print_findings
+from cli.errors import ExitCode
 from infra.code_version import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
@@ -171,7 +168,7 @@ def test_the_exit_code_is_that_of_all_lines(
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
-    monkeypatch.setattr(machine, "_answer", lambda command: told.get(" ".join(command)))
+    monkeypatch.setattr(checks, "_answer", lambda command: told.get(" ".join(command)))
     monkeypatch.setattr("local.spark_jars.java_command", lambda: "java")
 
 
@@ -201,7 +198,7 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
 def test_wheels_that_are_missing_are_built_by_the_named_command(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").touch()
     settings = Settings(stage="dev")
-    (found,) = machine._libraries(tmp_path, settings)
+    (found,) = checks._libraries(tmp_path, settings)
     assert (found.state, "run `make wheels`" in found.text) == (Readiness.TO_DO, True)
 
 

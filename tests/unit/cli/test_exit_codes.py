@@ -18,9 +18,7 @@ from botocore.exceptions import (
 )
 
 from cli import connect
-from cli.aws_errors import NotReachableError
-from cli.error_output import errors_on_stderr
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, NotReachableError, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from tests.unit.docs.pages import CHECKOUT

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import NotFoundError
+from cli.errors import NotFoundError
 from cli.inspect.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow

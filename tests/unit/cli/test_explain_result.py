@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.inspect.explain import explain_file
-from cli.inspect.explain_object import explain_object
-from cli.inspect.explain_output import print_file, print_object
+from cli.inspect.explain import explain_file, explain_object, print_file, print_object
 from lake.layout import lake_key, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.exit_codes import ExitCode, NotFoundError
-from cli.inspect import failed_records
+from cli.errors import ExitCode, NotFoundError
+from cli.inspect import failures
+from cli.inspect.executions import read_schedule
 from cli.inspect.explain import print_explanation
 from cli.inspect.failures import failures_document, print_failures
-from cli.inspect.night_schedule import read_schedule
-from cli.inspect.status import status_document
-from cli.inspect.status_output import print_status_document
+from cli.inspect.status import print_status_document, status_document
 from lake.json_document import to_json
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -67,7 +66,7 @@ def test_a_dataset_has_its_own(world: World, stack: DeployedStack) -> None:
 def test_long_lists_are_cut(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
     put(world, f"clicks/{KIND}/a", f"clicks/{KIND}/b", f"clicks/other/{KIND}/c", f"payments/{KIND}/a")
     assert [len(listed(stack, limit=2)[0]), listed(stack, limit=2)[1]] == [2, False]
-    monkeypatch.setattr(failed_records, "MAX_LISTED", 1)
+    monkeypatch.setattr(failures, "MAX_LISTED", 1)
     entries, complete = listed(stack)
     assert ([item["files"] for item in entries], complete) == ([1], False)
 

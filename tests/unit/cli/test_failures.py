@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.inspect.failures import failures_document, print_failures
 from lake.errors import UnknownDatasetError
 from lake.layout import result_key

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.exit_codes import ExitCode, exit_code_of
+from cli.errors import ExitCode, exit_code_of
 from cli.inspect.hours import print_hours
 from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.manifest_documents import write_manifest

@@ -14,12 +14,18 @@ from typing import Any
 import pytest
 
 from cli.connect import read_local_state
-from cli.end_signals import END_SIGNALS
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.local_stage import local_up as up_module
-from cli.local_stage.local_clouds import LocalCloudRunsError, LocalStage, local_state, stages
-from cli.local_stage.local_down import local_down, print_local_clouds
+from cli.local_stage.local_clouds import (
+    LocalCloudRunsError,
+    LocalStage,
+    local_down,
+    local_state,
+    print_local_clouds,
+    stages,
+)
 from cli.local_stage.local_up import local_up
+from cli.terminal import END_SIGNALS
 from lake.errors import InvalidInputError
 from local.isolation import AccessKey
 

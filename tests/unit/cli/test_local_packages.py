@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.aws_errors import NotReachableError
 from cli.cost.calibrate import calibrate_files
+from cli.errors import NotReachableError
 from cli.main import app
 from lake.errors import InvalidInputError
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.change.follow_execution import follow_execution
-from cli.exit_codes import ExitCode, NotFoundError
+from cli.change.executions import follow_execution
+from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
 from cli.inspect.night import print_night, print_nights
 from lake.errors import InvalidInputError

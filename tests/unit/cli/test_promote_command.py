@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.change.promote import promote_files
+from cli.change.requests import promote_files
 from cli.deployed_stack import DeployedStack, FunctionFailedError
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError, UnknownDatasetError

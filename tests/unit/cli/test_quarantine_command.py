@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
-from cli.quarantine.export import export_lines, line_digest, origins_file, read_origins
-from cli.quarantine.group_by import GroupBy
-from cli.quarantine.listing import print_quarantine
+from cli.errors import ExitCode
+from cli.quarantine.listing import print_quarantine, print_records
 from cli.quarantine.records import parse_quarantine_selection
-from cli.quarantine.show import print_records
+from cli.quarantine.repair import export_lines, line_digest, origins_file, read_origins
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError
 from lake.layout import quarantine_key
@@ -41,7 +39,7 @@ def selection(world: Any, **options: Any) -> Any:
     return parse_quarantine_selection(world, {name: options.get(name) for name in names})
 
 
-def listed(world: Any, capsys: pytest.CaptureFixture[str], by: GroupBy = GroupBy.HOUR, **options: Any) -> Any:
+def listed(world: Any, capsys: pytest.CaptureFixture[str], by: str = "hour", **options: Any) -> Any:
     print_quarantine(world, selection(world, **options), by, 100, as_json=True)
     body = json.loads(capsys.readouterr().out)
     return [tuple(group.values()) for group in body["groups"]]
@@ -54,7 +52,7 @@ def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pyte
         ("orders", "2026-11-20T09", "not an object", 1, 0, 0),
         ("orders", "2026-11-20T10", "not JSON", 7, 0, 0),
     ]
-    assert listed(world, capsys, GroupBy.REASON)[1] == ("not JSON", 8, 0, 0)
+    assert listed(world, capsys, "reason")[1] == ("not JSON", 8, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pyte
 def test_ls_selects_by_dataset_hour_reason_and_file(
     world: World, capsys: pytest.CaptureFixture[str], options: dict[str, str], reasons: list[str]
 ) -> None:
-    assert [group[2] for group in listed(world, capsys, GroupBy.HOUR, **options)] == reasons
+    assert [group[2] for group in listed(world, capsys, "hour", **options)] == reasons
 
 
 def test_only_the_published_generation_counts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,9 +78,7 @@ def test_only_the_published_generation_counts(world: World, capsys: pytest.Captu
     world.ledger.manifests.force(row, world.now)
     published(world, world.row(row.id), [line_of("[", 0, "d", reason="other")])
     # Then
-    assert listed(world, capsys, GroupBy.HOUR, **{"from": "2026-11-20T11"}) == [
-        ("orders", "2026-11-20T11", "other", 1, 0, 0)
-    ]
+    assert listed(world, capsys, "hour", **{"from": "2026-11-20T11"}) == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
 
 
 def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
@@ -95,7 +91,7 @@ def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
     kept = PendingObject("quarantine", key, "", (), "", 1, 1)
     published(world, world.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
     # When, Then: both count, as lines of the second one
-    found = listed(world, capsys, GroupBy.HOUR, **{"from": EVENING.stamp})
+    found = listed(world, capsys, "hour", **{"from": EVENING.stamp})
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"]
     evening = selection(world, **{"from": EVENING.stamp})
     export_lines(stack_of(world, FakeServices()), evening, tmp_path / "lines", 100, as_json=False)
@@ -122,7 +118,7 @@ def test_a_narrow_selection_ends_as_well(
     monkeypatch.setattr("cli.quarantine.records.PROGRESS_RECORDS", 2)
     nothing = selection(world, reason="none of these")
     # When
-    print_quarantine(world, nothing, GroupBy.HOUR, 100, as_json=True)  # type: ignore[arg-type]
+    print_quarantine(world, nothing, "hour", 100, as_json=True)  # type: ignore[arg-type]
     # Then
     told = capsys.readouterr()
     assert json.loads(told.out)["complete"] is False

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.quarantine import context as context_module
+from cli.quarantine.listing import print_records
 from cli.quarantine.records import parse_quarantine_selection
-from cli.quarantine.show import print_records
 from tests.unit.cli.quarantined import converted, line_of
 
 if TYPE_CHECKING:

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
-from cli.quarantine.export import export_lines, origins_file
-from cli.quarantine.group_by import GroupBy
+from cli.errors import ExitCode
 from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
-from cli.quarantine.retry import retry_lines
+from cli.quarantine.repair import export_lines, origins_file, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.partition import Partition
@@ -166,7 +164,7 @@ def test_ls_and_export_know_what_was_given_back(
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
     selection = parse_quarantine_selection(stack, EVERYTHING)
-    print_quarantine(stack, selection, GroupBy.HOUR, 100, as_json=True)
+    print_quarantine(stack, selection, "hour", 100, as_json=True)
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
     # When

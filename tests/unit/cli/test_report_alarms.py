@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.inspect.report_alarms import MAX_CHANGES, read_alarm_changes
+from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
 from lake.time import iso_utc
 from report.model import AlarmChange
 from tests.unit.cli.cloudwatch import FakeCloudWatch

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.cost.cost import read_costs
-from cli.cost.cost_by import CostBy
-from cli.exit_codes import NotFoundError
+from cli.errors import NotFoundError
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
@@ -135,7 +134,7 @@ def test_the_costs_of_a_day_are_those_of_the_command_for_costs(deployment: Deplo
         deployment.ledger.costs.record(cost_row(f"jr_{number}", Lane.STREAM if number else Lane.BATCH))
     # When
     costs = day_report(stack, MORNING.date(), deployment.now).costs
-    by_dataset = read_costs(stack.ledger, MORNING.date(), MORNING.date(), CostBy.DATASET)
+    by_dataset = read_costs(stack.ledger, MORNING.date(), MORNING.date(), "dataset")
     # Then
     assert costs.total.micro_dollars == by_dataset.total.micro_dollars == 6_000_000
     assert len(costs.job_runs) == by_dataset.job_runs

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.change.reprocess import UNQUEUED_LABELS, reprocess_manifests
+from cli.change.requests import UNQUEUED_LABELS, reprocess_manifests
 from cli.deployed_stack import DeployedStack
 from infra.outputs import OPTIONAL, StackOutputs
 from lake.errors import InvalidInputError

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.settings_keys import explain_settings
-from cli.offline.settings_summary import doubts, summary
+from cli.offline.settings import doubts, explain_settings, summary
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
     DatasetRule,

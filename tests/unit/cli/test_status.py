@@ -9,9 +9,8 @@ from datetime import timedelta
 import pytest
 
 from cli.documents import MissedEvents, StatusDocument
-from cli.inspect.night_schedule import read_schedule
-from cli.inspect.status import status_document
-from cli.inspect.status_output import print_status_document
+from cli.inspect.executions import read_schedule
+from cli.inspect.status import print_status_document, status_document
 from lake.json_document import to_json
 from lake.layout import sweep_key
 from lake.manifest import Lane, ObjectVersion

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.inspect.run_logs import log_of_run
-from cli.inspect.stream_shards import read_shards
-from cli.offline.settings_summary import summary
+from cli.inspect.backlog import read_shards
+from cli.inspect.executions import log_of_run
+from cli.offline.settings import summary
 from lake.engines.emr_serverless import run_id
 from lake.manifest import Lane
 from lake.settings import EmrSettings, Settings, StreamSettings

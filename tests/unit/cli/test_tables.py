@@ -14,7 +14,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from cli.tables import format_table
+from cli.terminal import format_table
 
 EXECUTION = "3f1c6a52-8a0e-4a52-9d59-0c8c8e4f7a11"
 NIGHTS = ("Nights, times in Europe/Berlin", ("began", "execution", "outcome"))
@@ -81,7 +81,7 @@ def test_the_width_is_that_of_the_terminal(columns: int) -> None:
     # Given a terminal of this width
     mine, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    code = "from cli.tables import print_table\nprint_table('T', ('a', 'b'), ('n',), [('x' * 50, 'y' * 40, '1')])"
+    code = "from cli.terminal import print_table\nprint_table('T', ('a', 'b'), ('n',), [('x' * 50, 'y' * 40, '1')])"
     environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     # When
     subprocess.run([sys.executable, "-c", code], stdout=its, check=True, env=environment)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.iceberg.status import print_table_status, rebuild_table, restore_table
 from lake.errors import REFUSED, InvalidInputError, TableStoppedError, UnknownDatasetError
 from router.tables.repair import rebuild_table as rebuild

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.inspect.verify import verify
 from tests.unit.cli.stack_world import FakeServices, stack_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.error_output import errors_on_stderr
+from cli.errors import errors_on_stderr
 from lake.errors import InvalidInputError
 from lake.texts import printable
 from router.settle.verdict import ExecutionOutcome, Verdict, format_notification

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.offline.convert import Request, convert_files
 from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import BAD, GOOD, KilledError, answer, inputs, killed_after, request

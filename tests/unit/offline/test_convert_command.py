@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.demo.sample_data import sample_files
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.offline.convert import PIPE, convert_files, parse_destination
 from lake.errors import InvalidInputError
 from offline.conversion import Conversion

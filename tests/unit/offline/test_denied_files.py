@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from obstore.exceptions import GenericError
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.offline.convert import convert_files
 from lake.manifest import ObjectVersion
 from lake.partition import Partition

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.offline.convert import convert_files
 from lake.errors import InvalidInputError
 from lake.manifest import is_manifest_id, new_manifest_id

@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 from typer.testing import CliRunner
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.main import app
 from lake.errors import InvalidInputError
 
@@ -122,7 +122,9 @@ def test_an_option_without_a_name_or_a_value_is_refused(option: str, value: str)
 @mock_aws
 def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an object with a tag; its bytes come from memory, because the reader of ranges has no emulation here
-    monkeypatch.setattr("offline.s3_files.InputFiles.fetch", lambda _self, _file, start, end: b'{"a": 1}\n'[start:end])
+    monkeypatch.setattr(
+        "offline.input_bytes.InputFiles.fetch", lambda _self, _file, start, end: b'{"a": 1}\n'[start:end]
+    )
     s3 = boto3.client("s3", region_name="eu-central-1")
     s3.create_bucket(Bucket="landing", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
     s3.put_object(Bucket="landing", Key="tagged/a.ndjson", Body=b'{"a": 1}\n', Tagging="priority=high")

@@ -15,8 +15,8 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
-from cli.exit_codes import ExitCode
-from cli.local_stage.local_packages import MODULES
+from cli.doctor.checks import MODULES
+from cli.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

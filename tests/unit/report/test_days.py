@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 from lake.time import iso_utc
-from report.days import DAYS, MAX_LISTED, SettledExecution, last_days
-from report.index_page import render_index
+from report.days import DAYS, MAX_LISTED, SettledExecution, last_days, render_index
 
 NOW = datetime(2026, 11, 25, 6, tzinfo=UTC)
 NIGHT = SettledExecution(

@@ -16,9 +16,8 @@ from lake.manifest import Lane
 from lake.texts import format_instant, format_size
 from report.costs import cost_figures
 from report.executions import MAX_EXECUTIONS
+from report.html import MAX_ROWS, number, safe, table
 from report.page import CHARTS, STATIC, render_page
-from report.tables import MAX_ROWS, number, table
-from report.texts import safe
 from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
 
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"

@@ -22,8 +22,8 @@ from router.route.handler import route
 from router.telemetry import metrics
 from sizing.arrivals import FileGroup
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
+from sizing.options import night_start
 from sizing.routing import Router, SimulatedManifest, invocations
-from sizing.schedule import night_start
 from sizing.speed import Speed
 from tests.unit.router.conftest import SETTINGS, Deployment, new_deployment
 from tests.unit.router.events import message, s3_record

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.histogram import Latencies
+from sizing.result import Latencies
 
 
 def counted(*latencies: tuple[float, int, float]) -> Latencies:

@@ -13,9 +13,8 @@ from lake.ledger import DatasetSpeed
 from lake.settings import Settings, load_settings
 from sizing.assumptions import assumptions
 from sizing.day import simulate
-from sizing.options import as_one_stream_job
+from sizing.options import as_one_stream_job, night_start, stream_window
 from sizing.result import OptionResult, Simulation
-from sizing.schedule import night_start, stream_window
 from tests.unit.docs.pages import CHECKOUT
 from tests.unit.sizing import world
 from tests.unit.sizing.world import MB, NIGHT, arrivals, profile, settings

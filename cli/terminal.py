@@ -1,15 +1,19 @@
-"""Tables on the terminal: they fit its width, and are separated by tabs in a pipe."""
+"""What a command shows on the terminal: tables that fit its width, and progress; and how it is ended from outside."""
 
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any, NamedTuple
 
 import typer
 from rich.cells import cell_len
+from rich.console import Console
 
 from lake.texts import printable
 
@@ -146,3 +150,42 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     width = max((len(name) for name, _ in rows), default=0) + 2
     for name, text in rows:
         typer.echo(f"{name:<{width}}{printable(text)}")
+
+
+SHOWN_AFTER_SECONDS = 1.0
+
+
+@contextmanager
+def shown_when_slow(text: str) -> Iterator[None]:
+    """Show what the block does once it has taken a second; on a terminal only, and gone when it ends."""
+    status = Console(stderr=True).status(text)
+    timer = Timer(SHOWN_AFTER_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, ``local down`` and the end of a session, a terminal that is closed."""
+
+
+@contextmanager
+def ended_by_signal() -> Iterator[None]:
+    """The first signal ends the block as Ctrl-C does; further ones do not disturb its end."""
+
+    def end(_number: int, _frame: Any) -> None:  # noqa: ANN401
+        for number in END_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in END_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

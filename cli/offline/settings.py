@@ -1,18 +1,80 @@
-"""What the settings of a stage mean, in words for the person who wrote the file. Pure."""
+"""``settings check`` and ``explain``: what a settings file means in words, and what each key means."""
 
 from __future__ import annotations
 
+import json
+import textwrap
 from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
 
+import typer
+
+from cli.errors import ExitCode
+from cli.terminal import print_facts
 from infra.names import stack_name
+from lake.errors import InvalidInputError
 from lake.schedule import Schedule
-from lake.settings import DatasetRule, DatasetUrgentSettings, NotifyQuarantine, RecordsRule, Settings
+from lake.settings import (
+    DatasetRule,
+    DatasetUrgentSettings,
+    NotifyQuarantine,
+    RecordsRule,
+    Settings,
+    dump_settings,
+    load_settings,
+)
+from lake.settings.declaration import Field, declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.settings.stage import KEPT_VERSION_DAYS
-from lake.texts import format_count, format_dollars, format_duration, format_size
+from lake.texts import format_count, format_dollars, format_duration, format_size, printable
 from lake.time import minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
+
+
+def check_settings(path: Path, *, as_json: bool) -> int:
+    """Print what a settings file means; returns the exit code."""
+    settings = load_settings(path)
+    if as_json:
+        typer.echo(dump_settings(settings))
+        return ExitCode.FINE
+    typer.echo(f"ok: {printable(str(path))} is valid")
+    print_facts([*summary(settings), *(("look at", text) for text in doubts(settings))])
+    return ExitCode.FINE
+
+
+def explain_settings(key: str, *, as_json: bool) -> int:
+    """Print what a key, or each key of a table, means; returns the exit code."""
+    every = dict(declared_keys(Settings))
+    found = {name: field for name, field in every.items() if name == key or name.startswith(f"{key}.")}
+    if not found:
+        close = get_close_matches(key, every, n=3)
+        advice = f"is {' or '.join(close)} meant" if close else "name a key such as stream.trigger_seconds, or a table"
+        raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
+    if as_json:
+        typer.echo(json.dumps({"keys": [_document(name, field) for name, field in found.items()]}, indent=2))
+        return ExitCode.FINE
+    for number, (name, field) in enumerate(found.items()):
+        typer.echo(f"{chr(10) if number else ''}{name}")
+        typer.echo(textwrap.fill(field.meaning, 100, initial_indent="  ", subsequent_indent="  "))
+        default = "none, the key is required" if field.required else json.dumps(field.default)
+        unit = [("unit", field.unit)] if field.unit else []
+        for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
+            typer.echo(f"  {label:<9}{text}")
+    return ExitCode.FINE
+
+
+def _document(key: str, field: Field) -> dict[str, object]:
+    return {
+        "key": key,
+        "meaning": field.meaning,
+        "unit": field.unit,
+        "required": field.required,
+        "default": field.default,
+        "allowed": field.allowed,
+    }
+
 
 NOTIFIED = {
     NotifyQuarantine.NEVER: "nothing in the quarantine is notified",

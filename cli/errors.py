@@ -1,0 +1,104 @@
+"""Errors as a person sees them: what to do after one, the exit code of each, and one sentence on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProfileNotFound
+
+from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
+from lake.faults import CREDENTIAL_CODES, CREDENTIAL_ERRORS, LOAD_CODES, NETWORK_ERRORS, RIGHTS_CODES
+from lake.texts import printable
+
+UNKNOWN_KEY_CODE = "InvalidClientTokenId"
+"""Error code of CloudFormation and STS for credentials that do not exist (AWS General Reference, Common errors)."""
+
+
+class NotReachableError(HybridRouterError):
+    """A stack cannot be reached; the message says why and what to do."""
+
+
+def advise(error: BotoCoreError | ClientError) -> str:
+    """What happened and what to do, as one sentence without a full stop."""
+    if isinstance(error, ClientError):
+        return _advise_by_code(error)
+    if isinstance(error, ProfileNotFound):
+        return f"{error}: pass a --profile of ~/.aws/config"
+    if isinstance(error, NoRegionError):
+        return "no AWS region is set: pass --region, or set AWS_REGION"
+    if isinstance(error, CREDENTIAL_ERRORS):
+        return f"no AWS credentials ({error}): pass --profile, or sign in with 'aws sso login'"
+    if isinstance(error, NETWORK_ERRORS):
+        return f"no answer from AWS ({error}): check the network, the proxy and the region"
+    return str(error)
+
+
+def _advise_by_code(error: ClientError) -> str:
+    code = error.response.get("Error", {}).get("Code", "")
+    if code in CREDENTIAL_CODES or code == UNKNOWN_KEY_CODE:
+        return f"AWS does not accept the credentials ({error}): sign in again, or pass another --profile"
+    if code in RIGHTS_CODES:
+        return f"a permission is missing ({error}): grant it, or pass another --profile"
+    if code in LOAD_CODES:
+        return f"AWS is busy ({error}): run the command again"
+    return str(error)
+
+
+class NotFoundError(HybridRouterError):
+    """What a command was asked for does not exist; the message says where to look."""
+
+
+class ExitCode(IntEnum):
+    """What a command found."""
+
+    FINE = 0
+    NOT_SO = 1
+    """What was asked for is not so: unknown, failed, too late, differs."""
+    WRONG_USE = 2
+    """An option, an argument or a settings file is wrong."""
+    NOT_REACHABLE = 3
+    """The stack, the network, the credentials or a permission is missing."""
+    INTERNAL_ERROR = 70
+    """A defect of the product (EX_SOFTWARE of sysexits.h)."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+
+
+def exit_code_of(error: Exception) -> ExitCode:
+    """The exit code of a command that ends with this error."""
+    if isinstance(error, UnknownDatasetError):
+        return ExitCode.NOT_SO
+    if isinstance(error, (InvalidInputError, InvalidSettingsError)):
+        return ExitCode.WRONG_USE
+    if isinstance(error, (NotReachableError, BotoCoreError, ClientError)):
+        return ExitCode.NOT_REACHABLE
+    return ExitCode.NOT_SO if isinstance(error, HybridRouterError) else ExitCode.INTERNAL_ERROR
+
+
+@contextmanager
+def errors_on_stderr(debug: bool) -> Iterator[None]:
+    """Write each error of the block to stderr as one sentence and exit with its code (``cli.errors``).
+
+    With ``debug`` errors leave the block with their stack trace.
+    """
+    try:
+        yield
+    except Exception as error:
+        if debug:
+            raise
+        code, text = exit_code_of(error), _visible(error)
+        if code is ExitCode.INTERNAL_ERROR:
+            text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
+        sys.stderr.write(f"hybrid-router: {text}\n")
+        raise SystemExit(code) from None
+    except KeyboardInterrupt:
+        raise SystemExit(ExitCode.INTERRUPTED) from None
+
+
+def _visible(error: Exception) -> str:
+    """The error's text. What the local cloud reports has many lines; no other line looks like one of ours."""
+    text = advise(error) if isinstance(error, (BotoCoreError, ClientError)) else str(error)
+    return "\n  ".join(map(printable, text.split("\n")))

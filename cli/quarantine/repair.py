@@ -1,0 +1,306 @@
+"""``hybrid-router quarantine export`` and ``retry``: rejected lines as a file to repair, and repaired ones as rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cli.deployed_stack import DeployedStack
+from cli.errors import ExitCode
+from cli.quarantine.records import (
+    ONE_LINE,
+    WHOLE_FILE,
+    QuarantineRecord,
+    QuarantineSelection,
+    RecordScan,
+    ResubmittedLines,
+)
+from lake.codec import encode_body
+from lake.documents import put_document
+from lake.errors import InvalidInputError
+from lake.layout import resubmission_key, resubmitted_lines_key
+from lake.manifest import new_manifest_id
+from lake.partition import Partition
+from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
+from lake.texts import format_count
+from router.requests.resubmit import check_resubmission
+
+ORIGINS_SUFFIX = ".origins"
+ORIGINS_FORMAT = 1
+"""Version of the format of a file of origins."""
+NOT_KEPT = "not kept in the quarantine: repair the input file"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an exported line comes from."""
+
+    partition: Partition
+    manifest: str
+    generation: int
+    source: str
+    """URI of the input file."""
+    version: str
+    offset: int
+    """First byte of the line, in the decompressed file where it is compressed."""
+    reason: str
+    digest: str
+    """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not given back."""
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """What names the line, whichever generation has rejected it."""
+        return self.source, self.version, self.offset
+
+
+def origins_file(exported: Path) -> Path:
+    """The file next to an export that says where its lines come from, one line for each."""
+    return exported.with_name(f"{exported.name}{ORIGINS_SUFFIX}")
+
+
+def line_digest(line: bytes) -> str:
+    """What stands for the text of a line."""
+    return hashlib.blake2b(line, digest_size=16).hexdigest()
+
+
+def export_lines(
+    stack: DeployedStack, selection: QuarantineSelection, target: Path, limit: int, *, as_json: bool
+) -> int:
+    """Write the rejected lines of the selection to ``target`` and their origins; an element of an array on one line.
+
+    Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
+    if there is no line to write.
+    """
+    for path in (target, origins_file(target)):
+        if path.exists():
+            raise InvalidInputError(f"{path} exists: pass the name of a new file, nothing is overwritten")
+    scan = RecordScan(stack, selection, limit)
+    found: Counter[str] = Counter()
+    _write(scan, ResubmittedLines(stack), target, found)
+    if not found["lines"]:
+        with suppress(FileNotFoundError):
+            target.unlink()
+            origins_file(target).unlink()
+    body = {
+        "file": str(target),
+        "origins": str(origins_file(target)),
+        "lines": found["lines"],
+        "not_kept": found["not_kept"],
+        "resubmitted": found["resubmitted"],
+        "files": found["files"],
+        "complete": scan.is_complete,
+    }
+    typer.echo(json.dumps(body, indent=1) if as_json else stack.runnable(_exported(body)))
+    return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
+
+
+def read_origins(exported: Path) -> list[Origin]:
+    """The origin of each line of an export, in their order."""
+    path = origins_file(exported)
+    try:
+        head, *lines = path.read_text(encoding="utf-8").splitlines()
+        if json.loads(head) != {"format": ORIGINS_FORMAT}:
+            raise ValueError(f"its first line is not the one of format {ORIGINS_FORMAT}")
+        return [_decode_origin(json.loads(line)) for line in lines]
+    except FileNotFoundError as error:
+        raise InvalidInputError(
+            f"{path} is missing: keep it beside the file of the lines, as the export has written both"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{path} is not a valid file of origins ({error}): export the lines again") from error
+
+
+def _write(
+    records: Iterable[QuarantineRecord], resubmitted: ResubmittedLines, target: Path, found: Counter[str]
+) -> None:
+    with ExitStack() as stack:
+        lines = stack.enter_context(target.open("xb"))
+        origins = stack.enter_context(origins_file(target).open("x", encoding="utf-8"))
+        origins.write(json.dumps({"format": ORIGINS_FORMAT}) + "\n")
+        for record in records:
+            if record.kind == WHOLE_FILE:
+                found["files"] += 1
+            elif record.kind != ONE_LINE or record.line is None:
+                found["not_kept"] += record.count
+            elif resubmitted.include(record):
+                found["resubmitted"] += 1
+            else:
+                # An element of an array can have newlines between its values, never in a string.
+                line = record.line.replace(b"\n", b" ")
+                lines.write(line + b"\n")
+                origins.write(json.dumps(_encode_origin(record, line)) + "\n")
+                found["lines"] += 1
+
+
+def _encode_origin(record: QuarantineRecord, line: bytes) -> dict[str, Any]:
+    origin = Origin(
+        record.partition,
+        record.manifest,
+        record.generation,
+        record.source,
+        record.version,
+        record.offset,
+        record.reason,
+        line_digest(line),
+    )
+    return {**asdict(origin), "partition": str(record.partition)}
+
+
+def _decode_origin(data: dict[str, Any]) -> Origin:
+    return Origin(**{**data, "partition": Partition.parse(data["partition"])})
+
+
+def _exported(body: dict[str, Any]) -> str:
+    others = [
+        format_count(body[name], *texts)
+        for name, texts in (
+            ("resubmitted", ("given back before", "given back before")),
+            ("not_kept", (f"rejected line is {NOT_KEPT}", f"rejected lines are {NOT_KEPT}")),
+            (
+                "files",
+                (
+                    "unreadable file: 'hybrid-router reprocess <uri>' reads it again",
+                    "unreadable files: 'hybrid-router reprocess <uri>' reads each again",
+                ),
+            ),
+        )
+        if body[name]
+    ]
+    if not body["complete"]:
+        others.append("there is more: narrow the selection, or raise --limit")
+    first = f"exported lines: {body['lines']:,}"
+    if body["lines"]:
+        file = shlex.quote(body["file"])
+        others.append(
+            f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
+            f"run 'hybrid-router quarantine retry {file}'"
+        )
+    return "\n".join([first, *others])
+
+
+LEFT_OUT = {
+    "empty": "left empty",
+    "unchanged": "as they were exported",
+    "resubmitted": "given back before",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedLine:
+    """A line that a person has repaired."""
+
+    origin: Origin
+    line: bytes
+    """Without its newline."""
+
+
+def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: bool, as_json: bool) -> int:
+    """Give the repaired lines of an export back: those that differ from what was exported and were never given back.
+
+    Lines of one hour are one or more resubmissions. What an earlier, interrupted retry has recorded is completed.
+
+    Parameters
+    ----------
+    now
+        Start ``overnight`` for their hours.
+
+    Returns
+    -------
+    The exit code: 1 if there is no line to give back, and none was given back before.
+    """
+    left_out: Counter[str] = Counter()
+    by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
+    for line in _repaired(exported, left_out):
+        by_hour[line.origin.partition].append(line)
+    resubmitted = ResubmittedLines(stack)
+    answers: list[dict[str, Any]] = []
+    for partition, lines in sorted(by_hour.items()):
+        given_back = resubmitted.of(partition)
+        fresh = [line for line in lines if line.origin.identity not in given_back]
+        left_out["resubmitted"] += len(lines) - len(fresh)
+        # An earlier retry may have been interrupted after it was recorded.
+        names = {given_back[line.origin.identity].name for line in lines if line.origin.identity in given_back}
+        for name in sorted(names) if not dry_run else ():
+            stack.resubmit(name)
+        parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
+        answers += [_resubmit(stack, partition, part, dry_run=dry_run) for part in parts]
+    body = {"dryRun": dry_run, "resubmissions": answers, **{name: left_out[name] for name in LEFT_OUT}}
+    hours = sorted({answer["partition"] for answer in answers}) if now and not dry_run else []
+    executions = [_start(stack, hour) for hour in hours]
+    typer.echo(json.dumps({**body, "executions": executions}, indent=1) if as_json else _given_back(body, executions))
+    return ExitCode.FINE if answers or left_out["resubmitted"] else ExitCode.NOT_SO
+
+
+def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
+    """The lines of the file that differ from what was exported."""
+    origins = read_origins(exported)
+    try:
+        lines = exported.read_bytes().removesuffix(b"\n").split(b"\n")
+    except FileNotFoundError as error:
+        raise InvalidInputError(f"{exported} does not exist: pass the file of an export") from error
+    while len(lines) > len(origins) and not lines[-1].strip():
+        lines.pop()
+    if len(lines) != len(origins):
+        raise InvalidInputError(
+            f"{exported} has {format_count(len(lines), 'line')}, and {origins_file(exported)} names {len(origins):,}: "
+            "keep one line for each line of the export, and leave a line empty that is not to be given back"
+        )
+    for origin, line in zip(origins, lines, strict=True):
+        if not line.strip():
+            left_out["empty"] += 1
+        # An editor may have changed the ends of all lines.
+        elif origin.digest in (line_digest(line), line_digest(line.removesuffix(b"\r"))):
+            left_out["unchanged"] += 1
+        else:
+            yield RepairedLine(origin, line)
+
+
+def _resubmit(
+    stack: DeployedStack, partition: Partition, lines: Sequence[RepairedLine], *, dry_run: bool
+) -> dict[str, Any]:
+    """Put the lines and the document, then have them recorded; a dry run only checks them."""
+    resubmission = Resubmission(new_manifest_id(datetime.now(UTC)), partition, _rejected(lines))
+    control = stack.resources.control_bucket
+    if dry_run:
+        earlier = stack.ledger.resubmissions.of(partition)
+        check_resubmission(stack.s3, stack.ledger, control, resubmission, earlier)
+        return {"partition": str(partition), "lines": len(lines)}
+    body = b"".join(line.line + b"\n" for line in lines)
+    stack.s3.put_object(Bucket=control, Key=resubmitted_lines_key(resubmission.name), Body=body)
+    put_document(stack.s3, control, resubmission_key(resubmission.name), encode_body(resubmission))
+    return stack.resubmit(resubmission.name)
+
+
+def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
+    groups: defaultdict[tuple[str, str, str, int], list[int]] = defaultdict(list)
+    for line in lines:
+        origin = line.origin
+        groups[origin.source, origin.version, origin.manifest, origin.generation].append(origin.offset)
+    return tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
+
+
+def _start(stack: DeployedStack, partition: str) -> str:
+    dataset, _, hour = partition.rpartition("#")
+    return stack.start_overnight({"dataset": dataset, "from": hour, "to": hour})
+
+
+def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:
+    action = "dry run, nothing was done; lines to be given back" if body["dryRun"] else "lines given back"
+    texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
+    texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
+    hours = [f"{answer['partition']}: {format_count(answer['lines'], 'line')}" for answer in body["resubmissions"]]
+    if executions:
+        end = [f"overnight started: {execution}" for execution in executions]
+    else:
+        end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
+    return "\n".join([*hours, ", ".join(texts), *end])
