@@ -8,6 +8,7 @@ SECONDS ?= 60
 SEED ?= 0
 OUTPUT ?= demo-output
 FILES ?= 5000
+DATASETS ?= 4
 STAGE ?= dev
 ARCHITECTURE ?= x86_64
 
@@ -166,8 +167,8 @@ browser: setup ## a report in Chromium: no error on its console, charts drawn, l
 load: setup ## thousands of files through both lanes and the control plane, about 35 minutes; prints the numbers
 	@$(PY) -m tests.load
 
-e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n: with so many
-	@$(PY) -m tests.night --files $(FILES)
+e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n DATASETS=n: with so many
+	@$(PY) -m tests.night --files $(FILES) --datasets $(DATASETS)
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
 	@$(PY) -m pytest --quiet tests/unit/bench -m "long or not long"

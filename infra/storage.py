@@ -29,6 +29,9 @@ AWS allows to redrive an execution for 14 days; its runs complete uploads that e
 """
 EVENT_LOG_DAYS = 30
 """Age at which S3 removes Spark's event logs: that of the jobs' other logs. Also after the setting was switched off."""
+PART_DAYS = 90
+"""Age at which S3 removes the documents of parts. They are read until their hour is divided; each sweep reports an hour
+that cannot be."""
 KEY_OF_REQUEST = "s3:x-amz-server-side-encryption-aws-kms-key-id"
 """Condition key: the KMS key that a request names (Service Authorization Reference, "Amazon S3")."""
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
@@ -47,7 +50,7 @@ class Storage(Construct):
         rules = [_old_versions(KEPT_VERSION_DAYS)] if protection.versions else []
         self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
         self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
-        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, _event_logs()])
+        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, _event_logs(), _parts()])
         self.ledger = dynamodb.TableV2(
             self,
             "Ledger",
@@ -136,6 +139,10 @@ def _expiry(days: int, noncurrent_days: int) -> list[s3.LifecycleRule]:
 
 def _event_logs() -> s3.LifecycleRule:
     return s3.LifecycleRule(id="event-logs", prefix=layout.SPARK_LOGS, expiration=Duration.days(EVENT_LOG_DAYS))
+
+
+def _parts() -> s3.LifecycleRule:
+    return s3.LifecycleRule(id="parts", prefix=layout.PARTS, expiration=Duration.days(PART_DAYS))
 
 
 def _old_versions(days: int) -> s3.LifecycleRule:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TEXTS_AT_ONCE = 100
+"""Parts whose files of one dataset are decoded at a time."""
+
 
 def cut(items: Iterable[T], size: Callable[[T], int], max_bytes: int, max_files: int) -> Iterator[tuple[T, ...]]:
     """The items in order, in pieces within both limits; one that is larger has a piece of its own.
@@ -47,10 +50,12 @@ class CollectedFiles:
         self._texts.append(text)
 
     def files(self) -> Iterator[CollectedFile]:
-        """Each file; those of one text are decoded at a time."""
-        for part, text in zip(self._parts, self._texts, strict=True):
-            for file in decode_files(text):
-                yield CollectedFile(part, file)
+        """Each file; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
+        for first in range(0, len(self._texts), TEXTS_AT_ONCE):
+            some = slice(first, first + TEXTS_AT_ONCE)
+            for part, files in zip(self._parts[some], decode_files(self._texts[some]), strict=True):
+                for file in files:
+                    yield CollectedFile(part, file)
 
 
 class CollectedFile(NamedTuple):

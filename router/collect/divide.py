@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HOUR_ENDS_AFTER = timedelta(minutes=5)
 """After the end of an hour, for the events of its last files: later ones open another collection of it."""
 
-MAX_WRITTEN_FILES = 20_000
+MAX_WRITTEN_FILES = 5_000
 """Files of the manifests that are written side by side, unless one has more."""
 
 

@@ -13,7 +13,7 @@ from tests.night.check import count_lines
 from tests.night.cloud import NightFailedError, running_night
 from tests.night.day import run_day
 from tests.night.explained import explain_all
-from tests.night.files import make_day
+from tests.night.files import MIN_DATASETS, make_day
 from tests.night.nights import run_nights
 from tests.night.table import print_nights
 
@@ -27,15 +27,21 @@ def main(argv: list[str]) -> int:
     """Run the day and the nights, and count; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.night")
     parser.add_argument("--files", type=int, default=FILES, help=f"number of files, at least {MIN_FILES}")
-    files = parser.parse_args(argv).files
+    parser.add_argument(
+        "--datasets", type=int, default=MIN_DATASETS, help=f"number of datasets, at least {MIN_DATASETS}"
+    )
+    options = parser.parse_args(argv)
+    files, datasets = options.files, options.datasets
     if files < MIN_FILES:
         parser.error(f"--files is {files}: pass {MIN_FILES} or more")
+    if datasets < MIN_DATASETS:
+        parser.error(f"--datasets is {datasets}: pass {MIN_DATASETS} or more")
     folder = FOLDER.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     print(f"{files} files; load average {os.getloadavg()[0]:.1f}", flush=True)
     try:
-        _play(folder, files)
+        _play(folder, files, datasets)
     except Exception as error:
         print(f"FAILED: {error}", flush=True)
         print(f"kept in {folder}: objects in cloud/s3, cloud/logs, the ledger in ledger.jsonl", flush=True)
@@ -46,8 +52,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _play(folder: Path, files: int) -> None:
-    started, day = time.monotonic(), make_day(files)
+def _play(folder: Path, files: int, datasets: int) -> None:
+    started, day = time.monotonic(), make_day(files, datasets)
 
     def log(text: str) -> None:
         print(f"[{time.monotonic() - started:5.0f}s] {text}", flush=True)

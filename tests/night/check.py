@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.night.cloud import BUCKET
-from tests.night.files import DATASETS, Part
+from tests.night.files import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Count:
 def count_lines(night: Night, day: Day) -> Count:
     """Copy lake and quarantine to the folder of the night, and compare each line with what was sent."""
     rows: Counter[str] = Counter()
-    for dataset in DATASETS:
+    for dataset in day.datasets:
         rows += night.scenario.lake_rows(dataset, night.folder / "lake")
     rejected = read_records(_quarantine(night, night.folder / "quarantine"))
     return compare(expected_rows(day), rows, expected_rejected(day), rejected)

@@ -58,7 +58,8 @@ SHARES = {
     Part.MISSED: 0.04,
 }
 """Of all files; GONE and DAMAGED are one each, and the rest is WAITING."""
-DATASETS = sorted({folder.partition("/")[0] for folder in FOLDERS.values()})
+MIN_DATASETS = len({folder.partition("/")[0] for folder in FOLDERS.values()})
+"""Further ones share the files that wait for the night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,11 @@ class Day:
 
     files: tuple[DayFile, ...]
 
+    @property
+    def datasets(self) -> list[str]:
+        """Names of all datasets, sorted."""
+        return sorted({file.dataset for file in self.files})
+
     def of(self, *parts: Part) -> list[DayFile]:
         """The files of these parts, in the order of their keys."""
         return [file for file in self.files if file.part in parts]
@@ -97,12 +103,18 @@ class Day:
         return file
 
 
-def make_day(files: int) -> Day:
-    """A day of this number of files."""
+def make_day(files: int, datasets: int = MIN_DATASETS) -> Day:
+    """A day of this number of files in this number of datasets."""
     counts = {part: round(files * share) for part, share in SHARES.items()} | {Part.GONE: 1, Part.DAMAGED: 1}
     counts[Part.WAITING] = files - sum(counts.values())
     parts = [part for part in Part for _ in range(counts[part])]
-    return Day(tuple(_make_file(number, part) for number, part in enumerate(parts)))
+    waiting = [FOLDERS[Part.WAITING], *(f"waiting_{number:03}" for number in range(datasets - MIN_DATASETS))]
+    return Day(
+        tuple(
+            _make_file(number, part, waiting[number % len(waiting)] if part == Part.WAITING else FOLDERS[part])
+            for number, part in enumerate(parts)
+        )
+    )
 
 
 def cut_off(file: DayFile) -> bytes:
@@ -110,9 +122,9 @@ def cut_off(file: DayFile) -> bytes:
     return file.body[: len(file.body) // 2]
 
 
-def _make_file(number: int, part: Part) -> DayFile:
+def _make_file(number: int, part: Part, folder: str) -> DayFile:
     compressed = part == Part.DAMAGED or number % GZIP_EACH == 0
-    key = f"{FOLDERS[part]}/{number:06}.ndjson{'.gz' if compressed else ''}"
+    key = f"{folder}/{number:06}.ndjson{'.gz' if compressed else ''}"
     lines = [_line(key, line) for line in range(LINES)]
     rows = [_row(key, line) for line in range(LINES)]
     rejected, repaired = [], []

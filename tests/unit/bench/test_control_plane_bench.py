@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -151,7 +152,12 @@ def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_on
     assert [manifest.partition.hour for manifest in manifests] == [0] * 6 + [1] * 6
     parts = [night.part(number) for number in range(night.parts)]
     assert [part.files for part, _ in parts] == [3] * 6 + [2]
-    listed = [file for _, body in parts for text in json.loads(body)["files"].values() for file in decode_files(text)]
+    listed = [
+        file
+        for _, body in parts
+        for text in json.loads(body)["files"].values()
+        for file in itertools.chain(*decode_files([text]))
+    ]
     assert len({file for manifest in manifests for file in manifest.files} | {*listed}) == 60
     assert [night.number_of(manifest.id) for manifest in manifests] == list(range(12))
 
