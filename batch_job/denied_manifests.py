@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.exclusions import read_denied, write_denied
+from lake.manifest_documents import read_denied, write_denied
 from lake.texts import format_count
-from transform.context import ConversionContext
+from transform.task_model import ConversionContext
 
 
 class DeniedManifests:

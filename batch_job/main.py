@@ -12,11 +12,11 @@ from batch_job.verify_dates import verify_dates
 from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from lake.texts import format_count
-from transform.context import ConversionContext
 from transform.convert import convert
 from transform.job_main import run_job
 from transform.outcome import ALARM, HELD, format_end, format_faults, format_with_alarm
 from transform.preflight import BlockedRunError, check_environment
+from transform.task_model import ConversionContext
 
 
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from batch_job.spark_tasks import SparkTasks
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
 from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidInputError
-from lake.layout import VERIFICATIONS, verification_key
-from lake.s3_uri import list_objects
-from lake.settings.sweep import STALLED
+from lake.layout import VERIFICATIONS, list_objects, verification_key
+from lake.settings.operation import STALLED
 from lake.texts import format_count
 from lake.time import iso_utc
-from transform.context import ConversionContext
+from transform.clients import s3_client
 from transform.outcome import ALARM
+from transform.spark_job import JobFailedError, failure_reason
+from transform.task_model import ConversionContext
 from verify.hours import Effort, HoursCheck
+from verify.manifest_check import SideDigest
 from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from pyspark.sql import SparkSession
+
 
 DUE = "due"
 """Value of ``--verify`` for all dates that are due."""
@@ -179,3 +190,43 @@ class DateCheck:
             f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; for the places "
             f"run 'hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}'"
         )
+
+
+if TYPE_CHECKING:
+    Digest = Callable[[S3Client, Any], SideDigest]
+
+
+class SparkTasks:
+    """Each task is a partition of a Spark job; several threads may run jobs at the same time.
+
+    ``region`` is that of the buckets.
+    """
+
+    def __init__(self, spark: SparkSession, region: str) -> None:
+        self._context = spark.sparkContext
+        self._region = region
+
+    def run(self, function: Digest, tasks: Sequence[Any]) -> Iterable[SideDigest]:
+        """The function's result for each task.
+
+        Raises
+        ------
+        JobFailedError
+            A task failed as often as Spark allows.
+        """
+        if not tasks:
+            return []
+        try:
+            return (
+                self._context.parallelize(tasks, len(tasks))
+                .mapPartitions(partial(_run, self._region, function))
+                .collect()
+            )
+        except (Py4JError, PySparkException) as error:
+            raise JobFailedError(failure_reason(str(error))) from error
+
+
+def _run(region: str, function: Digest, tasks: Iterable[Any]) -> Iterator[SideDigest]:
+    s3 = s3_client(region)
+    for task in tasks:
+        yield function(s3, task)

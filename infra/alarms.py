@@ -10,14 +10,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
-from infra.dashboard import add_dashboard
-from infra.delivery_stream_alarms import DeliveryStreamAlarms
+from infra.dashboard import METRIC_PERIOD, OwnMetrics, add_dashboard
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
-from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from infra.plain_alarm import PlainAlarm, total
-from lake.schedule import Schedule
+from infra.records import DeliveryStreamAlarms
 from lake.settings import Settings
+from lake.time import Schedule
 
 if TYPE_CHECKING:
     from aws_cdk import aws_sns as sns

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.arrivals import ArrivalQueues
 from infra.functions import RouterFunction
 from infra.machines import Machines
-from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 
 if TYPE_CHECKING:
     from constructs import Construct
+
 
 WIDTH, HEIGHT = 8, 4
 """Size of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
@@ -115,3 +116,29 @@ def _graph(
     title: str, left: Sequence[cloudwatch.IMetric], right: Sequence[cloudwatch.IMetric] = ()
 ) -> cloudwatch.IWidget:
     return cloudwatch.GraphWidget(title=title, left=list(left), right=list(right), width=WIDTH, height=HEIGHT)
+
+
+METRIC_PERIOD = Duration.minutes(5)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMetrics:
+    """The metrics of one stage; ``router.telemetry`` has their meaning, a test compares the names."""
+
+    namespace: str
+
+    def metric(
+        self,
+        function_name: str,
+        metric_name: str,
+        statistic: str = "Sum",
+        period: Duration = METRIC_PERIOD,
+    ) -> cloudwatch.Metric:
+        """A metric that a function writes."""
+        return cloudwatch.Metric(
+            namespace=self.namespace,
+            metric_name=metric_name,
+            dimensions_map={"service": function_name},
+            statistic=statistic,
+            period=period,
+        )

@@ -14,9 +14,9 @@ from constructs import Construct
 from infra.allow import allow
 from infra.assets import Assets
 from infra.functions import RouterFunction
-from infra.job_parts import JobParts
-from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, event_logs_uri
+from infra.jobs import SPARK_SETTINGS, STREAM_TIMEOUT_MINUTES, USE_RULE, JobParts, event_logs_uri
 from infra.log_groups import add_log_group
+from lake.engines.description import MEMORY_GIB, WORKERS
 from lake.engines.emr_serverless import (
     DRIVER_GB,
     DRIVER_VCPUS,
@@ -26,7 +26,6 @@ from lake.engines.emr_serverless import (
     log_group,
     stream_log_group,
 )
-from lake.engines.workers import MEMORY_GIB, WORKERS
 from lake.resource_names import ResourceNames
 from lake.settings import StreamSettings
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from infra.emr_serverless import NOT_DEPLOYED, PLACEHOLDERS, EmrBatch, EmrStream
 from infra.functions import RouterFunction
-from infra.job_parts import JobParts
-from infra.jobs import Jobs
-from infra.log_alarms import count_alarm_lines
+from infra.jobs import JobParts, Jobs
+from infra.log_groups import count_alarm_lines
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Duration, Stack
@@ -12,15 +13,17 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
-from infra.assets import glue_code
-from infra.job_parts import JobParts
+from infra.assets import Assets, glue_code
 from infra.log_groups import add_log_group
+from infra.names import StackNames
 from lake import layout
 from lake.resource_names import ResourceNames
+from lake.settings import Settings
 from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
+
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """A stream window lasts a day at most; ``stream_window`` starts the job again when work is left."""
@@ -209,3 +212,13 @@ def _workers(worker_type: str, number: int) -> glue.WorkerConfiguration:
     return glue.WorkerConfiguration(
         worker_type=glue.WorkerType[worker_type.replace(".", "_")], number_of_workers=number
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JobParts:
+    """Settings, names and files, the same on all engines."""
+
+    settings: Settings
+    names: StackNames
+    assets: Assets
+    resources: ResourceNames

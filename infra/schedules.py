@@ -14,8 +14,7 @@ from constructs import Construct
 
 from infra.allow import allow
 from infra.functions import TABLES, RouterFunction
-from infra.machine import Machine
-from infra.machines import Machines
+from infra.machines import Machine, Machines
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.settings import Settings
 from lake.settings.stage import VERIFY_START

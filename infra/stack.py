@@ -13,12 +13,11 @@ from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
 from infra.code_version import CODE_MARK, code_version
-from infra.delivery_stream_alarms import DeliveryStreamAlarms
 from infra.encryption import encrypt, grant_key
 from infra.engines import Engines
 from infra.functions import TABLES, router_functions
 from infra.grants import Grants
-from infra.job_parts import JobParts
+from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
@@ -29,7 +28,7 @@ from infra.permissions import (
     grant_urgency,
     grant_verification,
 )
-from infra.records import Records
+from infra.records import DeliveryStreamAlarms, Records
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames

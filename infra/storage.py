@@ -15,8 +15,8 @@ from lake import layout
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
 from lake.settings import Settings
+from lake.settings.operation import min_keep_days
 from lake.settings.stage import KEPT_VERSION_DAYS
-from lake.settings.sweep import min_keep_days
 
 NO_ACCESS_LOGS = (
     "Server access logs would add several log lines for each of up to 300,000 objects a day, and their storage. The "

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
-from lake.codec import decode_body, encode_body
-from lake.documents import get_bound_document, put_document
+from lake.documents import decode_body, encode_body, get_bound_document, put_document
 from lake.layout import lake_prefix
 from lake.ledger.manifest_row import CommitReference, PublishedObjects, PublishedTotals, digest_objects
-from lake.partition import Partition
+from lake.manifest import Partition
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -25,7 +26,7 @@ class UploadedPart:
     etag: str
     """Without quotes; it says nothing about the content."""
     checksum: str
-    """Checksum of the part, as ``lake.checksum`` computes it."""
+    """Checksum of the part, as ``lake.commit`` computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class PendingObject:
     parts: tuple[UploadedPart, ...]
     """In order."""
     checksum: str
-    """Checksum of the whole object, as ``lake.checksum`` computes it."""
+    """Checksum of the whole object, as ``lake.commit`` computes it."""
     size: int
     """Bytes."""
     rows: int
@@ -158,3 +159,16 @@ def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -
     """
     body = get_bound_document(s3, control_bucket, reference.key, reference.sha256)
     return decode_body(CommitDocument, body, "commit document")
+
+
+ALGORITHM: Final = "CRC32"
+WHOLE_OBJECT: Final = "FULL_OBJECT"
+BLOCK_BYTES = 1 << 20
+
+
+def checksum_of(file: IO[bytes]) -> str:
+    """The checksum of the rest of a file, as S3 writes it: 32 bits, big endian, in base64. Reads it to its end."""
+    value = 0
+    while block := file.read(BLOCK_BYTES):
+        value = zlib.crc32(block, value)
+    return base64.b64encode(value.to_bytes(4, "big")).decode()

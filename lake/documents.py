@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+import re
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from lake.errors import InvalidDocumentError
-from lake.s3_uri import parse_s3_uri
+from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.layout import parse_s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -59,3 +66,175 @@ def read_uri(s3: S3Client, uri: str) -> bytes:
     """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
     place = parse_s3_uri(uri)
     return s3.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()
+
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
+
+
+def format_json(document: object) -> str:
+    """The text that a command prints with ``--json``."""
+    return json.dumps(to_json(document), indent=2)
+
+
+def to_json(value: object) -> Any:  # noqa: ANN401
+    """The value as ``json.dumps`` takes it: dataclasses as objects, enumerations as their values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {_member(item.name): to_json(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return value
+
+
+def schema_of(kind: Any, title: str) -> dict[str, Any]:  # noqa: ANN401
+    """The JSON Schema (draft 2020-12) of a document, made from its type hints.
+
+    The text of an ``Annotated`` hint becomes the description of its member.
+    """
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **_schema(kind)}
+
+
+def _member(name: str) -> str:
+    return re.sub(r"_(\w)", lambda match: match.group(1).upper(), name)
+
+
+def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401, PLR0911
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return {**_schema(arguments[0]), "description": "; ".join(arguments[1:])}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_schema(argument) for argument in arguments]}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is tuple:
+        return {"type": "array", "items": _schema(arguments[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1])}
+    if is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        members = {_member(item.name): _schema(hints[item.name]) for item in fields(kind)}
+        return {"type": "object", "required": list(members), "additionalProperties": False, "properties": members}
+    if issubclass(kind, Enum):
+        return {"enum": [item.value for item in kind]}
+    return {"type": _TYPES[kind]}
+
+
+T = TypeVar("T")
+
+FORMAT = 1
+"""Version of every document's format."""
+_LISTED: set[type] = set()
+
+
+def listed(kind: type[T]) -> type[T]:
+    """Decorate a dataclass that documents have many of: it becomes a list of its values, without their names."""
+    _LISTED.add(kind)
+    return kind
+
+
+def encode(value: Any) -> Any:  # noqa: ANN401
+    """The plain value: a dataclass as an object without the fields that are None, what has ``parse`` as its text."""
+    encoder: Callable[[Any], Any] | None = _encoder(type(value))  # type: ignore[arg-type]
+    return value if encoder is None else encoder(value)
+
+
+def decode(kind: type[T], value: object) -> T:
+    """Inverse of ``encode``. Members that ``kind`` does not have are passed over.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        The value is not one of ``kind``: ``encode`` writes every field that cannot be None.
+    """
+    decoder: Any = _decoder(kind)  # type: ignore[arg-type]
+    found: T = decoder(value)
+    return found
+
+
+def decode_partial(default: T, item: Mapping[str, Any] | None) -> T:
+    """``default`` with what an item has, whose attributes are written one by one."""
+    return decode(type(default), {**encode(default), **(item or {})})
+
+
+def encode_body(value: object) -> bytes:
+    """The bytes of a document on S3."""
+    return encode_document({"format": FORMAT, **encode(value)})
+
+
+def decode_body(kind: type[T], body: bytes, name: str) -> T:
+    """Inverse of ``encode_body``; ``name`` says what the document is. The ledger or its writer vouches for the bytes.
+
+    Raises
+    ------
+    NewerDocumentError
+        This version cannot read it, so another one has written it.
+    """
+    try:
+        data = json.loads(body)
+        if data["format"] != FORMAT:
+            raise ValueError(f"its format is {data['format']!r}, not {FORMAT}")
+        return decode(kind, data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise NewerDocumentError(
+            f"this version cannot read the {name} ({error}): a newer version of hybrid-router can, deploy it again"
+        ) from error
+
+
+@cache
+def _encoder(kind: type) -> Callable[[Any], Any] | None:
+    """None: the value is plain."""
+    if hasattr(kind, "parse"):
+        return str
+    if is_dataclass(kind):
+        names = [item.name for item in fields(kind)]
+        if kind in _LISTED:
+            return lambda value: [encode(getattr(value, name)) for name in names]
+        return lambda value: {name: encode(item) for name in names if (item := getattr(value, name)) is not None}
+    if issubclass(kind, list | tuple):
+        return lambda value: [encode(item) for item in value]
+    if issubclass(kind, dict):
+        return lambda value: {key: encode(item) for key, item in value.items()}
+    return None
+
+
+@cache
+def _decoder(hint: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401
+    """None: the plain value is the value."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        inner = _decoder(arguments[0])
+        return None if inner is None else lambda value: None if value is None else inner(value)
+    if origin in (tuple, dict):
+        each = _decoder(arguments[origin is dict]) or _same
+        if origin is tuple:
+            return lambda value: tuple(map(each, value))
+        return lambda value: {key: each(item) for key, item in value.items()}
+    if hasattr(hint, "parse") or (isinstance(hint, type) and issubclass(hint, Enum)):
+        text: Callable[[Any], Any] = getattr(hint, "parse", hint)
+        return text
+    return _object_decoder(hint) if is_dataclass(hint) or hasattr(hint, "_fields") else None
+
+
+def _object_decoder(kind: type) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind)
+    if kind in _LISTED or not is_dataclass(kind):
+        decoders = [_decoder(hints[name]) or _same for name in hints]
+        return lambda value: kind(*(one(item) for one, item in zip(decoders, value, strict=True)))
+    required = [item.name for item in fields(kind) if NoneType not in get_args(hints[item.name])]
+    every = {item.name: _decoder(hints[item.name]) or _same for item in fields(kind)}
+    optional = {item.name: None for item in fields(kind) if item.default is MISSING and item.name not in required}
+
+    def build(value: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        for name in required:
+            if name not in value:
+                raise KeyError(name)
+        return kind(**{**optional, **{name: one(value[name]) for name, one in every.items() if name in value}})
+
+    return build
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401
+    return value

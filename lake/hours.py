@@ -11,7 +11,7 @@ from lake.manifest import Lane
 from lake.successors import follow
 
 if TYPE_CHECKING:
-    from lake.partition import Partition
+    from lake.manifest import Partition
 
 
 GRACE = timedelta(minutes=15)

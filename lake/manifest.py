@@ -7,14 +7,13 @@ import re
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from lake.codec import decode_body, encode_body, listed
 from lake.compression import has_compressed_name
+from lake.documents import decode_body, encode_body, listed
 from lake.errors import InvalidDocumentError
-from lake.partition import Partition
 from lake.time import iso_utc
 
 UNVERSIONED = "null"
@@ -139,3 +138,35 @@ def check_buckets(buckets: Iterable[str], allowed_buckets: Collection[str], name
             f"{name} names the bucket {min(foreign)!r}, which is not an input of this deployment: "
             "set input.bucket to it or remove it"
         )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
+    """One UTC hour of one dataset."""
+
+    dataset: str
+    date: str
+    """``YYYY-MM-DD``, UTC."""
+    hour: int
+    """0 to 23, UTC."""
+
+    @classmethod
+    def of(cls, dataset: str, instant: datetime) -> Partition:
+        """The partition of an aware instant."""
+        utc = instant.astimezone(UTC)
+        return cls(dataset, utc.date().isoformat(), utc.hour)
+
+    @classmethod
+    def parse(cls, text: str) -> Partition:
+        """Inverse of ``str()``: ``dataset#YYYY-MM-DDTHH``. Raises ``ValueError``."""
+        dataset, _, stamp = text.rpartition("#")
+        date, _, hour = stamp.partition("T")
+        return cls(dataset, date, int(hour))
+
+    def __str__(self) -> str:
+        return f"{self.dataset}#{self.stamp}"
+
+    @property
+    def stamp(self) -> str:
+        """``YYYY-MM-DDTHH``, UTC; its order is that of time."""
+        return f"{self.date}T{self.hour:02d}"

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from lake.checksum import WHOLE_OBJECT
-from lake.commit import CommitDocument, PendingObject, read_commit, totals_of
+from lake.commit import WHOLE_OBJECT, CommitDocument, PendingObject, read_commit, totals_of
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
-from lake.layout import lake_prefix, result_key
+from lake.layout import lake_prefix, list_objects, result_key
 from lake.ledger.manifest_row import State
-from lake.s3_uri import list_objects
 from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc

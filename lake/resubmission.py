@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.codec import decode_body
-from lake.documents import get_bound_document
+from lake.documents import decode_body, get_bound_document
 from lake.layout import resubmission_key
-from lake.partition import Partition
+from lake.manifest import Partition
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

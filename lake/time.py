@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
@@ -40,3 +41,158 @@ def local_time(minute: int, time_zone: str, now: datetime, days: int) -> datetim
     midnight = datetime(local.year, local.month, local.day, tzinfo=zone)
     # Wall-clock arithmetic on purpose: the zone's offset applies after the addition.
     return (midnight + timedelta(days=days, minutes=minute)).astimezone(UTC)
+
+
+FORMS = "cron(...), rate(...), at(...)"
+WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+"""In the order of ``datetime.weekday``."""
+RATE = re.compile(r"rate\([1-9]\d* (?:minutes?|hours?|days?)\)")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("day of month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of week", 1, 7, (*WEEKDAYS[6:], *WEEKDAYS[:6])),
+    ("year", 1970, 2199, ()),
+)
+"""Each field of cron(...): its name, its lowest and highest number, and names that count from the lowest."""
+_SPECIAL = {
+    "day of month": re.compile(r"\?|L|LW|(?:[1-9]|[12]\d|3[01])W"),
+    "day of week": re.compile(rf"\?|L|(?:[1-7]|{'|'.join(WEEKDAYS)})(?:L|#[1-5])"),
+}
+"""The other field decides, last day, nearest working day, n-th day of the week of a month; alone in their field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A parsed expression."""
+
+    expression: str
+    times: tuple[int, ...]
+    """Minutes of the day at which it starts something; empty: it is an interval, or one instant."""
+    days: frozenset[int] | None
+    """Days of the week (0 is Monday) on which it does so; None: they do not depend on the day of the week alone."""
+
+    @classmethod
+    def parse(cls, expression: str) -> Schedule:
+        """The schedule of an expression.
+
+        Raises
+        ------
+        ValueError
+            EventBridge Scheduler would refuse the expression; the text says what is expected.
+        """
+        if expression.startswith("cron(") and expression.endswith(")"):
+            return _parse_cron(expression)
+        if expression.startswith("rate("):
+            if not RATE.fullmatch(expression):
+                raise ValueError("expected rate(<number> minutes, hours or days), such as rate(1 day)")
+        elif expression.startswith("at("):
+            try:
+                datetime.strptime(expression, "at(%Y-%m-%dT%H:%M:%S)").astimezone()
+            except (ValueError, OverflowError) as error:
+                raise ValueError("expected at(<local time>), such as at(2026-11-20T22:00:00)") from error
+        else:
+            raise ValueError(f"expected {FORMS}")
+        return cls(expression, (), None)
+
+    @property
+    def minute(self) -> int | None:
+        """The only minute of the day at which it starts something; None if it has several or none."""
+        return self.times[0] if len(self.times) == 1 else None
+
+    @property
+    def is_daily(self) -> bool:
+        """Whether it starts something once every day."""
+        return len(self.times) == 1 and self.days is not None and len(self.days) == len(WEEKDAYS)
+
+    def starts_on(self, day: date) -> bool:
+        """Whether it starts something on a local date, as far as the day of the week decides."""
+        return self.days is not None and day.weekday() in self.days
+
+    def next_start(self, time_zone: str, now: datetime) -> datetime | None:
+        """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide."""
+        today = now.astimezone(ZoneInfo(time_zone)).date()
+        starts = (
+            local_time(minute, time_zone, now, days)
+            for days in range(len(WEEKDAYS) + 2)
+            if self.starts_on(today + timedelta(days=days))
+            for minute in self.times
+        )
+        return next((start for start in starts if start > now), None)
+
+    def describe(self) -> str:
+        """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""
+        if self.minute is None or self.days is None:
+            return self.expression
+        days = "every day" if self.is_daily else ",".join(_runs(sorted(self.days)))
+        return f"{days} at {self.minute // 60:02d}:{self.minute % 60:02d}"
+
+
+def _runs(days: list[int]) -> list[str]:
+    """Names of days, three or more in a row as one range."""
+    runs: list[list[int]] = []
+    for day in days:
+        if runs and day == runs[-1][-1] + 1:
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    names = [[WEEKDAYS[day] for day in run] for run in runs]
+    return [f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in names]
+
+
+def _parse_cron(expression: str) -> Schedule:
+    texts = expression.removeprefix("cron(").removesuffix(")").split()
+    if len(texts) != len(_FIELDS):
+        names = ", ".join(field[0] for field in _FIELDS)
+        raise ValueError(f"expected the {len(_FIELDS)} fields {names}; there are {len(texts)}")
+    values = [_values(text.upper(), *field) for text, field in zip(texts, _FIELDS, strict=True)]
+    minutes, hours, _, _, weekdays, _ = values
+    day_of_month, month, day_of_week, year = texts[2:]
+    if (day_of_month == "?") is (day_of_week == "?"):
+        raise ValueError("expected ? in exactly one of day of month and day of week")
+    assert minutes is not None
+    assert hours is not None
+    days = None
+    if (month, year) == ("*", "*") and day_of_month in ("*", "?") and (day_of_week == "?" or weekdays is not None):
+        # Scheduler counts from Sunday, which is 1.
+        days = frozenset((day + 5) % 7 for day in weekdays or range(1, 8))
+    return Schedule(expression, tuple(sorted(60 * hour + minute for hour in hours for minute in minutes)), days)
+
+
+def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:
+    """The numbers that a field stands for; None for the special forms of the days."""
+    if name in _SPECIAL and _SPECIAL[name].fullmatch(text):
+        return None
+    parts = [_part(part, low, high, names) for part in text.split(",")]
+    if any(part is None for part in parts):
+        words = f" or {names[0]}-{names[-1]}" if names else ""
+        raise ValueError(f"its field {name} is {text!r}, expected numbers from {low} to {high}{words}")
+    return frozenset(number for part in parts if part for number in part)
+
+
+def _part(part: str, low: int, high: int, names: tuple[str, ...]) -> list[int] | None:
+    """The numbers of ``*``, a value or a range, each with an increment or without; None if it is none of them."""
+    text, slash, step = part.partition("/")
+    if slash and not (_is_number(step) and int(step) >= 1):
+        return None
+    ends = [low, high] if text == "*" else [_number(end, low, names) for end in text.split("-")]
+    if len(ends) > 2 or not all(end is not None and low <= end <= high for end in ends):
+        return None
+    first, last = ends[0], high if slash and len(ends) == 1 else ends[-1]
+    assert first is not None
+    assert last is not None
+    # A range such as FRI-MON passes the end of the week.
+    numbers = range(first, last + 1) if first <= last else [*range(first, high + 1), *range(low, last + 1)]
+    return list(numbers)[:: int(step) if slash else 1]
+
+
+def _number(text: str, low: int, names: tuple[str, ...]) -> int | None:
+    if text in names:
+        return names.index(text) + low
+    return int(text) if _is_number(text) else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

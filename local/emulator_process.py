@@ -17,10 +17,9 @@ from pathlib import Path
 
 from local import isolation
 from local.class_archive import archive_file
-from local.job_launch import JobSettings
-from local.job_processes import JobProcesses
+from local.isolation import only_own_requests
+from local.job_launch import JobProcesses, JobSettings
 from local.limits import Limits
-from local.own_requests import only_own_requests
 from local.processes import kill_followers
 
 

@@ -7,7 +7,11 @@ deployed script, its modules and the installed packages, but not this checkout.
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +20,7 @@ from urllib.parse import urlsplit
 from local.class_archive import java_options, spark_environment
 from local.isolation import AccessKey, environment_without_region
 from local.limits import Limits
+from local.processes import end_session, kill_session
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 # An editable install puts the checkout on the sys.path of every Python process; on Glue there is no checkout.
@@ -165,3 +170,92 @@ def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str
         "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
     }
     return spark_environment({**properties, **own}, folder / "spark.conf", settings.classes)
+
+
+class JobProcesses:
+    """Starts, watches and kills them; its methods may be called from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, run: str, launch_file: Path, log_file: Path) -> None:
+        """Start the run's first process, which does what ``launch_file`` says; its output goes to ``log_file``."""
+        with log_file.open("wb") as log, self._lock:
+            self._processes[run] = subprocess.Popen(
+                [sys.executable, "-m", "local.job_child", str(launch_file)],
+                cwd=_CHECKOUT,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait(self, run: str, seconds: float) -> int | None:
+        """Wait for the end of a started run, at most ``seconds``; its exit code, or None if it had to be killed then.
+
+        What the script has left behind ends with it, as in the cloud, where the machines of a run are released.
+        """
+        process = self._processes[run]
+        try:
+            return process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            kill_session(process.pid)
+            process.wait()
+            return None
+        finally:
+            end_session(process.pid)
+            if process.stdin is not None:
+                process.stdin.close()
+            with self._lock:
+                del self._processes[run]
+
+    def kill(self, run: str) -> None:
+        """Kill every process of the run, if it has been started and has not ended."""
+        with self._lock:
+            process = self._processes.get(run)
+        if process is not None:
+            kill_session(process.pid)
+
+    def kill_all(self) -> None:
+        """Kill every run and wait for the end of its processes; the local cloud ends with it."""
+        with self._lock:
+            processes = list(self._processes.values())
+        for process in processes:
+            kill_session(process.pid)
+        for process in processes:
+            end_session(process.pid)
+
+
+_MAX_TAIL_BYTES = 256 * 1024
+_MAX_MESSAGE_CHARACTERS = 2000
+_TRACEBACK = "Traceback (most recent call last):"
+_NOISE = re.compile(r"^(\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\s|at |Caused by: |\.\.\. \d+ more|SLF4J|WARNING: )")
+
+
+def last_error(log_file: Path, exit_code: int) -> str:
+    """The signal or the exception that ended the run's script, else the last meaningful line; 2,000 characters at most.
+
+    ``exit_code`` is that of the run's first process: 128 + the number of a signal that killed the script.
+    """
+    signal_number = exit_code - 128
+    if signal_number in set(signal.Signals):
+        return f"The process was ended by {signal.Signals(signal_number).name}."
+    lines = _tail(log_file).splitlines()
+    for index in range(len(lines) - 1, -1, -1):
+        if lines[index].startswith(_TRACEBACK):
+            return _exception_after(lines[index + 1 :]) or f"SystemExit: {exit_code}"
+    meaningful = [line for line in lines if line.strip() and not _NOISE.match(line)]
+    return meaningful[-1][:_MAX_MESSAGE_CHARACTERS] if meaningful else f"SystemExit: {exit_code}"
+
+
+def _exception_after(lines: list[str]) -> str:
+    return next((line for line in lines if line.strip() and not line.startswith((" ", "\t"))), "")[
+        :_MAX_MESSAGE_CHARACTERS
+    ]
+
+
+def _tail(log_file: Path) -> str:
+    with log_file.open("rb") as log:
+        log.seek(max(0, log_file.stat().st_size - _MAX_TAIL_BYTES))
+        return log.read().decode("utf-8", errors="replace")

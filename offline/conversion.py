@@ -20,7 +20,7 @@ from offline.input_files import InputFile
 from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
-from transform.quarantine_excluded import excluded_key, write_excluded
+from transform.quarantine_writer import excluded_key, write_excluded
 from transform.run_task import run_task
 from transform.task_model import FileFailure, Task, TaskResult
 

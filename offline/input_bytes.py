@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
 from lake.errors import InvalidInputError
+from lake.layout import list_objects
 from lake.manifest import ObjectVersion
-from lake.s3_uri import list_objects
 from transform.source import DeniedFileError, Source, UnreadableFileError
 
 if TYPE_CHECKING:

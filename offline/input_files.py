@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
-from lake.manifest import ObjectVersion
-from lake.partition import Partition
+from lake.manifest import ObjectVersion, Partition
 from lake.settings import Settings
 from lake.settings.routing import name_of_folder
 from offline.converted_files import identity

@@ -17,12 +17,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from lake.checksum import checksum_of
-from lake.commit import PendingObject, SourceCount
+from lake.commit import PendingObject, SourceCount, checksum_of
 from lake.errors import InvalidInputError
 from lake.layout import is_own_key
-from lake.manifest import is_manifest_id
-from lake.partition import Partition
+from lake.manifest import Partition, is_manifest_id
 from offline.converted_files import ConvertedFiles, identity
 
 LAKE, QUARANTINE = "lake", "quarantine"

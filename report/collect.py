@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lake.bills import divide
 from lake.documents import find_document
-from lake.layout import manifest_day_prefix, manifest_of_key, plan_summary_key
+from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
-from lake.s3_uri import list_objects
 from lake.successors import follow
 from report.costs import cost_figures
 from report.days import Day, first_day, last_days

@@ -24,7 +24,7 @@ from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ARRIVALS_QUEUE, ResourceNames
 from lake.settings import Settings, load_settings
-from router.listing.fast_pages import read_listings_quickly
+from router.listing.folders import read_listings_quickly
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient

@@ -23,10 +23,10 @@ from cli.documents import (
     Suggestion,
     TablesDocument,
 )
-from lake.json_document import schema_of
+from lake.documents import schema_of
 from lake.settings import Settings
 from lake.settings.declaration import Field, declared, declared_keys
-from router.sweep.hour_marker import HourDocument
+from router.sweep.hours import HourDocument
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 160

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lake.engines.workers import MIB
+from lake.engines.description import MIB
 from lake.settings import ConvertSettings, PriceSettings
 from lake.texts import format_count
 from sizing.measure import Measurement

@@ -8,11 +8,10 @@ from enum import StrEnum
 
 from lake.engines import emr_serverless, glue
 from lake.settings import Settings
-from lake.settings.price import PriceSettings
+from lake.settings.operation import PriceSettings
 from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate import night
-from router.estimate.choose import MARGIN
-from router.estimate.night import DRIVERS
+from router.estimate.night import DRIVERS, MARGIN
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.stream_cluster import stream_cluster
 from sizing.speed import CPU_GZIP, CPU_PLAIN, Speed, given_gzip_speed
@@ -123,7 +122,7 @@ def _rows(settings: Settings, ratio: float, stream_jobs: int) -> Iterator[tuple[
     yield "Step Functions asks, runs of up to 10 minutes", night.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, longer runs", night.LONG_POLL_SECONDS, "s", ASSUMED, estimate
     yield "last run to verdict", SETTLE_SECONDS, "s", ASSUMED, HERE
-    yield "share of the time until the deadline that a plan leaves", MARGIN, "", LISTED, "router/estimate/choose.py"
+    yield "share of the time until the deadline that a plan leaves", MARGIN, "", LISTED, "router/estimate/night.py"
     yield "quota of Glue", quota.dpus, "DPU", SETTING, "quota.dpus"
     yield "quota of Glue", quota.job_runs, "job runs", SETTING, "quota.job_runs"
     if settings.batch.uses_emr:

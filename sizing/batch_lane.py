@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lake.ledger import DatasetSpeed, ManifestRow
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.settings import BatchSettings, PriceSettings, Settings
 from lake.speed import Speeds
 from lake.time import next_local_time

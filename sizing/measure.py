@@ -18,9 +18,9 @@ from pathlib import Path
 from ndjson_arrow import can_split
 
 from lake.compression import has_compressed_name
-from lake.engines.workers import MIB
+from lake.engines.description import MIB
 from lake.errors import InvalidInputError
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
 from sizing.peak_memory import peak_bytes, reset_peak_bytes

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from lake.engines.workers import DPUS, MAX_WORKERS
+from lake.engines.description import DPUS, MAX_WORKERS
 from lake.errors import InvalidInputError
-from lake.schedule import Schedule
 from lake.settings import DatasetUrgentSettings, Settings
 from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
-from lake.time import local_time, next_local_time
+from lake.time import Schedule, local_time, next_local_time
 from router.estimate.night import DRIVERS
 from router.estimate.stream_cluster import stream_cluster
 

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
-from lake.settings.checks import DATE
-from lake.settings.declaration import Conflict, Range, Unit
+from lake.settings.declaration import DATE, Conflict, Range, Unit
 from lake.settings.parse import build
 from lake.settings.routing import FOLDER
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
-from lake.layout import manifest_day_prefix
+from lake.layout import list_objects, manifest_day_prefix
 from lake.manifest import Identity, Manifest, decode_manifest
-from lake.s3_uri import list_objects
 from lake.settings import Settings
 from lake.texts import format_count
 from sizing.arrivals import DAY_SECONDS, FileGroup, windows_of_day

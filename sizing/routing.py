@@ -12,12 +12,11 @@ from typing import TypeVar
 
 from lake.compression import has_compressed_name
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, ObjectVersion, Partition
 from lake.settings import Settings
 from lake.speed import Speeds
 from lake.time import iso_utc
-from router.ownership.draft import Draft, RoutedArrival, cut_drafts
+from router.ownership.owner import Draft, RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane, stream_file_limit
 from sizing.arrivals import DAY_SECONDS, FileGroup
 from sizing.assumptions import POLLERS, ROUTE_SECONDS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings
-from lake.settings.price import PriceSettings
+from lake.settings.operation import PriceSettings
 from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate.other_costs import OUTPUT_RATIO
 

@@ -8,14 +8,13 @@ from itertools import chain
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer
+from lake.layout import INBOX, OTHER_INBOXES, inbox, list_objects, manifest_of_pointer
 from lake.manifest import Lane
-from lake.s3_uri import list_objects
 from lake.shards import FIRST_SHARD
 from lake.texts import format_count
-from transform.context import ConversionContext, JobServices
-from transform.environment_fault import EnvironmentFault, fault_of
+from transform.give_up import EnvironmentFault, fault_of
 from transform.outcome import ALARM
+from transform.task_model import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from lake.layout import inbox
 from lake.shards import FIRST_SHARD, SHARD_ARGUMENT
 from streaming_job.stream import InboxStream
-from transform.context import ConversionContext
 from transform.job_main import run_job
+from transform.task_model import ConversionContext
 
 
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:

@@ -16,8 +16,8 @@ from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from lake.settings import StreamSettings
 from lake.time import iso_utc
-from transform.context import ConversionContext
 from transform.outcome import ConversionOutcome
+from transform.task_model import ConversionContext
 
 INTERVAL = timedelta(minutes=15)
 """A row of costs is for this time, or for what is left at the end of the run. A run that is killed loses as much."""

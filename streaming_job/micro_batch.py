@@ -15,10 +15,10 @@ from lake.manifest import Lane
 from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from lake.texts import format_count
-from transform.context import ConversionContext
 from transform.convert import convert
 from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm
 from transform.preflight import check_environment
+from transform.task_model import ConversionContext
 
 PARALLEL_READS = 16
 PORTIONS = 4

@@ -18,9 +18,9 @@ from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifest
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox
-from transform.context import ConversionContext
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
+from transform.task_model import ConversionContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,9 +22,9 @@ from streaming_job.micro_batch import (
     side_by_side_limit,
     size_of,
 )
-from transform.context import ConversionContext
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError, check_environment
+from transform.task_model import ConversionContext
 
 POOL = "urgent"
 """Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of

@@ -30,7 +30,7 @@ from lake.errors import HybridRouterError, TransientError
 from lake.layout import canary_key, canary_report_key
 from lake.publish import complete_all
 from transform.clients import object_store, s3_client
-from transform.environment_fault import fault_of
+from transform.give_up import fault_of
 from transform.outcome import ALARM
 from transform.source import Source, UnreadableFileError
 from transform.spark_job import failure_reason
@@ -38,7 +38,7 @@ from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from lake.commit import PendingObject
-    from transform.context import ConversionContext, JobServices
+    from transform.task_model import ConversionContext, JobServices
 
 T = TypeVar("T")
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")

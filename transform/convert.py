@@ -13,11 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.texts import advise_reprocess, format_count
-from transform.claim_manifest import claim_or_finish
-from transform.environment_fault import EnvironmentFault, fault_of
+from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.finalize import finalize
-from transform.give_up import give_up, record_fault, why_all_wait
-from transform.lease import LeaseKeeper
+from transform.give_up import EnvironmentFault, fault_of, give_up, record_fault, why_all_wait
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, divide_into_portions, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
@@ -25,7 +23,7 @@ from transform.task_model import TaskFault, TaskResult
 
 if TYPE_CHECKING:
     from lake.commit import PendingObject
-    from transform.context import ConversionContext
+    from transform.task_model import ConversionContext
 
 DRIVER_THREADS = 8
 PARALLEL_JOBS = 16

@@ -16,16 +16,14 @@ from lake.ledger import Claim, CommitReference, CostShare, DatasetMeasurement, S
 from lake.publish import roll_forward
 from lake.texts import format_count
 from transform.audit import audit
-from transform.environment_fault import fault_of
-from transform.give_up import denied_files, exclude_and_give_up, give_up, leave_stream, set_apart, slow_files
+from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, leave_stream, set_apart, slow_files
 from transform.outcome import ConversionOutcome
-from transform.output_ratio import measure_conversion
-from transform.quarantine_excluded import quarantine_excluded
+from transform.plan_attempt import measure_conversion
+from transform.quarantine_writer import quarantine_excluded
 
 if TYPE_CHECKING:
-    from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
-    from transform.task_model import TaskResult
+    from transform.task_model import ConversionContext, JobServices, TaskResult
 
 MAX_COMMIT_TRIES = 3
 COMMIT_UNSETTLED = "its commit was refused or got no answer"

@@ -13,7 +13,7 @@ from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, load_settings, parse_settings
 from transform.clients import dynamodb_client, s3_client
-from transform.context import JobServices
+from transform.task_model import JobServices
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

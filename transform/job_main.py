@@ -15,9 +15,9 @@ from lake.texts import printable
 from lake.time import iso_utc
 from transform.canary import run_canary
 from transform.clients import engine_clients
-from transform.context import ConversionContext, JobServices
 from transform.job_arguments import open_services, parse_arguments
 from transform.outcome import ALARM
+from transform.task_model import ConversionContext, JobServices
 
 MAX_QUOTED_CHARACTERS = 500
 """Characters quoted of an error that is not deliberate: those of Spark hold the traces of its executors."""

@@ -10,7 +10,7 @@ from lake.ledger import CostShare, State
 from lake.texts import format_count
 
 if TYPE_CHECKING:
-    from transform.environment_fault import EnvironmentFault
+    from transform.give_up import EnvironmentFault
 
 HELD = "HELD"
 """Another run has a live lease on the manifest: claim it again later."""
@@ -19,7 +19,7 @@ WAITING = "WAITING"
 UNKNOWN = "UNKNOWN"
 """The ledger has no such manifest."""
 ALARM = "ALARM"
-"""First word of a message of a job's log that a person has to read; ``infra/log_alarms.py`` filters the log by it."""
+"""First word of a message of a job's log that a person has to read; ``infra/log_groups.py`` filters the log by it."""
 GIVEN_UP = "given up after"
 """Beginning of the reason of a poison manifest; a manifest that was promoted has another reason."""
 TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})

@@ -13,7 +13,7 @@ from ndjson_arrow import Batch, ParquetFile
 from lake.errors import AuditError
 from lake.texts import format_count
 from transform.chunk_sample import ChunkSample, Sampling
-from transform.columns import arrow_schema
+from transform.task_model import arrow_schema
 
 if TYPE_CHECKING:
     from lake.settings import ConvertSettings

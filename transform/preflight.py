@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, TransientError
-from lake.exclusions import format_blocked_run
 from lake.layout import preflight_key
 from lake.ledger import State
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import format_blocked_run, read_manifest
 from lake.publish import abort_upload
-from transform.environment_fault import EnvironmentFault, fault_of
-from transform.give_up import record_fault
+from transform.give_up import EnvironmentFault, fault_of, record_fault
 from transform.source import DeniedFileError, Source
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
-    from transform.context import ConversionContext, JobServices
+    from transform.task_model import ConversionContext, JobServices
 
 MAX_SAMPLED = 16
 """Manifests of which files are tried until one can be read: denied objects must not stop all others."""

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, SourceCount, read_commit
-from lake.exclusions import read_exclusions
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import read_exclusions, read_manifest
 from lake.texts import format_count
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
-    from transform.context import JobServices
+    from transform.task_model import JobServices
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,8 @@ from lake.layout import lake_key, quarantine_key
 from lake.texts import format_count
 from transform.chunk_sample import Sampling
 from transform.clients import InputRanges, OutputFiles, s3_client
-from transform.columns import new_columns
-from transform.environment_fault import EnvironmentFault, fault_of
 from transform.file_deadline import MIN_STREAM_SECONDS, SlowFileError, SplitDeadline
+from transform.give_up import EnvironmentFault, fault_of
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import (
     QuarantineBudget,
@@ -31,9 +30,17 @@ from transform.quarantine_writer import (
     line_record,
     remainder_records,
 )
-from transform.read_ahead import ReadAhead
-from transform.source import DeniedFileError, Source, UnreadableFileError
-from transform.task_model import FileFailure, ObjectNumbers, Split, SplitResult, Task, TaskFault, TaskResult
+from transform.source import DeniedFileError, ReadAhead, Source, UnreadableFileError
+from transform.task_model import (
+    FileFailure,
+    ObjectNumbers,
+    Split,
+    SplitResult,
+    Task,
+    TaskFault,
+    TaskResult,
+    new_columns,
+)
 from transform.upload import Uploads
 
 if TYPE_CHECKING:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from ndjson_arrow import column_name
 
 from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.errors import AuditError
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from pyspark.sql import SparkSession
+
     from lake.commit import PendingObject
-    from lake.manifest import ObjectVersion
-    from lake.partition import Partition
-    from lake.settings import ConvertSettings
-    from transform.environment_fault import EnvironmentFault
+    from lake.ledger import Ledger
+    from lake.manifest import ObjectVersion, Partition
+    from lake.resource_names import ResourceNames
+    from lake.settings import ConvertSettings, Settings
+    from transform.give_up import EnvironmentFault
     from transform.quarantine_writer import QuarantineContent
+
 
 NUMBERS_PER_TASK = 1_000_000
 """Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds.
@@ -141,3 +152,61 @@ class TaskFault:
 
     manifest: str
     fault: EnvironmentFault
+
+
+ORIGINAL_KEY = b"original_key"
+ADDED_COLUMNS = frozenset({"_rescued", "_source", "_arrived_at", "_offset"})
+"""Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
+
+
+def arrow_schema(names: Sequence[str], keys: Sequence[str]) -> pa.Schema:
+    """The columns of a reader's batch, all strings; the metadata of a field hold its original key."""
+    return pa.schema(
+        [pa.field(name, pa.string(), metadata=_metadata(name, key)) for name, key in zip(names, keys, strict=True)]
+    )
+
+
+def new_columns(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """Columns of the input that are not in ``known``, in order."""
+    known_names = {*known, *ADDED_COLUMNS}
+    return [name for name in names if name not in known_names]
+
+
+def _metadata(name: str, key: str) -> dict[bytes, bytes] | None:
+    # A known column with a hashed name has no key until the input has it again.
+    if name in ADDED_COLUMNS or (not key and name != column_name("")):
+        return None
+    return {ORIGINAL_KEY: key.encode()}
+
+
+@dataclass(frozen=True, slots=True)
+class JobServices:
+    """Clients and configuration of one deployment, as a job's driver uses them."""
+
+    s3: S3Client
+    """Thread-safe."""
+    ledger: Ledger
+    resources: ResourceNames
+    settings: Settings
+    region: str
+    """The region of AWS of all resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionContext:
+    """Everything that the functions of one job run share."""
+
+    spark: SparkSession
+    services: JobServices
+    run: str
+    """Id of this job run; its leases carry it."""
+    clock: Callable[[], datetime]
+    """Returns aware datetimes."""
+    run_is_terminal: Callable[[str], bool]
+    """Whether the job run with this id has ended: what it held is taken over at once."""
+    log: Callable[[str], None]
+    """Takes one line of the run's log; called from several threads."""
+    wait: Callable[[float], object] = time.sleep
+    """Pauses for a number of seconds before something that did not succeed is tried again."""
+    pool: str | None = None
+    """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.checksum import ALGORITHM, WHOLE_OBJECT, checksum_of
-from lake.commit import PendingObject, UploadedPart
+from lake.commit import ALGORITHM, WHOLE_OBJECT, PendingObject, UploadedPart, checksum_of
 from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 

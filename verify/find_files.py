@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
 
 from lake.errors import InvalidDocumentError
 from lake.ledger import ManifestRow, State
-from lake.manifest import ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Identity, ObjectVersion, Partition
 from lake.successors import files_by_successor
-from verify.file_index import FileIndex
+from verify.elements import Line
 from verify.report import MAX_DIFFERENCES, Difference, HourReport
+from verify.rows import BUCKETS, Pairs, differing_columns, most_similar, row_digest
 from verify.stack import HOUR_FORMAT, Hours, Stack
 
 PARALLEL_READS = 8
@@ -117,3 +122,164 @@ def _pages(stack: Stack, hours: Hours) -> Iterator[list[ObjectVersion]]:
                 for item in page.get("Versions", [])
                 if stack.belongs(item["Key"]) and first - WINDOW <= item["LastModified"] < last + WINDOW
             ]
+
+
+SCHEMA = """
+CREATE TABLE arrived (hour, manifest, bucket, key, etag, size, arrived_at, version_id);
+CREATE INDEX by_manifest ON arrived (manifest);
+CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
+"""
+
+
+class FileIndex:
+    """Used by one thread; a context manager that closes its database.
+
+    Parameters
+    ----------
+    folder
+        The database is made in it; the caller removes it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        # The file lasts as long as the process that fills it: a crash leaves nothing that is read again.
+        self._database = sqlite3.connect(folder / "files.sqlite", isolation_level=None)
+        self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
+
+    def __enter__(self) -> FileIndex:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.close()
+
+    def add(self, hour: str, manifest: str, files: Iterable[ObjectVersion]) -> None:
+        """Files that arrived in an hour (``YYYY-MM-DDTHH``), and belong to this manifest."""
+        rows = (
+            (hour, manifest, file.bucket, file.key, file.etag, file.size, file.arrived_at, file.version_id)
+            for file in files
+        )
+        self._database.executemany("INSERT INTO arrived VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def manifests(self, hour: str) -> list[str]:
+        """Manifests that have files of the hour, sorted."""
+        rows = self._database.execute("SELECT DISTINCT manifest FROM arrived WHERE hour = ? ORDER BY 1", (hour,))
+        return [manifest for (manifest,) in rows]
+
+    def files_of(self, manifest: str) -> set[ObjectVersion]:
+        """The files that were added for a manifest."""
+        query = "SELECT bucket, key, etag, size, arrived_at, version_id FROM arrived WHERE manifest = ?"
+        return {ObjectVersion(*row) for row in self._database.execute(query, (manifest,))}
+
+    def remove(self, manifest: str) -> None:
+        """Forget the files of a manifest: others have them."""
+        self._database.execute("DELETE FROM arrived WHERE manifest = ?", (manifest,))
+
+    def publisher(self, identity: Identity, manifest: str) -> str:
+        """The first manifest that was named here as the publisher of the file; ``manifest`` itself if it is."""
+        digest = hashlib.blake2b("\0".join(identity).encode(), digest_size=16).digest()
+        self._database.execute("INSERT OR IGNORE INTO published VALUES (?, ?)", (digest, manifest))
+        (first,) = self._database.execute("SELECT manifest FROM published WHERE identity = ?", (digest,)).fetchone()
+        return str(first)
+
+
+MAX_ROWS = 20_000
+"""Maximum number of different rows of the lake that are kept; the buckets that are searched have about as many ..."""
+MIN_BUCKETS = 8
+"""... which are at least this number. A changed row is in two."""
+MAX_CHARACTERS = 1 << 26
+"""Maximum number of characters of the rows that are kept."""
+MAX_FOUND = 5
+"""Maximum number of rows that are reported on each side."""
+
+
+def locate(
+    inputs: Iterable[tuple[ObjectVersion, Line, Pairs]],
+    lake: Iterable[tuple[str, Pairs]],
+    buckets: list[int],
+    rows: int,
+) -> list[Difference]:
+    """Rows that only one side has, those of the input first, in its order.
+
+    Parameters
+    ----------
+    lake
+        Rows with the URI of their object.
+    buckets
+        Buckets whose sums differ. If only some are looked at, the first differing line may be in another.
+    rows
+        Number of rows of the lake.
+    """
+    chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
+    columns = ColumnSums()
+    extra: Counter[int] = Counter()
+    kept: dict[int, tuple[str, Pairs]] = {}
+    beyond: dict[int, str] = {}
+    characters = 0
+    for uri, pairs in lake:
+        columns.add(pairs, 1)
+        digest = row_digest(pairs)
+        if digest % BUCKETS not in chosen:
+            continue
+        extra[digest] += 1
+        if digest in kept:
+            continue
+        if len(kept) < MAX_ROWS and characters < MAX_CHARACTERS:
+            kept[digest] = uri, pairs
+            characters += sum(len(text) for _, text in pairs)
+        else:
+            beyond[digest] = uri
+    missing: list[tuple[ObjectVersion, Line, Pairs]] = []
+    for file, line, pairs in inputs:
+        columns.add(pairs, -1)
+        digest = row_digest(pairs)
+        if digest % BUCKETS not in chosen:
+            continue
+        if extra[digest] > 1:
+            extra[digest] -= 1
+        elif digest in extra:
+            # Counter returns 0 for a missing key without keeping it.
+            del extra[digest]
+        elif len(missing) < MAX_FOUND:
+            missing.append((file, line, pairs))
+    rest = [kept[digest] for digest in extra if digest in kept]
+    found = [_missing(file, line, pairs, rest, columns) for file, line, pairs in missing]
+    found += [_extra(uri, f"a row of {len(pairs)} values") for uri, pairs in rest[:MAX_FOUND]]
+    return found or [_extra(beyond[digest], "a row") for digest in list(extra)[:MAX_FOUND]]
+
+
+class ColumnSums:
+    """Which columns hold other values as a whole: it shows for rows of which no counterpart is kept."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._sums: Counter[str] = Counter()
+
+    def add(self, pairs: Pairs, sign: int) -> None:
+        """Add a row of one side, or subtract one of the other."""
+        self._rows += sign
+        for name, text in pairs:
+            # Hashes of one process are compared with each other only.
+            self._sums[name] += sign * hash(text)
+
+    def differing(self) -> tuple[str, ...]:
+        """Names, sorted; none when one side has more rows, where every column differs."""
+        return () if self._rows else tuple(sorted(name for name, total in self._sums.items() if total))
+
+
+def _missing(
+    file: ObjectVersion, line: Line, pairs: Pairs, rest: list[tuple[str, Pairs]], columns: ColumnSums
+) -> Difference:
+    """A changed row takes its counterpart out of ``rest``."""
+    similar = most_similar(pairs, [other for _, other in rest])
+    if similar is None:
+        problem = "the lake does not have this row"
+        return Difference(file.uri, problem, file.version, line.number, line.offset, columns.differing())
+    uri = next(uri for uri, other in rest if other is similar)
+    rest.remove((uri, similar))
+    names = tuple(differing_columns(pairs, similar))
+    return Difference(file.uri, f"the row differs in {uri}", file.version, line.number, line.offset, names)
+
+
+def _extra(uri: str, row: str) -> Difference:
+    return Difference(uri, f"has {row} that no input line of its manifest gives, or has it twice")

@@ -16,15 +16,12 @@ from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import is_complete_marker, parse_generation, partition_prefix
 from lake.ledger import ManifestRow, State
-from lake.manifest import Identity, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Identity, ObjectVersion, Partition
 from lake.texts import format_count
-from verify.digests import RunTasks, SideDigest
-from verify.file_index import FileIndex
-from verify.find_files import UnownedFiles, current_rows, find_files
-from verify.manifest_check import CheckedManifest, check_manifest
+from verify.find_files import FileIndex, UnownedFiles, current_rows, find_files
+from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
+from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
-from verify.resubmitted_files import find_resubmitted
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
 

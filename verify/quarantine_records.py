@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lake.manifest import Partition
 from lake.texts import format_count
 from verify.elements import Line
+from verify.find_files import FileIndex
+from verify.report import Difference, HourReport
+from verify.stack import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +103,14 @@ def _add(record: dict[str, Any], file: QuarantinedFile) -> None:
         file.lines[record["offset"]] = QuarantinedLine(
             record["length"], reason, None if body is None else line_digest(body)
         )
+
+
+def find_resubmitted(stack: Stack, partition: Partition, index: FileIndex, report: HourReport) -> None:
+    """Add the files of an hour's resubmissions to ``index``; those that no manifest has are reported."""
+    for row in stack.ledger.resubmissions.of(partition):
+        arrival = stack.ledger.arrivals.get(row.file)
+        if arrival is None or arrival.manifest is None:
+            problem = "was given back, and no manifest has it: run 'hybrid-router quarantine retry <file>' again"
+            report.differs(Difference(row.file.uri, problem, row.file.version))
+        else:
+            index.add(report.hour, arrival.manifest, [row.file])

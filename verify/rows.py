@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
+from lake.manifest import ObjectVersion
+from lake.settings import ConvertSettings
 from verify import line_rules
-from verify.json_line import pairs_of
-from verify.line_rules import BYTE_ORDER_MARK, RejectedError
+from verify.elements import Line, lines_of
+from verify.line_rules import BYTE_ORDER_MARK, RejectedError, pairs_of
+from verify.objects import open_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
 
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
@@ -109,3 +121,110 @@ def most_similar(row: Pairs, others: Sequence[Pairs]) -> Pairs | None:
     values = set(row)
     best = max(others, key=lambda other: len(values & set(other)), default=None)
     return best if best is not None and values & set(best) else None
+
+
+TOO_LONG = "line too long"
+NOT_JSON = "not JSON"
+
+
+@dataclass(slots=True)
+class InputCount:
+    """The lines of one file; elements of arrays count as lines."""
+
+    lines: int = 0
+    rows: int = 0
+    blank_lines: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputReader:
+    """Reads files as they were converted."""
+
+    s3: S3Client
+    convert: ConvertSettings
+    """With their limit of a line."""
+
+    def read(
+        self,
+        file: ObjectVersion,
+        *,
+        provenance: bool,
+        count: InputCount | None = None,
+        on_reject: Callable[[Line, str], None] | None = None,
+    ) -> Iterator[tuple[Line, Pairs]]:
+        """The rows of a file with their lines, in order.
+
+        Parameters
+        ----------
+        provenance
+            Adds the values of ``_source``, ``_offset`` and ``_arrived_at``.
+        count
+            Counts every line.
+        on_reject
+            Called with each rejected line and the reason.
+
+        Raises
+        ------
+        GoneError
+            S3 no longer has this version.
+        OSError, EOFError, ValueError
+            It cannot be decompressed to its end.
+        """
+        counted = InputCount() if count is None else count
+        with open_text(self.s3, file) as stream:
+            for line in lines_of(stream, self.convert.max_line_bytes, concatenated=self.convert.concatenated):
+                counted.lines += 1
+                try:
+                    if line.body is None:
+                        raise RejectedError(TOO_LONG)
+                    pairs = parse_row(line.body, first=line.offset == 0)
+                    if pairs is None and line.is_element:
+                        raise RejectedError(NOT_JSON)
+                except RejectedError as rejected:
+                    counted.rejects[str(rejected)] += 1
+                    if on_reject is not None:
+                        on_reject(line, str(rejected))
+                    continue
+                if pairs is None:
+                    counted.blank_lines += 1
+                    continue
+                counted.rows += 1
+                yield line, sorted([*pairs, *_provenance(file, line)]) if provenance else pairs
+
+
+def _provenance(file: ObjectVersion, line: Line) -> Pairs:
+    source = file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
+    return [("_source", source), ("_offset", str(line.offset)), ("_arrived_at", file.arrived_at)]
+
+
+BATCH_ROWS = 4096
+RESCUED = "_rescued"
+OFFSET = "_offset"
+"""A column that is there when the setting ``convert.provenance`` was on."""
+
+
+def has_provenance(path: Path) -> bool:
+    """Whether its rows say which line they come from."""
+    return OFFSET in pq.read_schema(path).names
+
+
+def read_pairs(path: Path) -> Iterator[Pairs]:
+    """The rows in the file's order; members of ``_rescued`` appear as the columns that they would have."""
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        order = sorted(range(len(names)), key=names.__getitem__)
+        for batch in file.iter_batches(batch_size=BATCH_ROWS):
+            columns = [batch.column(index).to_pylist() for index in order]
+            ordered = [names[index] for index in order]
+            for values in zip(*columns, strict=True):
+                pairs = [(name, str(text)) for name, text in zip(ordered, values, strict=True) if text is not None]
+                yield _with_rescued(pairs)
+
+
+def _with_rescued(pairs: Pairs) -> Pairs:
+    rescued = [text for name, text in pairs if name == RESCUED]
+    if not rescued:
+        return pairs
+    return sorted([*(pair for pair in pairs if pair[0] != RESCUED), *rescued_pairs(rescued[0])])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
 from lake.ledger import Ledger
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import ConvertSettings, Settings
 from verify.table_check import ShownFile

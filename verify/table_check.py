@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from lake.ledger import ManifestRow
-    from lake.partition import Partition
+    from lake.manifest import Partition
     from verify.report import HourReport
     from verify.stack import Stack
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from xml.sax.saxutils import escape
 
 from bench.control_plane.night import RESOURCES, Night
-from lake.codec import encode_body
+from lake.documents import encode_body
 from lake.layout import MANIFESTS, PARTS
 from lake.manifest import ObjectVersion
 

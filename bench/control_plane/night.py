@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.codec import encode
+from lake.documents import encode
 from lake.ledger import ArrivalRow, CollectionId, CostShare, Part
 from lake.ledger.arrivals import arrival_key
 from lake.ledger.collections import collection_key, open_attributes, part_attributes, part_key, part_row
 from lake.ledger.manifest_row import manifest_row_key, queued_row, row_attributes
-from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part
-from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, ConvertSettings, InputSettings
 from lake.time import iso_utc

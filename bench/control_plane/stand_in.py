@@ -18,7 +18,7 @@ from boto3.dynamodb.types import TypeSerializer
 from bench.control_plane.buckets import Buckets
 from bench.control_plane.night import COLUMNS, NIGHTS, NOW, Night
 from bench.control_plane.table import RefusedRequestError, Table
-from lake.codec import encode
+from lake.documents import encode
 from lake.ledger import CommitReference, Published, State
 from lake.ledger.datasets import name_key
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals

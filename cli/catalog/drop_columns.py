@@ -16,10 +16,9 @@ from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
 from lake.faults import error_code
-from lake.layout import parse_generation
+from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.s3_uri import list_objects
 from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.texts import format_count
 

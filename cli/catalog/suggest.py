@@ -16,8 +16,8 @@ from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import ExitCode, NotFoundError
 from cli.terminal import print_table
+from lake.documents import format_json
 from lake.errors import InvalidInputError
-from lake.json_document import format_json
 from lake.texts import format_count, printable
 
 SHOWN_CHARACTERS = 40

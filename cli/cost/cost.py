@@ -13,8 +13,8 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.terminal import print_table
 from lake.bills import MICRO
+from lake.documents import to_json
 from lake.errors import InvalidInputError
-from lake.json_document import to_json
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
 from report.costs import CostPart

@@ -16,10 +16,9 @@ from cli.demo.files import DemoCase, DemoFile
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import Trace, trace_arrival
 from lake.errors import TerminalError
-from lake.layout import parse_generation
+from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.manifest import ObjectVersion
-from lake.s3_uri import list_objects
 
 POLL_SECONDS = 0.5
 STAGE_TIMEOUT_SECONDS = 900

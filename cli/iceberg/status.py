@@ -12,7 +12,7 @@ from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
 from cli.terminal import print_table
-from lake.json_document import format_json
+from lake.documents import format_json
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
 from lake.texts import format_count

@@ -18,9 +18,9 @@ from lake.engines import engine_of_run
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.schedule import Schedule
 from lake.successors import follow
 from lake.texts import format_count, format_size, read_instant
+from lake.time import Schedule
 
 PAGE = 100
 RUNNING = "RUNNING"

@@ -32,16 +32,14 @@ from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_forecast, read_schedule
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import shown_when_slow
-from lake.json_document import format_json
-from lake.layout import is_own_key, parse_generation, result_key
+from lake.documents import format_json
+from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri, result_key
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane
-from lake.partition import Partition
-from lake.s3_uri import S3Uri, parse_s3_uri
+from lake.manifest import Lane, Partition
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
 from lake.time import iso_utc
-from router.requests.find import format_unknown_file
+from router.requests.selection import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
 
 

@@ -19,11 +19,11 @@ from cli.errors import ExitCode
 from cli.inspect.executions import read_schedule
 from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
 from cli.terminal import shown_when_slow
-from lake.json_document import format_json
+from lake.documents import format_json
+from lake.layout import list_objects
 from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
-from lake.s3_uri import list_objects
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant
 from lake.time import iso_utc

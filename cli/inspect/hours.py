@@ -13,12 +13,12 @@ from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
 from cli.terminal import print_table
+from lake.documents import format_json
 from lake.errors import InvalidInputError
 from lake.hours import HourContents, read_hour, stamps_between, state_of_hour
-from lake.json_document import format_json
 from lake.layout import complete_marker_key
 from lake.ledger import HourCounts, HourRow, HourState
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.texts import format_size
 from router.requests.selection import parse_hours
 

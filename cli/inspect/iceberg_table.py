@@ -13,7 +13,7 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 
 from lake.documents import read_uri
-from lake.partition import Partition
+from lake.manifest import Partition
 from verify.stack import Hours
 from verify.table_check import ShownFile
 

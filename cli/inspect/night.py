@@ -37,9 +37,8 @@ from cli.inspect.executions import (
 )
 from cli.terminal import print_table, shown_when_slow
 from lake.bills import MICRO
-from lake.documents import find_document
+from lake.documents import find_document, format_json
 from lake.errors import InvalidInputError
-from lake.json_document import format_json
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
 from lake.time import iso_utc

@@ -18,8 +18,7 @@ from cli.inspect.backlog import ShardState, read_open, read_shards
 from cli.inspect.executions import RUNNING, NightSchedule, list_executions, planned_night, read_forecast, read_schedule
 from cli.inspect.failures import count_dead_letters, list_failed_records
 from cli.terminal import print_table, shown_when_slow
-from lake.documents import find_document
-from lake.json_document import format_json
+from lake.documents import find_document, format_json
 from lake.layout import sweep_key
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
 from lake.time import iso_utc

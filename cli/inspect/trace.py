@@ -14,11 +14,10 @@ from cli.deployed_stack import DeployedStack
 from cli.documents import FirstReject
 from lake.documents import get_document
 from lake.faults import RIGHTS_CODES
-from lake.layout import result_key
+from lake.layout import parse_s3_uri, result_key
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import ObjectVersion
 from lake.resource_names import ResourceNames
-from lake.s3_uri import parse_s3_uri
 from lake.successors import files_by_successor
 from lake.time import iso_utc
 

@@ -26,7 +26,7 @@ from cli.errors import ExitCode, NotReachableError, advise
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from lake.settings.checks import DATASET_NAME
+from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_bytes import SCHEME, LocalFile

@@ -14,7 +14,6 @@ from cli.errors import ExitCode
 from cli.terminal import print_facts
 from infra.names import stack_name
 from lake.errors import InvalidInputError
-from lake.schedule import Schedule
 from lake.settings import (
     DatasetRule,
     DatasetUrgentSettings,
@@ -29,7 +28,7 @@ from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.settings.stage import KEPT_VERSION_DAYS
 from lake.texts import format_count, format_dollars, format_duration, format_size, printable
-from lake.time import minutes_of_day
+from lake.time import Schedule, minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
 
 

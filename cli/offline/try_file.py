@@ -19,9 +19,8 @@ from cli.errors import ExitCode, NotReachableError
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.faults import error_code
-from lake.manifest import Lane, ObjectVersion
-from lake.partition import Partition
-from lake.s3_uri import parse_s3_uri
+from lake.layout import parse_s3_uri
+from lake.manifest import Lane, ObjectVersion, Partition
 from lake.settings import Settings
 from lake.texts import format_count, format_dollars, format_size, printable
 from offline.conversion import Conversion

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 
 from cli.quarantine.records import ONE_LINE, QuarantineRecord
 from lake.faults import Fault, judge
+from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
-from lake.s3_uri import parse_s3_uri
 from verify.elements import Line, lines_of
 from verify.objects import GoneError, open_text, pinned_version
 

@@ -14,11 +14,10 @@ from botocore.exceptions import ClientError
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from lake.commit import read_commit
 from lake.faults import error_code
-from lake.layout import is_own_key, parse_generation, partition_prefix
+from lake.layout import is_own_key, list_objects, parse_generation, parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow, ResubmissionRow
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.resubmission import read_resubmission
-from lake.s3_uri import list_objects, parse_s3_uri
 from router.requests.selection import Selection, parse_hours
 
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"

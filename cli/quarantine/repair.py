@@ -25,12 +25,10 @@ from cli.quarantine.records import (
     RecordScan,
     ResubmittedLines,
 )
-from lake.codec import encode_body
-from lake.documents import put_document
+from lake.documents import encode_body, put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
-from lake.manifest import new_manifest_id
-from lake.partition import Partition
+from lake.manifest import Partition, new_manifest_id
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
 from lake.texts import format_count
 from router.requests.resubmit import check_resubmission

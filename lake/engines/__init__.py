@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lake.engines.description import EngineDescription, StreamRuns
+from lake.engines.description import Engine, EngineDescription, StreamRuns, Units
 from lake.engines.emr_serverless import EMR_SERVERLESS
 from lake.engines.glue import GLUE, GLUE_FLEX
-from lake.engines.names import Engine
-from lake.engines.units import Units
 
 ENGINES: Mapping[str, EngineDescription] = {item.name: item for item in (GLUE_FLEX, GLUE, EMR_SERVERLESS)}
 """By name, as settings have it."""

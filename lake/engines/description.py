@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lake.texts import printable
@@ -13,10 +14,9 @@ from lake.texts import printable
 if TYPE_CHECKING:
     from lake.bills import Bill
     from lake.engines.emr_serverless import StreamLaunch
-    from lake.engines.names import Engine
-    from lake.engines.units import Units
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings
+
 
 NO_REASON = "its reason is not known"
 MAX_REASON_CHARACTERS = 500
@@ -114,3 +114,73 @@ class EngineDescription(ABC):
 def end_reason(state: str, text: str | None) -> str:
     """Why a run has ended: its state, and the text of its service."""
     return f"{state}: {printable(text)[:MAX_REASON_CHARACTERS]}" if text else f"{state}, without a reason"
+
+
+class Engine(StrEnum):
+    """Where a job run is; the plan index names one for each run of the batch lane."""
+
+    GLUE_FLEX = "glue-flex"
+    """Glue's job with the execution class FLEX: spare capacity, for which a run may wait."""
+    GLUE = "glue"
+    """Glue's job with the execution class STANDARD."""
+    EMR_SERVERLESS = "emr-serverless"
+    """An EMR Serverless application of the stack, which is there only if the settings allow this engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """An amount of each unit that an engine bills; one that it does not bill is 0.
+
+    A worker has some, an hour of each has a price, and a run has used them for a time.
+    """
+
+    dpu: float = 0.0
+    vcpu: float = 0.0
+    gb: float = 0.0
+
+    def __add__(self, other: Units) -> Units:
+        return Units(self.dpu + other.dpu, self.vcpu + other.vcpu, self.gb + other.gb)
+
+    def times(self, number: float) -> Units:
+        """Each amount multiplied by ``number``."""
+        return Units(self.dpu * number, self.vcpu * number, self.gb * number)
+
+    def at(self, prices: Units) -> float:
+        """The price of these amounts, by the price of one of each."""
+        return self.dpu * prices.dpu + self.vcpu * prices.vcpu + self.gb * prices.gb
+
+
+MIB = 1 << 20
+GIB = 1 << 30
+WORKERS = {"G.025X": 2, "G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
+"""vCPUs of each worker type (AWS Glue, "Worker types"); each runs one task at a time."""
+DPUS = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
+"""DPUs of each worker type (the same page): what Glue bills, and counts for the account's quota."""
+MAX_DPUS = 299
+"""DPUs of a job run, the driver's included: AWS's pages have had 299 workers of G.1X and 149 of G.2X, and no number for
+other types."""
+MAX_WORKERS = 299
+"""Workers of a job run of the smallest types."""
+MEMORY_GIB = {"G.025X": 4, "G.1X": 16, "G.2X": 32, "G.4X": 64, "G.8X": 128}
+"""GiB of each worker type (AWS Glue, "Worker types")."""
+X86, ARM = "x86_64", "arm64"
+"""Processors of EMR Serverless."""
+OUTSIDE_HEAP = 5 / 16
+"""Assumed share of memory outside the JVM: of a G.1X's 16 GB, the heap takes about 10 and its overhead 1.
+
+Glue does not publish these values; the same share is assumed for every worker type.
+"""
+_EXECUTOR_BYTES = 1_000_000_000
+"""Fixed part per executor: Spark's Python daemon, the libraries' code, buffers of the operating system."""
+_TASK_BYTES = 300_000_000
+"""Budget per task; measurements: docs/performance.md. ``MAX_HELD_BYTES`` bounds a row group, whatever its size."""
+
+
+def max_workers(worker_type: str) -> int:
+    """Largest number of workers of a job run of this type; a quarter of a DPU counts as one."""
+    return int(MAX_DPUS // max(1, DPUS[worker_type]))
+
+
+def needed_bytes(vcpus: int) -> int:
+    """Bytes outside the JVM's heap that an executor needs when each of its vCPUs runs a task."""
+    return vcpus * _TASK_BYTES + _EXECUTOR_BYTES

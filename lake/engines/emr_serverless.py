@@ -12,10 +12,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from lake.bills import HOUR_MILLISECONDS, SUCCEEDED, Bill, reason_of
-from lake.engines.description import NO_REASON, EngineDescription, end_reason
-from lake.engines.names import Engine
-from lake.engines.units import Units
-from lake.engines.workers import ARM, MEMORY_GIB, WORKERS
+from lake.engines.description import ARM, MEMORY_GIB, NO_REASON, WORKERS, Engine, EngineDescription, Units, end_reason
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import error_code
 from lake.shards import FIRST_SHARD, SHARD_ARGUMENT

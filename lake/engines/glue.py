@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from lake.bills import SUCCEEDED, Bill, reason_of
-from lake.engines.description import NO_REASON, EngineDescription, end_reason
-from lake.engines.names import Engine
-from lake.engines.units import Units
-from lake.engines.workers import DPUS, WORKERS
+from lake.engines.description import DPUS, NO_REASON, WORKERS, Engine, EngineDescription, Units, end_reason
 from lake.errors import TransientError
 
 if TYPE_CHECKING:

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup
-from lake.ledger.canaries import Canaries
+from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup, ResubmissionRow, Resubmissions
 from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
-from lake.ledger.costs import CostRow, Costs, CostShare, Executions
+from lake.ledger.costs import CostRow, Costs, CostShare, DatasetMeasurement, DatasetSpeed, Executions
 from lake.ledger.datasets import DatasetRow, Datasets
-from lake.ledger.deletions import Deletions, DueDeletion
-from lake.ledger.hours import HourCounts, HourRow, HourState, Partitions
+from lake.ledger.hours import Deletions, DueDeletion, HourCounts, HourRow, HourState, Partitions
 from lake.ledger.manifest_row import (
     CommitReference,
     ConvertedCounts,
@@ -25,9 +23,7 @@ from lake.ledger.manifest_row import (
     State,
     Tabled,
 )
-from lake.ledger.measurements import DatasetMeasurement, DatasetSpeed
-from lake.ledger.resubmissions import ResubmissionRow, Resubmissions
-from lake.ledger.stream import Stream, StreamRow
+from lake.ledger.stream import Canaries, Stream, StreamRow
 from lake.ledger.table import LedgerTable
 from lake.ledger.tables import BatchReference, OutboxEntry, TableRow, Tables
 from lake.ledger.transitions import Claim, Failure, Manifests

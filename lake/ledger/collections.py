@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lake.codec import decode, decode_partial, encode
+from lake.documents import decode, decode_partial, encode
 from lake.errors import OwnershipError
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,

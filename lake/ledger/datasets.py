@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from lake.codec import decode_partial, encode
-from lake.ledger.measurements import (
+from lake.documents import decode_partial, encode
+from lake.ledger.costs import (
     DatasetMeasurement,
     DatasetSpeed,
     MeasuredDataset,

@@ -10,11 +10,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from lake.codec import decode, encode
+from lake.documents import decode, encode
 from lake.errors import TerminalError
 from lake.ledger.table import Key
-from lake.manifest import Lane, Manifest, manifest_sha256
-from lake.partition import Partition
+from lake.manifest import Lane, Manifest, Partition, manifest_sha256
 from lake.time import epoch_milliseconds, iso_utc
 
 

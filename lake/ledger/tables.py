@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger.table import Condition, Key, RefusedError
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.time import iso_utc
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from lake.codec import encode
+from lake.documents import encode
 from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger.deletions import deletion_action
+from lake.ledger.hours import deletion_action
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,
     MAX_EARLIER_OWNERS,

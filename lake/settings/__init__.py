@@ -6,11 +6,10 @@
 from lake.settings.conversion import ConvertSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.model import EmrSettings, Settings
+from lake.settings.operation import LedgerSettings, PriceSettings, ScheduleSettings, SweepSettings, TablesSettings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
-from lake.settings.price import PriceSettings
 from lake.settings.records import RecordsRule
 from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
-from lake.settings.schedule import ScheduleSettings
 from lake.settings.stage import (
     AlarmSettings,
     EncryptionSettings,
@@ -20,8 +19,6 @@ from lake.settings.stage import (
     SparkSettings,
     VerifySettings,
 )
-from lake.settings.sweep import LedgerSettings, SweepSettings
-from lake.settings.tables import TablesSettings
 
 __all__ = [
     "AlarmSettings",

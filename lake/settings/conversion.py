@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from lake.engines.workers import GIB, MIB
+from lake.engines.description import GIB, MIB
 from lake.settings.declaration import Choice, Conflict, Range, Unit
 
 MAX_COLUMN_LIMIT = 1000

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lake.engines import ENGINES, Engine, Units
+from lake.engines.description import GIB, MAX_WORKERS, WORKERS, max_workers
 from lake.engines.job_runs import services_of
-from lake.engines.workers import GIB, MAX_WORKERS, WORKERS, max_workers
 from lake.settings.declaration import Choice, Conflict, Range, Unit
 from lake.shards import MAX_SHARDS
 

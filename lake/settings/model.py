@@ -8,12 +8,18 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from lake.engines import Engine
-from lake.engines.workers import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
-from lake.settings.checks import TIME_ZONE
+from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
 from lake.settings.conversion import ConvertSettings
-from lake.settings.declaration import Choice, Conflict, Range, Text
+from lake.settings.declaration import TIME_ZONE, Choice, Conflict, Range, Text
 from lake.settings.lanes import BatchSettings, StreamSettings
-from lake.settings.price import PriceSettings
+from lake.settings.operation import (
+    LedgerSettings,
+    PriceSettings,
+    ScheduleSettings,
+    SweepSettings,
+    TablesSettings,
+    keep_days_conflict,
+)
 from lake.settings.records import RecordsRule, records_conflicts
 from lake.settings.routing import (
     FOLDER,
@@ -24,7 +30,6 @@ from lake.settings.routing import (
     UrgentSettings,
     rule_conflicts,
 )
-from lake.settings.schedule import ScheduleSettings
 from lake.settings.stage import (
     AlarmSettings,
     EncryptionSettings,
@@ -33,8 +38,6 @@ from lake.settings.stage import (
     SparkSettings,
     VerifySettings,
 )
-from lake.settings.sweep import LedgerSettings, SweepSettings, keep_days_conflict
-from lake.settings.tables import TablesSettings
 from lake.shards import Shards
 from lake.texts import format_count
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from lake.settings.checks import DATASET_NAME, KMS_KEY
-from lake.settings.declaration import Conflict, Range, Text, Unit
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Conflict, Range, Text, Unit
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from lake.settings.checks import DATASET_NAME, KMS_KEY
-from lake.settings.declaration import Choice, Conflict, Range, Text, Unit
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Conflict, Range, Text, Unit
 from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from lake.settings.checks import KMS_KEY
-from lake.settings.declaration import Choice, Range, Text, Unit
+from lake.settings.declaration import KMS_KEY, Choice, Range, Text, Unit
 
 ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
 VERIFY_START = "cron(0 13 * * ? *)"

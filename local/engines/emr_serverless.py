@@ -26,8 +26,7 @@ from local.emulator_patches.state_machines import Right, Rights
 from local.engines.job_runs import JobRuns
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
-from local.job_launch import JobLaunch
-from local.run_log import last_error
+from local.job_launch import JobLaunch, last_error
 
 SERVICE = "emr-serverless"
 PRINCIPAL = f"{SERVICE}.amazonaws.com"

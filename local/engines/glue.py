@@ -17,15 +17,14 @@ from typing import Any
 from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
+from lake.engines.description import DPUS
 from lake.engines.glue import LIVE_STATES
-from lake.engines.workers import DPUS
 from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.state_machines import Right, Rights
 from local.engines.job_runs import JobRuns
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
-from local.job_launch import JobLaunch
-from local.run_log import last_error
+from local.job_launch import JobLaunch, last_error
 
 SERVICE = "glue.amazonaws.com"
 SUCCEEDED = "SUCCEEDED"

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local.isolation import AccessKey
-from local.job_launch import AssumeRole, Fetch, JobLaunch, JobSettings, Store, event_log_folder, prepare
-from local.job_processes import JobProcesses
+from local.job_launch import AssumeRole, Fetch, JobLaunch, JobProcesses, JobSettings, Store, event_log_folder, prepare
 
 
 class JobRuns:

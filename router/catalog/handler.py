@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TransientError
-from router.catalog.glue_table import extended_table, is_own_table, new_table
+from lake.texts import printable
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import DatasetRow
+    from lake.settings import ConvertSettings
+
 
 MAX_TRIES = 5
 """Maximum number of tries per table, because another writer may update it between the read and the write."""
@@ -110,3 +113,178 @@ def _current_table(services: Services, name: str) -> Mapping[str, Any] | None:
         return services.glue.get_table(DatabaseName=services.resources.catalog_database, Name=name)["Table"]
     except services.glue.exceptions.EntityNotFoundException:
         return None
+
+
+RESCUED = "_rescued"
+"""Column with the keys beyond ``convert.column_limit``."""
+PROVENANCE = ("_source", "_offset", "_arrived_at")
+"""Columns added by ``convert.provenance``."""
+PARQUET_FORMAT = {
+    "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+    "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+    "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"},
+}
+FIRST_DATE = "2020-01-01"
+"""First date of the partition projection."""
+TABLE_INPUT_FIELDS = (
+    "Name",
+    "Description",
+    "Owner",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "ViewOriginalText",
+    "ViewExpandedText",
+    "TableType",
+    "Parameters",
+)
+"""Fields of GetTable's answer that UpdateTable accepts (AWS Glue API, ``TableInput``)."""
+CHANGED_FIELDS = ("StorageDescriptor", "PartitionKeys", "Description", "Parameters")
+"""Fields in which a table can lack something."""
+
+
+def column_names(dataset: DatasetRow, convert: ConvertSettings) -> list[str]:
+    """Columns of the dataset's files: those that the ledger knows, then the product's own."""
+    added = (RESCUED, *PROVENANCE) if convert.provenance else (RESCUED,)
+    return [*(name for name in dataset.columns if name not in added), *added]
+
+
+def new_table(
+    dataset: DatasetRow, convert: ConvertSettings, lake_bucket: str, quarantine_bucket: str
+) -> dict[str, Any]:
+    """A ``TableInput`` with partition projection: Athena needs neither a crawler nor ``MSCK REPAIR``."""
+    location = f"s3://{lake_bucket}/{dataset.name}/"
+    return {
+        "Name": dataset.name,
+        "Description": table_description(dataset.name),
+        "TableType": "EXTERNAL_TABLE",
+        "PartitionKeys": [
+            {"Name": name, "Type": kind, "Comment": PARTITION_COLUMNS[name]}
+            for name, kind in (("date", "date"), ("hour", "int"))
+        ],
+        "Parameters": {
+            "EXTERNAL": "TRUE",
+            "classification": "parquet",
+            "projection.enabled": "true",
+            "projection.date.type": "date",
+            "projection.date.format": "yyyy-MM-dd",
+            "projection.date.range": f"{FIRST_DATE},NOW+1DAYS",
+            "projection.date.interval": "1",
+            "projection.date.interval.unit": "DAYS",
+            "projection.hour.type": "integer",
+            "projection.hour.range": "0,23",
+            "projection.hour.digits": "2",
+            "storage.location.template": f"{location}date=${{date}}/hour=${{hour}}/",
+            **own_parameters(dataset.name, quarantine_bucket),
+        },
+        "StorageDescriptor": {
+            "Location": location,
+            "Columns": _commented({"Name": name, "Type": "string"} for name in column_names(dataset, convert)),
+            **PARQUET_FORMAT,
+        },
+    }
+
+
+def is_own_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether ``catalog`` has created it: a table with our parameters over the dataset's objects, and not a view."""
+    location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+    return (
+        table.get("TableType") == wanted["TableType"]
+        and location == wanted["StorageDescriptor"]["Location"].rstrip("/")
+        and any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
+    )
+
+
+def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A ``TableInput`` of the table with what it lacks of ``wanted``; None when it lacks nothing.
+
+    Columns are appended and none is ever removed. Description and comments are added where there are none, and of the
+    parameters only ours are set: what an operator has changed stays.
+    """
+    extended = dict(table)
+    descriptor = table["StorageDescriptor"]
+    present = {column["Name"] for column in descriptor["Columns"]}
+    missing = [column for column in wanted["StorageDescriptor"]["Columns"] if column["Name"] not in present]
+    columns = _commented([*descriptor["Columns"], *missing])
+    extended["StorageDescriptor"] = {**descriptor, "Columns": columns}
+    extended["PartitionKeys"] = _commented(table.get("PartitionKeys", ()))
+    extended["Description"] = table.get("Description") or wanted["Description"]
+    own = {name: value for name, value in wanted["Parameters"].items() if name.startswith(OWN_PARAMETERS)}
+    extended["Parameters"] = {**table.get("Parameters", {}), **own}
+    if all(extended[name] == table.get(name) for name in CHANGED_FIELDS):
+        return None
+    # An empty string says as much as a missing field, and UpdateTable does not take every one (``Owner``).
+    return {name: extended[name] for name in TABLE_INPUT_FIELDS if extended.get(name, "") != ""}
+
+
+def _commented(columns: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The columns, with a comment where they have none and there is something to say."""
+    return [
+        {**column, "Comment": comment}
+        if not column.get("Comment") and (comment := column_comment(column["Name"]))
+        else dict(column)
+        for column in columns
+    ]
+
+
+OWN_PARAMETERS = "hybrid_router."
+"""Beginning of the table parameters that are ours; those of others are never changed."""
+MAX_COMMENT = 255
+"""Characters of a column's comment (AWS Glue API, ``Column``)."""
+OWN_COLUMNS = {
+    "_rescued": "JSON object: the keys that got no column, verbatim",
+    "_source": "URI of the input file",
+    "_offset": "first byte of the line in the input file; decompressed, if the file is compressed",
+    "_arrived_at": "when the input file arrived",
+}
+PARTITION_COLUMNS = {
+    "date": "UTC day in which the input file was first recorded",
+    "hour": "UTC hour in which the input file was first recorded",
+}
+_RESERVED = (*OWN_COLUMNS, *PARTITION_COLUMNS)
+_HASHED = re.compile(r"[a-z0-9_]{160}__1[0-9a-f]{32}_")
+_ENCODED = re.compile(r"__0([0-9a-f]*)_|__([a-z])")
+
+
+def table_description(dataset: str) -> str:
+    """One sentence for the list of tables."""
+    return (
+        f"The rows of the NDJSON files of {dataset}, each exactly once. Every column is the text of the file; null and "
+        f"a missing key are NULL. For types run 'hybrid-router catalog suggest {dataset}'."
+    )
+
+
+def own_parameters(dataset: str, quarantine_bucket: str) -> dict[str, str]:
+    """The promise, and where to look for what could not become a row."""
+    return {
+        f"{OWN_PARAMETERS}promise": "per file, lines = rows + quarantined lines + blank lines; each row exactly once",
+        f"{OWN_PARAMETERS}quarantine": f"s3://{quarantine_bucket}/{dataset}/",
+    }
+
+
+def column_comment(name: str) -> str | None:
+    """What a column is; None: its name is its key."""
+    own = OWN_COLUMNS.get(name) or PARTITION_COLUMNS.get(name)
+    if own is not None:
+        return own
+    key = key_of_column(name)
+    if key is None:
+        return "its key is in the metadata of the Parquet files"
+    if key == name:
+        return None
+    comment = f"key {printable(key)}" if key else "the empty key"
+    return comment if len(comment) <= MAX_COMMENT else f"{comment[: MAX_COMMENT - 3]}..."
+
+
+def key_of_column(name: str) -> str | None:
+    """The key of the input whose column this is, by the rule of docs/columns.md; None: the name is hashed."""
+    if _HASHED.fullmatch(name):
+        return None
+    reserved = name.removesuffix("__")
+    return reserved if reserved != name and reserved in _RESERVED else _ENCODED.sub(_decoded, name)
+
+
+def _decoded(encoded: re.Match[str]) -> str:
+    if encoded[2]:
+        return encoded[2].upper()
+    return chr(int(encoded[1], 16)) if encoded[1] else ""

@@ -6,9 +6,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import decode_files
-from lake.partition import Partition
 
 if TYPE_CHECKING:
     from lake.ledger import Part

@@ -19,11 +19,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import ONE_HOUR
-from lake.manifest import Manifest, new_manifest_id
+from lake.manifest import Manifest, Partition, new_manifest_id
 from lake.manifest_documents import DividedManifest, Division, read_division, read_part, write_division, write_manifest
-from lake.partition import Partition
 from router.collect.cut import CollectedFiles, CutManifest, cut, cut_collection
-from router.executions.rows import queued_successors, read_rows
+from router.executions.run_status import queued_successors, read_rows
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.engines import ENGINES
-from lake.engines.workers import WORKERS
+from lake.engines.description import WORKERS
 
 if TYPE_CHECKING:
     from lake.settings import Settings

@@ -11,20 +11,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lake.errors import TransientError
-from router.iceberg.avro import (
-    DATA_FILE_FIELDS,
-    decode_manifest,
-    decode_manifest_list,
-    encode_manifest,
-    encode_manifest_list,
-)
 from router.iceberg.metadata import (
     BATCH,
     BATCH_SNAPSHOT,
+    DATA_FILE_FIELDS,
     PARTITION_FIELDS,
     SPEC,
     TAG,
     current_schema,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
     head_of,
     with_columns,
     without_expired,

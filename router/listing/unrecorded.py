@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
-from lake.manifest import Lane, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_count
 from router.listing.folders import folders_of
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership

@@ -12,11 +12,9 @@
 ============  ==========================================================================================
 """
 
-from router.ownership.draft import Draft, RoutedArrival, cut_drafts
-from router.ownership.intent import Intent, delete_intent, read_intent, write_intent
 from router.ownership.outcome import ArrivalOutcome, Ownership
-from router.ownership.owner import write_pointer
-from router.ownership.resolve import OWNER_GRACE, read_arrivals
+from router.ownership.owner import Draft, RoutedArrival, cut_drafts, write_pointer
+from router.ownership.resolve import OWNER_GRACE, Intent, delete_intent, read_arrivals, read_intent, write_intent
 from router.ownership.take import take_ownership
 
 __all__ = [

@@ -17,7 +17,7 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from lake.ledger import ArrivalRow
     from lake.manifest import ObjectVersion
-    from router.ownership.draft import RoutedArrival
+    from router.ownership.owner import RoutedArrival
     from router.services import Services
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,15 +13,16 @@ from lake.documents import encode_document, put_document
 from lake.errors import OwnershipError, TransientError
 from lake.faults import NO_ANSWER, NoAnswer
 from lake.layout import pointer_key
-from lake.ledger import CollectionId, Part, State
+from lake.ledger import ArrivalRow, CollectionId, Part, State
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
-from lake.partition import Partition
 from lake.time import iso_utc
+from router.collect.cut import cut
 from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from lake.manifest import Manifest, ObjectVersion
+    from lake.settings import Settings
     from router.ownership.record import RecordedDraft
     from router.services import Services
 
@@ -107,3 +111,60 @@ def _add(services: Services, part: Part, now: datetime) -> CollectionId:
         if ledger.collections.add(collection, part, now):
             return collection
     raise TransientError(f"{MAX_TRIES} collections of {part.hour} were closed concurrently: the sweep adds the part")
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedArrival:
+    """An arrival with its partition and lane."""
+
+    file: ObjectVersion
+    partition: Partition
+    lane: Lane
+    reason: str
+    """Why this lane; a sentence for people."""
+    adopted_row: ArrivalRow | None = None
+    """The current arrival row, which has no owner that will convert the file; None: a new arrival, without a row."""
+    urgent: bool = False
+    """Whether it goes before the other files of the stream lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A manifest or a part to be: it exists once the ledger has its row."""
+
+    id: str
+    lane: Lane
+    arrivals: tuple[RoutedArrival, ...]
+    """Of one hour; in the stream lane of one dataset as well."""
+    urgent: bool
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of its first arrival."""
+        return self.arrivals[0].partition
+
+    def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
+        """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""
+        return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)), self.urgent)
+
+
+def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
+    """Drafts that hold every arrival exactly once.
+
+    Those of the stream lane are manifests, cut by ``stream.manifest_bytes`` and ``stream.manifest_files``; a larger
+    file gets one of its own. Of the batch lane there is one for each hour, of all its datasets.
+    """
+    manifests: defaultdict[tuple[Partition, bool], list[RoutedArrival]] = defaultdict(list)
+    parts: defaultdict[str, list[RoutedArrival]] = defaultdict(list)
+    for arrival in routed:
+        if arrival.lane == Lane.STREAM:
+            manifests[arrival.partition, arrival.urgent].append(arrival)
+        else:
+            parts[arrival.partition.stamp].append(arrival)
+    limits = settings.stream
+    drafts = [
+        Draft(new_id(), Lane.STREAM, piece, urgent)
+        for (_, urgent), arrivals in manifests.items()
+        for piece in cut(arrivals, lambda arrival: arrival.file.size, limits.manifest_bytes, limits.manifest_files)
+    ]
+    return drafts + [Draft(new_id(), Lane.BATCH, tuple(arrivals), urgent=False) for arrivals in parts.values()]

@@ -16,7 +16,7 @@ from router.telemetry import logger
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
-    from router.ownership.draft import Draft, RoutedArrival
+    from router.ownership.owner import Draft, RoutedArrival
 
 
 @dataclass(frozen=True, slots=True)

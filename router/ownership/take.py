@@ -16,13 +16,11 @@ from lake.faults import NO_ANSWER, NoAnswer
 from lake.ledger import Part
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.time import iso_utc
-from router.ownership.draft import Draft, RoutedArrival, cut_drafts
-from router.ownership.intent import delete_intent, write_intent
 from router.ownership.limits import divide_by_dataset_limit, divide_by_expiry, recent_only
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
-from router.ownership.owner import collect_part, enqueue_manifest
+from router.ownership.owner import Draft, RoutedArrival, collect_part, cut_drafts, enqueue_manifest
 from router.ownership.record import RecordedDraft, RowStamp, count_ignored, is_data, record_drafts, record_ignored
-from router.ownership.resolve import resolve_owners, without_known
+from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 

@@ -13,7 +13,7 @@ from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane
 from router.collect.divide import divide_selected, draft_selected
-from router.executions.rows import queued_successors, read_rows, release_unheld
+from router.executions.run_status import queued_successors, read_rows, release_unheld
 from router.requests.selection import Selection, open_rows
 from router.services import PARALLEL_REQUESTS, Services
 

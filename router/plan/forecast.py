@@ -11,7 +11,7 @@ from lake.time import iso_utc
 from router.estimate.night import Night, Offer, RunWork, last_end, run_dollars
 
 if TYPE_CHECKING:
-    from router.estimate.choose import Choice
+    from router.estimate.night import Choice
     from router.estimate.other_costs import Estimate
 
 

@@ -14,9 +14,8 @@ from botocore.config import Config
 from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
-from lake.schedule import Schedule
 from lake.speed import MEGABYTE, Speeds
-from lake.time import iso_utc, next_local_time
+from lake.time import Schedule, iso_utc, next_local_time
 from router.entry import with_product_errors, with_refusals
 from router.plan.backlog import backlog
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room

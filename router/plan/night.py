@@ -10,12 +10,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.engines import Engine
-from lake.engines.workers import WORKERS
+from lake.engines.description import WORKERS
 from lake.errors import InvalidInputError
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.speed import FAST, SLOW, Speeds
-from router.estimate.choose import MARGIN, Choice, Room, Work, choose
-from router.estimate.night import DRIVERS, Night, RunWork, offers, run_seconds
+from router.estimate.night import DRIVERS, MARGIN, Choice, Night, Room, RunWork, Work, choose, offers, run_seconds
 from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.forecast import Forecast, SpeedRange, forecast
 

@@ -20,10 +20,8 @@ from lake.time import iso_utc
 from router.collect.divide import divide
 from router.entry import with_product_errors, with_refusals
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
-from router.requests.find import find_files, find_queued
-from router.requests.report import PROMOTE_COUNTS, Report
-from router.requests.selection import parse_fields, parse_flag, parse_target
-from router.requests.steps import Step, next_promote_step
+from router.requests.report import PROMOTE_COUNTS, Report, Step, next_promote_step
+from router.requests.selection import find_files, find_queued, parse_fields, parse_flag, parse_target
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.stream.runs import ensure_all_running
 from router.telemetry import logger

@@ -20,17 +20,15 @@ from lake.manifest_documents import read_manifest
 from lake.successors import files_by_successor
 from lake.texts import format_count
 from router.entry import with_product_errors, with_refusals
-from router.requests.find import find_files, find_listed
-from router.requests.report import ReprocessReport
-from router.requests.selection import Target, parse_fields, parse_flag, parse_target
-from router.requests.steps import NextStep, Only, Step, has_unreadable_files, next_reprocess_step
+from router.requests.report import NextStep, Only, ReprocessReport, Step, has_unreadable_files, next_reprocess_step
+from router.requests.selection import Target, find_files, find_listed, parse_fields, parse_flag, parse_target
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from lake.partition import Partition
+    from lake.manifest import Partition
 
 
 TIME_PER_CALL = timedelta(minutes=5)

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lake.codec import decode_body
-from lake.documents import get_document
+from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.ledger import Ledger, ResubmissionRow, State

@@ -13,8 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER, Fault, NoAnswer, can_pass, judge
 from lake.layout import CANARY
-from lake.manifest import Identity, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Identity, ObjectVersion, Partition
 from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership

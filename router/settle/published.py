@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,14 +13,18 @@ from typing import TYPE_CHECKING
 from lake.commit import CommitDocument, PendingObject, read_commit
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
-from lake.layout import manifest_prefix, result_key
+from lake.layout import lake_prefix, list_objects, manifest_prefix, partition_prefix, result_key
 from lake.ledger import ManifestRow, State
-from lake.s3_uri import list_objects
+from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
+from lake.ledger.table import batches_of
 from lake.texts import format_count
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
+    from lake.ledger import PublishedObjects, PublishedTotals
+    from lake.manifest import Partition
     from router.services import Services
 
 
@@ -158,3 +163,147 @@ def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
         return []
     sources = [source for source in result["sources"] if source["failed"]]
     return [UnreadableFile(item["uri"], item["version"], row.id, item["failed"]) for item in sources]
+
+
+PARALLEL_CHECKS = 16
+"""Threads; each holds one page of a listing."""
+MANIFESTS_PER_LISTING = 500
+"""A partition with more manifests is listed in several parts at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    id: str
+    generation: int
+    published_generation: int
+    """Lower than ``generation`` if a reprocess has left what was published."""
+    document_key: str
+    totals: PublishedTotals
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """The objects of one manifest under one prefix."""
+
+    prefix: str
+    manifest: str
+    objects: PublishedObjects | None
+    """None: any; something must be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a range of keys of one bucket must have, in the order of the prefixes."""
+
+    bucket: str
+    folder: str
+    """Begins every prefix."""
+    expected: Sequence[_Expected]
+
+
+class PublishedManifests:
+    """DONE manifests, whose objects are checked once all rows have been read.
+
+    It keeps about 1 KiB for each manifest, and nothing for each object.
+    """
+
+    def __init__(self) -> None:
+        self._by_partition: defaultdict[Partition, list[_Done]] = defaultdict(list)
+
+    def add(self, row: ManifestRow, totals: PublishedTotals) -> None:
+        """Add a DONE manifest and what its generation has published."""
+        assert row.published is not None
+        done = _Done(row.id, row.generation, row.published.generation, row.published.document.key, totals)
+        self._by_partition[row.partition].append(done)
+
+    def find_damage(self, services: Services) -> Iterator[Damage]:
+        """Damaged objects of all manifests, and lost commit documents.
+
+        Folders are listed, 1,000 objects to a request, and never more requests than a listing of each manifest needs.
+        Only where a row's digest differs from what is listed, the documents of the manifest say what is wrong with
+        which object: another object under its prefix is not damage.
+
+        Raises
+        ------
+        ClientError
+            S3 or DynamoDB refused a request.
+        """
+        generations = {item.id: item.generation for group in self._by_partition.values() for item in group}
+        with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
+            suspects: defaultdict[str, list[int | None]] = defaultdict(list)
+            for found in pool.map(lambda listing: _suspects(services.s3, listing), list(self._listings(services))):
+                for manifest, missing in found:
+                    suspects[manifest].append(missing)
+            named = 0
+            for ids in batches_of(sorted(suspects)):
+                current = current_rows(services, {manifest: generations[manifest] for manifest in ids})
+                examined = [row for row in current if named < MAX_NAMED_OBJECTS or None in suspects[row.id]]
+                for damage in pool.map(lambda row: find_damage(services, row), examined):
+                    named += len(damage.named)
+                    yield damage
+                counted = {row.id for row in current} - {row.id for row in examined}
+                yield Damage(sum(number or 0 for manifest in counted for number in suspects[manifest]))
+
+    def _listings(self, services: Services) -> Iterator[_Listing]:
+        resources = services.resources
+        documents: defaultdict[str, list[_Expected]] = defaultdict(list)
+        for partition, manifests in self._by_partition.items():
+            folder, lake, quarantine = partition_prefix(partition), [], []
+            for item in manifests:
+                prefix = lake_prefix(partition, item.id, item.published_generation)
+                lake.append(_Expected(prefix, item.id, item.totals.lake))
+                quarantine.append(_Expected(prefix, item.id, item.totals.quarantine))
+                key = item.document_key
+                documents[key[: key.rindex("/") + 1]].append(_Expected(key.removesuffix(".json"), item.id, None))
+            yield from _divide(resources.lake_bucket, folder, lake)
+            yield from _divide(resources.quarantine_bucket, folder, quarantine)
+        for folder, expected in documents.items():
+            yield from _divide(resources.control_bucket, folder, expected)
+
+
+def _divide(bucket: str, folder: str, expected: list[_Expected]) -> Iterator[_Listing]:
+    # Where a manifest has published nothing there is nothing to look for.
+    listed = sorted((item for item in expected if item.objects != NO_OBJECTS), key=lambda item: item.prefix)
+    for first in range(0, len(listed), MANIFESTS_PER_LISTING):
+        yield _Listing(bucket, folder, listed[first : first + MANIFESTS_PER_LISTING])
+
+
+def _suspects(s3: S3Client, listing: _Listing) -> list[tuple[str, int | None]]:
+    """Ids of manifests whose objects differ; with the number of objects if all of them are missing, else None."""
+    found = list_digests(s3, listing.bucket, listing.folder, [item.prefix for item in listing.expected])
+    suspects: list[tuple[str, int | None]] = []
+    for item, objects in zip(listing.expected, found, strict=True):
+        if item.objects is None:
+            if not objects.count:
+                suspects.append((item.manifest, None))
+        elif objects != item.objects:
+            suspects.append((item.manifest, None if objects.count else item.objects.count))
+    return suspects
+
+
+def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]) -> list[PublishedObjects]:
+    """The objects under each prefix, by listing the folder and leaving out what lies between the prefixes.
+
+    Parameters
+    ----------
+    folder
+        Begins every prefix.
+    prefixes
+        Sorted; none begins another one.
+    """
+    digests = [ObjectsDigest() for _ in prefixes]
+    position, after = 0, ""
+    while position < len(prefixes):
+        # A general purpose bucket lists in the order of UTF-8 bytes, which is the order of Python's strings.
+        page = s3.list_objects_v2(Bucket=bucket, Prefix=folder, StartAfter=max(after, prefixes[position]))
+        for item in page.get("Contents", []):
+            after = item["Key"]
+            while position < len(prefixes) and prefixes[position] < after and not after.startswith(prefixes[position]):
+                position += 1
+            if position == len(prefixes):
+                break
+            if after.startswith(prefixes[position]):
+                digests[position].add(after, item["Size"], item["ETag"].strip('"'))
+        if not page["IsTruncated"]:
+            break
+    return [digest.result() for digest in digests]

@@ -2,17 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TransientError
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from lake.time import iso_utc, next_local_time
 from router.entry import with_product_errors
 from router.services import Services, container_services
-from router.stream.control import ShardStatus, kill, start, stop, watch
+from router.stream.runs import has_valid_heartbeat, start_run, stream_runs
+from router.stream.spill import is_spilling, read_core_seconds
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.ledger.stream import StreamRow
+
+
+@dataclass(frozen=True, slots=True)
+class ShardBacklog:
+    """What a watch has measured of a shard."""
+
+    bytes: int
+    spilling: bool
+    micro_batch_minutes: float
+    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """What an action has found, or left, of a shard."""
+
+    running: bool
+    """A run exists."""
+    window_over: bool
+    backlog: ShardBacklog | None = None
+    """None: it was not measured."""
+    stopping: bool = False
+    """Its run was asked to end."""
+    killed: int = 0
+    """Number of runs that were ended."""
+
+
+Found = dict[str, ShardStatus | Exception]
+"""By shard."""
+
+
+def start(services: Services, shards: Sequence[str]) -> Found:
+    """Open a window until the next ``schedule.stream_end`` and make sure that runs exist, if quotas have room for them.
+
+    Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
+    """
+    settings = services.settings
+    until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
+    for shard in shards:
+        services.ledger.stream.of(shard).open_window(iso_utc(until))
+    # The window has been opened until later than now.
+    return _each(shards, lambda shard: ShardStatus(_start_if_possible(services, shard), window_over=False))
+
+
+def watch(services: Services, shards: Sequence[str]) -> Found:
+    """Measure each backlog, set or clear spilling, and start a run where one is needed and none exists."""
+    queued = _open_manifests(services, State.QUEUED)
+    running = _open_manifests(services, State.RUNNING)
+    _join_window(services, shards)
+    return _each(shards, lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])))
+
+
+def stop(services: Services, shards: Sequence[str]) -> Found:
+    """Request runs to end between two micro-batches; a shard is stopping until it has none.
+
+    Then its request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
+    ends when it has been idle; the sweep starts it if quotas have no room now.
+    """
+    queued = _open_manifests(services, State.QUEUED)
+    return _each(shards, lambda shard: _stop(services, shard, has_work=shard in queued))
+
+
+def kill(services: Services, shards: Sequence[str]) -> Found:
+    """End runs that did not stop in time; their manifests are converted again once their leases are released."""
+    return _each(shards, lambda shard: _kill(services, shard))
+
+
+def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
+    stream = services.ledger.stream.of(shard)
+    backlog, row = [*queued, *working], stream.get()
+    core_seconds = read_core_seconds(services, backlog)
+    spilling = is_spilling(services.settings.stream, core_seconds, row.spilling)
+    stream.set_backlog(round(core_seconds * 1000), services.clock(), spilling=spilling)
+    running = bool(stream_runs(services, shard).live())
+    window_over = _window_is_over(services, row)
+    if not running and (queued or not window_over):
+        stream.request_stop(False)
+        running = start_run(services, shard) or bool(stream_runs(services, shard).live())
+    size = sum(manifest.bytes for manifest in backlog)
+    measured = ShardBacklog(size, spilling, _micro_batch_minutes(services, row))
+    return ShardStatus(running, window_over, measured)
+
+
+def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
+    stream = services.ledger.stream.of(shard)
+    window_over = _window_is_over(services, stream.get())
+    stopping = bool(stream_runs(services, shard).live())
+    stream.request_stop(stopping)
+    running = stopping or (has_work and _start_if_possible(services, shard))
+    return ShardStatus(running, window_over, stopping=stopping)
+
+
+def _kill(services: Services, shard: str) -> ShardStatus:
+    runs = stream_runs(services, shard)
+    live = runs.live()
+    if live:
+        runs.end(live)
+    stream = services.ledger.stream.of(shard)
+    stream.request_stop(False)
+    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(live))
+
+
+def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
+    """An error of one shard does not keep the others from their turn."""
+    found: Found = {}
+    for shard in shards:
+        try:
+            found[shard] = act(shard)
+        except Exception as error:
+            logger.warning("action on a shard failed", shard=shard, error=str(error))
+            found[shard] = error
+    return found
+
+
+def _join_window(services: Services, shards: Sequence[str]) -> None:
+    """Open the current window for shards that did not exist when it began."""
+    windows = {shard: services.ledger.stream.of(shard).get().window_until or "" for shard in shards}
+    until = max(windows.values(), default="")
+    if until and datetime.fromisoformat(until) > services.clock():
+        for shard in (shard for shard, window in windows.items() if window < until):
+            services.ledger.stream.of(shard).open_window(until)
+
+
+def _start_if_possible(services: Services, shard: str) -> bool:
+    """Whether a run exists now: not if the account's quotas have no room for it."""
+    try:
+        return start_run(services, shard) or bool(stream_runs(services, shard).live())
+    except TransientError as error:
+        logger.warning("streaming run not started: it is tried again", shard=shard, error=str(error))
+        return False
+
+
+def _open_manifests(services: Services, state: State) -> dict[str, list[ManifestRow]]:
+    """Open manifests of the stream lane by shard, from the index."""
+    shards = services.settings.shards
+    found: dict[str, list[ManifestRow]] = {}
+    for row in services.ledger.manifests.open(Lane.STREAM, state):
+        found.setdefault(shards.of(row.id), []).append(row)
+    return found
+
+
+def _micro_batch_minutes(services: Services, row: StreamRow) -> float:
+    if row.micro_batch_since is None or not has_valid_heartbeat(services, row):
+        return 0
+    return (services.clock() - datetime.fromisoformat(row.micro_batch_since)) / timedelta(minutes=1)
+
+
+def _window_is_over(services: Services, row: StreamRow) -> bool:
+    return row.window_until is None or datetime.fromisoformat(row.window_until) <= services.clock()
+
 
 ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
 

@@ -14,16 +14,20 @@ from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services
-from router.sweep.collections import divide_collections
 from router.sweep.hours import announce_hours
-from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
-from router.sweep.leftovers import abort_uploads, delete_replaced
-from router.sweep.manifests import finish_publishing, release_leases, renew_pointers, report_stalled
+from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
+from router.sweep.manifests import (
+    divide_collections,
+    finish_publishing,
+    release_leases,
+    renew_pointers,
+    report_stalled,
+    resume_intents,
+)
 from router.sweep.missed import adopt_missed
 from router.sweep.repair import MAX_ITEMS, FailedItem, Repair, error_of_sweep
 from router.sweep.stream_health import measure_stream
-from router.sweep.table_files import delete_table_files
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from router.executions.costs import RunCosts
-from router.executions.rows import current_row_pages
+from router.executions.run_status import current_row_pages
 from router.services import Services, read_document
 from router.telemetry import logger
 

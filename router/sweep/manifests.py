@@ -6,20 +6,22 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.errors import NewerDocumentError
-from lake.layout import pointer_prefix
+from lake.layout import INTENTS, pointer_prefix
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.publish import roll_forward
-from lake.settings.sweep import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
-from router.executions.rows import reason_to_release, release_unheld
-from router.ownership import write_pointer
+from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
+from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
+from router.executions.run_status import reason_to_release, release_unheld
+from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
+from router.requests.resubmit import is_recorded
 from router.stream.runs import ensure_running
+from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from router.services import Services
-    from router.sweep.repair import Repair
 
 
 def release_leases(repair: Repair) -> None:
@@ -145,3 +147,87 @@ def report_stalled(repair: Repair) -> None:
                     attempt=row.attempt,
                     reason=row.reason,
                 )
+
+
+LISTING = "intents"
+
+
+def resume_intents(repair: Repair) -> None:
+    """Repeat intents that are older than ``OWNER_GRACE``; counts arrivals that got an owner as ``resumed``.
+
+    The position is kept after each intent, so that one whose arrivals stay UNSETTLED never holds back those after it.
+    """
+    services = repair.services
+    after = str(read_progress(services, LISTING).get("after", ""))
+    while not repair.expired:
+        page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=INTENTS, StartAfter=after)
+        is_end = not page["IsTruncated"]
+        for item in page.get("Contents", []):
+            if repair.expired:
+                return
+            is_young = False
+            with repair.isolated("intent", key=item["Key"]):
+                is_young = not _resume(repair, item["Key"])
+            # Keys sort by age: what follows is younger.
+            if is_young:
+                is_end = True
+                break
+            after = item["Key"]
+            if repair.dry_run:
+                continue
+            write_progress(services, LISTING, {"after": after})
+        if is_end:
+            if after and not repair.dry_run:
+                write_progress(services, LISTING, {"after": ""})
+            return
+
+
+def _resume(repair: Repair, key: str) -> bool:
+    """Take ownership again; False: the invocation that wrote the intent may still be alive."""
+    services = repair.services
+    try:
+        intent = read_intent(services, key)
+    except services.s3.exceptions.NoSuchKey:
+        return True
+    if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
+        return False
+    arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
+    if repair.dry_run:
+        for arrival in arrivals:
+            row = services.ledger.arrivals.get(arrival.file)
+            if row is None or row.manifest is None or services.ledger.manifests.get(row.manifest) is None:
+                repair.only_counts("resumed", arrival.file.uri)
+        return True
+    ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
+    repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
+    logger.warning(
+        "intent resumed",
+        key=key,
+        recorded_at=intent.recorded_at,
+        outcomes={outcome: ownership.count(outcome) for outcome in ArrivalOutcome},
+    )
+    return True
+
+
+WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
+"""A plan may divide at the same time."""
+
+
+def divide_collections(repair: Repair) -> None:
+    """Divide them, the oldest hours first; counts them as ``divided``."""
+    services = repair.services
+    pace = WritePace(WRITES_PER_SECOND)
+    for row in services.ledger.collections.open():
+        if repair.expired:
+            return
+        if row.closed_at is None and not is_over(row.id.hour, services.clock()):
+            continue
+        if repair.only_counts("divided", f"collection {row.id}"):
+            continue
+        with repair.isolated("collection", collection=str(row.id)):
+            try:
+                divide(services, row.id, pace)
+            except NewerDocumentError as error:
+                logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
+                continue
+            repair.count("divided")

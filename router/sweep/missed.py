@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lake.dataset_rules import named_datasets
+from lake.settings.operation import LISTING_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
-from lake.settings.sweep import LISTING_DAYS, SweepSettings
 from lake.time import iso_utc
 from router.listing.folders import folder_pages, folders_on
 from router.listing.unrecorded import ListingProgress, ListingRequest, find_unrecorded

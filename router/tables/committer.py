@@ -14,12 +14,12 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 
 from lake.errors import TableStoppedError, TransientError
+from lake.layout import parse_s3_uri
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.publish import NOT_FOUND_CODES
-from lake.s3_uri import parse_s3_uri
 from lake.time import epoch_milliseconds
-from router.catalog.glue_table import column_names
+from router.catalog.handler import column_names
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
     batch_of,
@@ -30,8 +30,15 @@ from router.iceberg.metadata import (
     snapshot_of_batch,
 )
 from router.services import PARALLEL_REQUESTS
-from router.tables.batch import forget, marks_of, plan_batch, read_batch_document, tabled_of_hour, write_batch
-from router.tables.catalog_entry import TableCatalog
+from router.tables.batch import (
+    TableCatalog,
+    forget,
+    marks_of,
+    plan_batch,
+    read_batch_document,
+    tabled_of_hour,
+    write_batch,
+)
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -40,8 +47,7 @@ if TYPE_CHECKING:
     from lake.ledger import TableRow
     from router.iceberg.metadata import DataFile, Metadata
     from router.services import Services
-    from router.tables.batch import PlannedBatch
-    from router.tables.catalog_entry import CatalogEntry
+    from router.tables.batch import CatalogEntry, PlannedBatch
 
 MAX_TRIES = 8
 """Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""

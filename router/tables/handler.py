@@ -5,17 +5,24 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from lake.errors import InvalidInputError, TransientError
+from lake.time import epoch_milliseconds
 from router.entry import with_product_errors, with_refusals
+from router.iceberg.metadata import TAG, new_metadata
 from router.services import Services, container_services
+from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
-from router.tables.repair import rebuild_table, restore_table
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.ledger import TableRow
+
 
 TIME_PER_CALL = timedelta(seconds=240)
 """No batch is begun after it. Shorter than the timeout of the function, 5 minutes."""
@@ -88,3 +95,67 @@ def _minutes_behind(services: Services) -> float:
             age = services.clock() - datetime.fromisoformat(oldest.listed_at)
             ages.append(age / timedelta(minutes=1))
     return max(ages)
+
+
+FIRST_HOUR, LAST_HOUR = "0000-00-00T00", "9999-99-99T99"
+
+
+def restore_table(services: Services, dataset: str) -> dict[str, int]:
+    """Make the snapshot of the last batch the current one again: what other writers did after it is undone.
+
+    Returns ``{"batch": n}``. Raises ``InvalidInputError`` if only a rebuild can help.
+    """
+    row, catalog = _row(services, dataset), TableCatalog(services, dataset)
+    entry = catalog.load()
+    tag = entry.metadata["refs"].get(TAG) if entry else None
+    if entry is None or tag is None or entry.metadata["table-uuid"] != row.uuid:
+        raise InvalidInputError(
+            f"the table {dataset} has no snapshot of a batch to go back to: "
+            f"run 'hybrid-router tables rebuild {dataset}'"
+        )
+    number = tag["snapshot-id"]
+    now = max(epoch_milliseconds(services.clock()), int(entry.metadata["last-updated-ms"]))
+    metadata = {
+        **entry.metadata,
+        "current-snapshot-id": number,
+        "refs": {**entry.metadata["refs"], "main": {"snapshot-id": number, "type": "branch"}},
+        "last-updated-ms": now,
+        "snapshot-log": [*entry.metadata["snapshot-log"], {"snapshot-id": number, "timestamp-ms": now}],
+    }
+    if not catalog.swap(entry, metadata):
+        raise TransientError(f"another writer has changed the table {dataset}: run the command again")
+    services.ledger.tables.stop(row, None)
+    logger.info("table restored", dataset=dataset, batch=row.applied, snapshot=number)
+    return {"batch": row.applied}
+
+
+def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
+    """A new table takes the place of the one that the catalog has, and all hours of the ledger are listed for it.
+
+    Also for a dataset that has no table yet. The committer fills the new table hour by hour. Idempotent: a call that
+    was interrupted is repeated. Returns ``{"hours": n}``.
+    """
+    if not services.settings.has_table(dataset):
+        raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
+    tables = services.ledger.tables
+    row = tables.get(dataset)
+    if row is not None:
+        uuid = str(uuid4())
+        if not tables.replace(row, uuid):
+            raise TransientError(f"another process has changed the table {dataset}: run the command again")
+        current = _row(services, dataset)
+        catalog = TableCatalog(services, dataset)
+        now = epoch_milliseconds(services.clock())
+        catalog.replace(new_metadata(catalog.location, uuid, current.first, now))
+    hours = services.ledger.partitions.hours(dataset, FIRST_HOUR, LAST_HOUR)
+    for hour in hours:
+        tables.list_hour(hour.partition, services.clock())
+    logger.info("table to be rebuilt", dataset=dataset, hours=len(hours))
+    return {"hours": len(hours)}
+
+
+def _row(services: Services, dataset: str) -> TableRow:
+    row = services.ledger.tables.get(dataset)
+    if row is None:
+        raise InvalidInputError(f"the ledger has no Iceberg table {dataset}: run 'hybrid-router tables status'")
+    return row

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger import CostRow, CostShare, State
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from lake.time import iso_utc
 from report.costs import cost_figures
 from report.days import SettledExecution, last_days, render_index

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import transform.lease
+import transform.claim_manifest
 from tests.chaos.checker import TERMINAL
 from tests.chaos.conditions import conditions_for
 from tests.chaos.fault_space import fault_space
@@ -47,13 +47,13 @@ def run_history(clients: Clients, seed: int) -> Report:
     random = Random(seed)
     world = World.create(clients, random, random_settings(random), versions=random.random() < 0.7)
     tokens = Random(seed)
-    original, renewals = secrets.token_hex, transform.lease.RENEWALS_PER_LEASE
+    original, renewals = secrets.token_hex, transform.claim_manifest.RENEWALS_PER_LEASE
     secrets.token_hex = lambda nbytes=None: tokens.randbytes(nbytes or 32).hex()
     try:
         history = _History(world, seed)
         violations = tuple(history.play())
     finally:
-        secrets.token_hex, transform.lease.RENEWALS_PER_LEASE = original, renewals
+        secrets.token_hex, transform.claim_manifest.RENEWALS_PER_LEASE = original, renewals
     counts = (len(world.inputs), history.unpublished)
     return Report(seed, tuple(world.fired), violations, tuple(world.log), *counts)
 
@@ -67,7 +67,7 @@ class _History:
         self._primary = fault_space()[seed % len(fault_space())]
         self._conditions = conditions_for(self._primary[0], self._random)
         if self._primary[0] == "renew":
-            transform.lease.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
+            transform.claim_manifest.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
             world.before_tasks = self._await_renewal
 
     def play(self) -> Iterator[str]:

@@ -36,7 +36,7 @@ from tests.chaos.random_settings import WITH_TABLE
 from tests.integration.conversion_world import create_ledger_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
-from transform.context import ConversionContext, JobServices
+from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,9 +13,8 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from cli.demo.stages import NotificationsPaused
 from cli.inspect.explain import explain_file
 from cli.inspect.report import night_report
-from lake.layout import lake_prefix, report_key
+from lake.layout import S3Uri, lake_prefix, report_key
 from lake.ledger import State
-from lake.s3_uri import S3Uri
 from local.limits import Limits
 from router.route.handler import route
 from router.settle.handler import settle

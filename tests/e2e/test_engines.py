@@ -16,7 +16,7 @@ from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
 from local.limits import Limits
-from router.catalog.glue_table import extended_table, new_table
+from router.catalog.handler import extended_table, new_table
 from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.layout import complete_marker_key
-from lake.partition import Partition
+from lake.manifest import Partition
 from tests.e2e.waiting import wait_for
 from tests.unit.docs.pages import CHECKOUT
 

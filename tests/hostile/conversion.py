@@ -16,16 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lake.manifest import ObjectVersion
-from lake.partition import Partition
+from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB
 from transform import file_deadline
 from transform.file_deadline import GRACE_SECONDS
-from transform.output_ratio import output_ratio
-from transform.plan_attempt import split_file
+from transform.plan_attempt import output_ratio, split_file
 from transform.run_task import run_task
 from transform.task_model import Task
 from transform.upload import Uploads

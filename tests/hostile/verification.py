@@ -19,7 +19,7 @@ from lake.settings import ConvertSettings
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.conversion import ADDRESS_SPACE
 from tests.hostile.corpus import CORPUS, MIB
-from verify.input_rows import InputCount, InputReader
+from verify.rows import InputCount, InputReader
 
 if TYPE_CHECKING:
     from tests.hostile.conversion import Cost

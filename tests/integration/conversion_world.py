@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 
 from lake.layout import lake_prefix, pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
 from local.isolation import BUCKET_PLACE, REGION
 from transform.clients import s3_client
-from transform.context import ConversionContext, JobServices
 from transform.convert import convert
+from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

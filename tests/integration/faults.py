@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from transform.context import JobServices
-    from transform.task_model import Task, TaskFault, TaskResult
+    from transform.task_model import JobServices, Task, TaskFault, TaskResult
 
 Fault = Callable[[int, str, Callable[[], Any]], Any]
 

@@ -8,9 +8,9 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 import batch_job.main
-from lake.exclusions import read_denied
 from lake.ledger import State
 from lake.manifest import Lane
+from lake.manifest_documents import read_denied
 from router.settle.tally import Tally
 from router.settle.verdict import ExecutionOutcome, judge
 from tests.integration.faults import Steps

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from router.requests.reprocess import reprocess
 from router.services import Services
 from router.sweep.leftovers import delete_replaced

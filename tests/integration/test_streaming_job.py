@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld
-    from transform.context import ConversionContext
     from transform.outcome import ConversionOutcome
+    from transform.task_model import ConversionContext
 
 BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 

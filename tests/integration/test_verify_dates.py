@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld
-    from transform.context import ConversionContext
+    from transform.task_model import ConversionContext
 
 DATE = "2026-03-04"
 

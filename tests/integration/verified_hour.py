@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from tests.integration.conversion_world import NOON
 from verify.hours import Effort, HoursCheck
 from verify.stack import Hours, Stack

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from obstore.store import LocalStore
 
-from lake.checksum import checksum_of
-from lake.manifest import ObjectVersion
-from lake.partition import Partition
+from lake.commit import checksum_of
+from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.load.lanes import bodies
-from transform.output_ratio import output_ratio
-from transform.plan_attempt import pack_tasks, split_files
+from transform.plan_attempt import output_ratio, pack_tasks, split_files
 from transform.run_task import run_task
 from transform.source import Source
 from transform.task_model import Task

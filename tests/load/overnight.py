@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 from cli.deployed_stack import DeployedStack
 from infra.synth import synth
 from lake.ledger.manifest_row import OPEN_STATES
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.partition import Partition
 from local import isolation
 from tests.e2e.scenario import Scenario
 from tests.load.lanes import load_test_settings

@@ -25,8 +25,7 @@ from lake.layout import COMMITS, commit_key, lake_key, plan_summary_key
 from lake.ledger import CommitReference, Ledger, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, digest_objects, manifest_row_key, row_attributes
 from lake.ledger.table import MAX_BATCH_KEYS
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from router.services import CLIENT_CONFIG, Services, new_session

@@ -21,7 +21,7 @@ from lake.publish import roll_forward
 from transform.job_arguments import open_services, parse_arguments
 
 if TYPE_CHECKING:
-    from transform.context import JobServices
+    from transform.task_model import JobServices
 
 WRITE_THREADS = 16
 

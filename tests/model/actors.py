@@ -20,10 +20,10 @@ from router.requests.backfill import backfill
 from router.requests.promote import promote
 from router.requests.reprocess import reprocess
 from router.route.handler import route as route_messages
-from router.stream.control import kill, start, stop, watch
-from router.sweep.collections import divide_collections
+from router.stream.handler import kill, start, stop, watch
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
+from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.inbox import find_inboxes
@@ -34,8 +34,8 @@ from tests.model.scheduler import Violation
 from tests.model.turn_taking_pool import TurnTakingPool
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
 from tests.unit.router.events import failures
-from transform.context import ConversionContext
 from transform.convert import convert
+from transform.task_model import ConversionContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from tests.model.scheduler import Actor
     from tests.model.world import World
-    from transform.context import JobServices
+    from transform.task_model import JobServices
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import router.collect.divide
 import router.ownership.owner
 from lake.ledger.collections import Collections
 from lake.ledger.transitions import Manifests
-from lake.partition import Partition
+from lake.manifest import Partition
 from tests.model.changed_source import changed_source
 
 ADD = router.ownership.owner._add
@@ -62,7 +62,7 @@ def an_open_collection_is_divided() -> AbstractContextManager[Any]:
         patch.object(Collections, "close", lambda *_, **__: None),
         patch.object(Collections, "commit", commit),
         patch("router.collect.divide.divide", divide),
-        patch("router.sweep.collections.divide", divide),
+        patch("router.sweep.manifests.divide", divide),
     )
 
 

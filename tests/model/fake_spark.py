@@ -14,13 +14,12 @@ from lake.errors import TransientError
 from lake.layout import lake_key, quarantine_key
 from tests.model.denial import access_denied, may_read
 from tests.model.world import LEASE, name_of
-from transform.columns import new_columns
-from transform.environment_fault import fault_of
-from transform.lease import LeaseKeeper
+from transform.claim_manifest import LeaseKeeper
+from transform.give_up import fault_of
 from transform.quarantine_writer import QuarantineContent
 from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult, new_columns
 from transform.upload import Uploads
 
 if TYPE_CHECKING:

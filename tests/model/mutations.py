@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 import lake.publish
 import router.ownership.take
 import transform.finalize
-from lake.codec import encode_body
+from lake.documents import encode_body
 from lake.errors import LeaseLostError
 from lake.faults import NO_ANSWER
 from lake.ledger import CommitReference, Part

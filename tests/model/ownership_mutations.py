@@ -8,9 +8,9 @@ import router.ownership.record
 import router.ownership.resolve
 import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
-from router.ownership.intent import delete_intent, write_intent
 from router.ownership.record import RowStamp
-from router.requests.steps import NextStep, next_reprocess_step
+from router.ownership.resolve import delete_intent, write_intent
+from router.requests.report import NextStep, next_reprocess_step
 from tests.model.changed_source import changed_source
 
 

@@ -26,8 +26,8 @@ from router.services import Services
 from router.sweep.leftovers import delete_replaced
 from router.sweep.repair import Repair
 from router.tables import committer
-from router.tables.catalog_entry import TableCatalog
-from router.tables.repair import rebuild_table, restore_table
+from router.tables.batch import TableCatalog
+from router.tables.handler import rebuild_table, restore_table
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.faults import Crash, Faults

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lake.codec import encode
+from lake.documents import encode
 from lake.errors import HybridRouterError
 from lake.ledger import Published, State
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, manifest_row_key
@@ -19,7 +19,7 @@ from router.iceberg import metadata as iceberg
 from router.sweep import leftovers as replaced
 from router.tables import batch as planning
 from router.tables import committer
-from router.tables.catalog_entry import TableCatalog
+from router.tables.batch import TableCatalog
 from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
 from tests.model.table_histories import SCENARIOS, BrokenPromiseError, histories
 

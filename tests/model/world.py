@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger import ArrivalRow, Ledger
-from lake.manifest import Lane, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, ObjectVersion, Partition
 from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from lake.time import iso_utc
@@ -22,7 +21,7 @@ from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
-from transform.context import JobServices
+from transform.task_model import JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

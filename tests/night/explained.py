@@ -10,8 +10,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.inspect.explain import explain_file
-from lake.json_document import to_json
-from lake.s3_uri import S3Uri
+from lake.documents import to_json
+from lake.layout import S3Uri
 from tests.night.cloud import BUCKET, NightFailedError
 from tests.night.files import Part
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.texts import format_count
-from verify.json_line import pairs_of
+from verify.line_rules import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

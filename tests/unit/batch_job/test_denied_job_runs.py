@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batch_job.denied_manifests import DeniedManifests
-from lake.exclusions import read_denied
 from lake.layout import denial_key
+from lake.manifest_documents import read_denied
 from tests.unit.lake.world import RESOURCES, World, new_world
 
 RUN = "s3://control/plans/night/runs/00002.json"

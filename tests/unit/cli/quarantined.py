@@ -14,7 +14,7 @@ from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, World
 
 if TYPE_CHECKING:
-    from lake.partition import Partition
+    from lake.manifest import Partition
 
 
 def line_of(text: str, offset: int, name: str = "a", **changes: Any) -> dict[str, Any]:

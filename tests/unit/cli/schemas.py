@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
-from lake.json_document import to_json
+from lake.documents import to_json
 from tests.unit.docs.pages import CHECKOUT
 
 

@@ -16,7 +16,7 @@ from lake.ledger.table import Key
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
-from transform.read_ahead import CHUNK_BYTES
+from transform.source import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack

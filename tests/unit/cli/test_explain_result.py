@@ -10,11 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.inspect.explain import explain_file, explain_object, print_file, print_object
-from lake.layout import lake_key, quarantine_key, result_key
+from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import write_manifest
-from lake.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS

@@ -12,7 +12,7 @@ from cli.inspect.executions import read_schedule
 from cli.inspect.explain import print_explanation
 from cli.inspect.failures import failures_document, print_failures
 from cli.inspect.status import print_status_document, status_document
-from lake.json_document import to_json
+from lake.documents import to_json
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 

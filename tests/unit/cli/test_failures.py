@@ -14,8 +14,7 @@ from cli.inspect.failures import failures_document, print_failures
 from lake.errors import UnknownDatasetError
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, ManifestRow
-from lake.manifest import Lane, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS

@@ -11,7 +11,7 @@ from cli.inspect.iceberg_table import IcebergTable
 from lake.ledger import ManifestRow
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile
-from router.tables.catalog_entry import TableCatalog
+from router.tables.batch import TableCatalog
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, new_deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, swapped, table

@@ -15,7 +15,7 @@ from cli.quarantine.repair import export_lines, line_digest, origins_file, read_
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError
 from lake.layout import quarantine_key
-from lake.partition import Partition
+from lake.manifest import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World, new_world

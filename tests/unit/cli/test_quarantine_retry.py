@@ -15,7 +15,7 @@ from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.repair import export_lines, origins_file, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.settings import parse_settings
 from router.requests.resubmit import resubmit
 from router.services import Services

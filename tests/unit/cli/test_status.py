@@ -11,10 +11,9 @@ import pytest
 from cli.documents import MissedEvents, StatusDocument
 from cli.inspect.executions import read_schedule
 from cli.inspect.status import print_status_document, status_document
-from lake.json_document import to_json
+from lake.documents import to_json
 from lake.layout import sweep_key
-from lake.manifest import Lane, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, ObjectVersion, Partition
 from lake.shards import Shards
 from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc

@@ -13,8 +13,8 @@ import pytest
 from cli.errors import ExitCode
 from cli.iceberg.status import print_table_status, rebuild_table, restore_table
 from lake.errors import REFUSED, InvalidInputError, TableStoppedError, UnknownDatasetError
-from router.tables.repair import rebuild_table as rebuild
-from router.tables.repair import restore_table as restore
+from router.tables.handler import rebuild_table as rebuild
+from router.tables.handler import restore_table as restore
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.router.conftest import Deployment, new_deployment

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.offline.convert import Request, convert_files
 from lake.layout import complete_marker_key
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
 from tests.unit.docs.pages import CHECKOUT, Page

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from infra.functions import SPECS
-from infra.log_alarms import METRIC_NAME
+from infra.log_groups import METRIC_NAME
 from router.telemetry import Metric
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate

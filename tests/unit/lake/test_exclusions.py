@@ -1,7 +1,7 @@
 """Excluded files of a manifest: each version of a key is a file of its own."""
 
-from lake.exclusions import read_exclusions, write_exclusions
 from lake.manifest import Lane, Manifest
+from lake.manifest_documents import read_exclusions, write_exclusions
 from tests.unit.lake.world import PARTITION, World, file_of
 
 

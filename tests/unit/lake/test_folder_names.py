@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lake.dataset_rules import dataset_prefixes, matching_rule, reason_without_dataset, takes_no_folder
 from lake.settings import DatasetRule
-from lake.settings.checks import DATASET_NAME
+from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import name_of_folder
 
 FOLDERS = (DatasetRule("{folder}"),)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lake.engines.workers import needed_bytes
+from lake.engines.description import needed_bytes
 from lake.errors import InvalidSettingsError
 from lake.settings import (
     DatasetUrgentSettings,

@@ -7,7 +7,7 @@ import pytest
 from lake import layout
 from lake.errors import InvalidInputError
 from lake.ledger.arrivals import arrival_key
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.resource_names import ResourceNames
 from tests.unit.lake.world import PARTITION, RESOURCES
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lake.codec import encode_body
+from lake.documents import encode_body
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import decode_manifest, new_manifest_id

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lake.codec import encode_body
+from lake.documents import encode_body
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_key
 from lake.manifest import manifest_sha256

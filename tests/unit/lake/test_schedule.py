@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from lake.schedule import Schedule
+from lake.time import Schedule
 
 FRIDAY = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)
 

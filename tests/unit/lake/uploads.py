@@ -3,8 +3,7 @@
 import io
 from typing import Any
 
-from lake.checksum import ALGORITHM, WHOLE_OBJECT, checksum_of
-from lake.commit import PendingObject, UploadedPart
+from lake.commit import ALGORITHM, WHOLE_OBJECT, PendingObject, UploadedPart, checksum_of
 
 
 def upload(s3: Any, bucket: str, key: str, body: bytes, rows: int = 1) -> PendingObject:

@@ -18,9 +18,8 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import S3Backend, s3_backends
 
 from lake.ledger import Claim, Ledger, ManifestRow
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from tests.unit.lake.direct_dynamodb import send_directly
 from tests.unit.lake.faults import Faults

@@ -10,8 +10,7 @@ from typing import Any
 
 from local.engines.job_runs import JobRuns
 from local.isolation import AccessKey
-from local.job_launch import JobSettings
-from local.job_processes import JobProcesses
+from local.job_launch import JobProcesses, JobSettings
 from local.limits import Limits
 from tests.e2e.waiting import wait_for
 

@@ -13,8 +13,7 @@ from obstore.exceptions import GenericError
 
 from cli.errors import ExitCode
 from cli.offline.convert import convert_files
-from lake.manifest import ObjectVersion
-from lake.partition import Partition
+from lake.manifest import ObjectVersion, Partition
 from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.output_folder import OutputFolder

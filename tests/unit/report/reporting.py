@@ -14,8 +14,7 @@ from lake.ledger import (
     PublishedTotals,
     State,
 )
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from lake.time import iso_utc
 from report.costs import cost_figures
 from report.figures import ManifestFigures

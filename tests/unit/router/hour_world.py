@@ -17,7 +17,7 @@ from tests.unit.router.sweep.sweeping import changes
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
-    from lake.partition import Partition
+    from lake.manifest import Partition
     from tests.unit.router.conftest import Deployment
 
 HOUR = timedelta(hours=1)

@@ -7,9 +7,8 @@ from datetime import timedelta
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Lane
+from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
-from lake.partition import Partition
 from tests.unit.lake.faults import Faults
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment

@@ -4,9 +4,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from lake.manifest import Lane
+from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
-from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
 from router.plan.handler import plan
 from tests.unit.lake.world import PARTITION, file_of

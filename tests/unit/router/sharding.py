@@ -9,7 +9,7 @@ from tests.unit.lake.world import PARTITION
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
-    from lake.partition import Partition
+    from lake.manifest import Partition
     from tests.unit.router.conftest import Deployment
 
 JOBS = {"1": "stream-job", "2": "stream-job-2", "3": "stream-job-3"}

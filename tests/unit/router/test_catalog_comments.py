@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
+from lake.ledger.costs import MeasuredDataset
 from lake.ledger.datasets import DatasetRow
-from lake.ledger.measurements import MeasuredDataset
 from lake.settings import ConvertSettings
-from router.catalog.glue_table import key_of_column, new_table
-from router.catalog.handler import catalog
+from router.catalog.handler import catalog, key_of_column, new_table
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment

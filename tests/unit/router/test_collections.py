@@ -10,13 +10,12 @@ from lake.errors import InvalidDocumentError, TerminalError
 from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, State
-from lake.manifest import Lane, ObjectVersion
+from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
-from lake.partition import Partition
 from lake.successors import files_by_successor
 from router.collect.divide import divide
 from router.ownership import RoutedArrival, take_ownership
-from router.sweep.collections import divide_collections
+from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.hour_world import repair

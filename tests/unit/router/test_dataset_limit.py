@@ -9,7 +9,7 @@ from botocore.exceptions import EndpointConnectionError
 from lake.errors import InvalidInputError
 from lake.layout import INTENTS
 from router.ownership import ArrivalOutcome
-from router.ownership.intent import read_intent
+from router.ownership.resolve import read_intent
 from router.requests.backfill import backfill
 from router.route.handler import route, route_arrivals
 from router.sweep.handler import sweep

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.exclusions import write_denied
 from lake.layout import denial_key
+from lake.manifest_documents import write_denied
 from router.executions.run_status import run_status
 from tests.unit.router.settling import done, planned
 

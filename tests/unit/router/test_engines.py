@@ -18,7 +18,7 @@ from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.settings import BatchSettings, EmrSettings, Settings
 from router.estimate.night import offers
-from router.executions.rows import release_unheld
+from router.executions.run_status import release_unheld
 from tests.unit.lake.world import LEASE
 from tests.unit.router.planning import document, plan_overnight
 

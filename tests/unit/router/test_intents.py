@@ -7,7 +7,7 @@ import pytest
 from lake.errors import NewerDocumentError
 from lake.manifest import Identity, Lane
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
-from router.ownership.intent import read_intent, write_intent
+from router.ownership.resolve import read_intent, write_intent
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 

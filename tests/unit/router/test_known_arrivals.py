@@ -12,7 +12,7 @@ from botocore.exceptions import ReadTimeoutError
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane
 from lake.time import iso_utc
-from router.ownership.draft import RoutedArrival
+from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import without_known
 from tests.unit.lake.world import MORNING, PARTITION, file_of
 from tests.unit.router.conftest import Deployment

@@ -11,7 +11,7 @@ import pytest
 from lake.bills import Bill
 from lake.engines import Engine
 from lake.ledger import DatasetMeasurement
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.time import iso_utc
 from router.executions.run_status import found_no_capacity, next_engine, run_status
 from router.telemetry import metrics

@@ -3,9 +3,8 @@
 from collections import Counter
 
 from lake.ledger import State
-from lake.manifest import Lane
+from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
-from lake.partition import Partition
 from router.route.handler import route
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment

@@ -6,8 +6,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from lake.settings import parse_settings
 from router.ownership import RoutedArrival, cut_drafts
 from tests.unit.lake.world import PARTITION, file_of

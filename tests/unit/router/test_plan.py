@@ -9,7 +9,7 @@ import pytest
 from lake.errors import InvalidInputError
 from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND, MEGABYTE
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment

@@ -10,8 +10,7 @@ import pytest
 
 from lake.engines import Engine
 from lake.ledger import DatasetSpeed, ManifestRow, State
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from lake.settings import PriceSettings, parse_settings
 from lake.speed import FILES_PER_SECOND, Speeds
 from router.estimate.night import TAIL_OF_LONGEST, TAIL_SECONDS, RunWork, offers, run_seconds

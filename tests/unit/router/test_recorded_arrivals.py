@@ -12,8 +12,8 @@ from botocore.exceptions import ReadTimeoutError
 
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, ObjectVersion
-from router.ownership.draft import Draft, RoutedArrival
 from router.ownership.outcome import ArrivalOutcome
+from router.ownership.owner import Draft, RoutedArrival
 from router.ownership.record import RowStamp, record_drafts, record_ignored
 from tests.unit.lake.world import PARTITION, file_of
 

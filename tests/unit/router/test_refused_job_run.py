@@ -1,7 +1,7 @@
 """A job run that did not start, or could not write the ledger: the rows of its manifests name the cause, and so does
 the verdict."""
 
-from lake.exclusions import format_blocked_run
+from lake.manifest_documents import format_blocked_run
 from router.executions.run_status import run_status
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled

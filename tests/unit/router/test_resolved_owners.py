@@ -11,12 +11,11 @@ import pytest
 
 from lake.errors import TransientError
 from lake.ledger import ArrivalRow, ManifestRow, State
-from lake.manifest import Identity, Lane
-from lake.partition import Partition
+from lake.manifest import Identity, Lane, Partition
 from lake.shards import Shards
 from lake.time import iso_utc
-from router.ownership.draft import RoutedArrival
 from router.ownership.outcome import ArrivalOutcome, Ownership
+from router.ownership.owner import RoutedArrival
 from router.ownership.resolve import OWNER_GRACE, resolve_owners
 from tests.unit.lake.world import file_of
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lake.codec import encode_body
-from lake.documents import put_document
+from lake.documents import encode_body, put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
 from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
-from lake.manifest import Lane, new_manifest_id
+from lake.manifest import Lane, Partition, new_manifest_id
 from lake.manifest_documents import read_manifest
-from lake.partition import Partition
 from lake.resubmission import RejectedLines, Resubmission
 from router.ownership import OWNER_GRACE
 from router.requests.reprocess import reprocess

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from lake.errors import TransientError
 from lake.ledger import CommitReference, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from router.executions.costs import cost_shares
 from router.executions.run_status import run_status
 from tests.unit.router.settling import done, planned

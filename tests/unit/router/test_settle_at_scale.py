@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lake import successors
 from lake.ledger.manifest_row import digest_objects
-from router.executions.rows import current_row_pages
-from router.settle.object_check import list_digests
+from router.executions.run_status import current_row_pages
+from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
 

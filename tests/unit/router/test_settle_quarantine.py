@@ -11,8 +11,7 @@ import pytest
 from lake.layout import verdict_key
 from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from router.settle.published import UnreadableFile
 from router.settle.tally import MAX_NAMED_DATASETS, DatasetTallies, Tally
 from router.settle.verdict import format_quarantine, judge

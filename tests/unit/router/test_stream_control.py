@@ -7,7 +7,7 @@ import pytest
 
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER
-from lake.ledger.measurements import MIN_SAMPLE_BYTES, DatasetMeasurement
+from lake.ledger.costs import MIN_SAMPLE_BYTES, DatasetMeasurement
 from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
 from router.route.decide_lanes import decide_lanes

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from lake.engines.emr_serverless import START_SETTLES, live_runs, run_id
 from lake.ledger import State
 from lake.manifest import Lane
-from router.executions.rows import release_unheld
+from router.executions.run_status import release_unheld
 from router.stream.runs import stream_runs
 from tests.unit.router.emr import APPLICATION, ON_EMR, FakeEmr, emr_error
 from tests.unit.router.stream_actions import act

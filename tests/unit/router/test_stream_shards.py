@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.errors import TransientError
-from lake.ledger.measurements import DatasetMeasurement
+from lake.ledger.costs import DatasetMeasurement
 from router.ownership import write_pointer
 from router.route.decide_lanes import decide_lanes
 from router.sweep.stream_health import StreamHealth, measure_stream
@@ -17,7 +17,7 @@ from tests.unit.router.sharding import JOBS, divide, running, waits
 from tests.unit.router.stream_actions import act
 
 if TYPE_CHECKING:
-    from lake.partition import Partition
+    from lake.manifest import Partition
     from tests.unit.router.conftest import Deployment
 
 
@@ -155,7 +155,7 @@ def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployme
 
 def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_ended(deployment: Deployment) -> None:
     # Given a manifest of the second shard, whose pointer the first one has read, before its run ended
-    from router.executions.rows import release_unheld
+    from router.executions.run_status import release_unheld
 
     deployment.glue.runs["stream-job"] = {"jr_1": "RUNNING"}
     row = deployment.claimed(waits(deployment, "2"), "jr_1").row

@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.bills import MICRO, Bill
 from lake.engines import ENGINES, Engine
-from lake.engines.workers import ARM, DPUS, MEMORY_GIB, WORKERS, X86
+from lake.engines.description import ARM, DPUS, MEMORY_GIB, WORKERS, X86
 from lake.ledger import DatasetMeasurement, ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from lake.settings import Settings
 from sizing.assumptions import SETTLE_SECONDS
 from sizing.batch_lane import BacklogItem, collect_backlog, simulate_night

@@ -14,9 +14,8 @@ import pytest
 from cli.cost.simulate import Source, print_simulation
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.partition import Partition
 from lake.time import iso_utc
 from sizing.arrivals import windows_of_day
 from sizing.recorded import RecordedArrivals, RecordedFile, read_recorded

@@ -16,8 +16,8 @@ from lake.ledger import CostRow, CostShare, State
 from lake.settings import parse_settings
 from streaming_job.meter import INTERVAL, StreamMeter, stream_shares
 from tests.unit.lake.world import World, new_world
-from transform.context import ConversionContext, JobServices
 from transform.outcome import ConversionOutcome
+from transform.task_model import ConversionContext, JobServices
 
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 WORKER_HOUR = 616_000

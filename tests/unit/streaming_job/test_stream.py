@@ -19,8 +19,8 @@ from lake.settings import parse_settings
 from streaming_job import main, stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.world import World, new_world
-from transform.context import ConversionContext, JobServices
 from transform.outcome import HELD, ConversionOutcome
+from transform.task_model import ConversionContext, JobServices
 
 PATIENCE_SECONDS = 60
 

@@ -23,8 +23,8 @@ from streaming_job import micro_batch, urgent
 from streaming_job.micro_batch import PORTIONS, convert_pointers
 from streaming_job.urgent import POOL, UrgentInbox
 from tests.unit.lake.world import RESOURCES, World, new_world
-from transform.context import ConversionContext, JobServices
 from transform.outcome import HELD, ConversionOutcome
+from transform.task_model import ConversionContext, JobServices
 
 PATIENCE_SECONDS = 60
 BACKLOG = 6

@@ -8,8 +8,7 @@ import pytest
 
 from lake.commit import PendingObject, SourceCount, UploadedPart
 from lake.errors import AuditError
-from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from transform.audit import audit
 from transform.plan_attempt import split_file

@@ -10,19 +10,18 @@ import pytest
 from lake.commit import CommitDocument, SourceCount, write_commit
 from lake.documents import put_document
 from lake.errors import NewerDocumentError
-from lake.exclusions import write_exclusions
 from lake.layout import commit_key, manifest_key
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import read_manifest, write_exclusions
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import PARTITION, World, new_world
 from transform import claim_manifest
 from transform.claim_manifest import claim_or_finish
-from transform.context import ConversionContext, JobServices
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
+from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from lake.errors import TransientError
 from lake.faults import Fault, judge
 from lake.manifest import ObjectVersion
 from transform import clients
-from transform.environment_fault import fault_of
+from transform.give_up import fault_of
 from transform.source import Source
 
 if TYPE_CHECKING:

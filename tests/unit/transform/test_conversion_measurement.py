@@ -7,7 +7,7 @@ from dataclasses import replace
 from lake.commit import PendingObject, UploadedPart
 from lake.ledger import DatasetMeasurement
 from lake.manifest import ObjectVersion
-from transform.output_ratio import measure_conversion
+from transform.plan_attempt import measure_conversion
 from transform.task_model import Split, SplitResult, TaskResult
 
 PLAIN = ObjectVersion("input", "d/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")

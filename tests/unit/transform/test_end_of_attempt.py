@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.commit import read_commit
-from lake.exclusions import read_exclusions
 from lake.layout import lake_key, quarantine_key
 from lake.ledger import CostShare, ManifestRow, State
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import read_exclusions, read_manifest
 from lake.publish import roll_forward
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World, new_world
 from transform import finalize
-from transform.context import ConversionContext, JobServices
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt
 from transform.quarantine_writer import QuarantineContent
-from transform.task_model import FileFailure, Split, SplitResult, Task, TaskResult
+from transform.task_model import ConversionContext, FileFailure, JobServices, Split, SplitResult, Task, TaskResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

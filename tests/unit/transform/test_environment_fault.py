@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 
 from lake.errors import AuditError, InvalidDocumentError, TransientError
 from router.settle.tally import PERMISSION
-from transform.environment_fault import fault_of
+from transform.give_up import fault_of
 from transform.source import UnreadableFileError
 
 

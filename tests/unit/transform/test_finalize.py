@@ -12,10 +12,9 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.errors import LeaseLostError
 from lake.ledger import Claim, CommitReference, ManifestRow, State
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from transform import finalize
-from transform.context import ConversionContext
+from transform.task_model import ConversionContext
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=1)

@@ -11,11 +11,9 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane
-from lake.partition import Partition
-from transform.context import ConversionContext
-from transform.environment_fault import EnvironmentFault
-from transform.give_up import record_fault
+from lake.manifest import Lane, Partition
+from transform.give_up import EnvironmentFault, record_fault
+from transform.task_model import ConversionContext
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=2)

@@ -20,7 +20,7 @@ from transform import job_main
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from transform.context import ConversionContext
+    from transform.task_model import ConversionContext
 
 SETTINGS = Settings(stage="t")
 REGION = "eu-central-1"

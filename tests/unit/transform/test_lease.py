@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import LeaseLostError
 from lake.ledger import Claim, ManifestRow, State
-from lake.manifest import Lane
-from lake.partition import Partition
-from transform.context import ConversionContext
-from transform.lease import LeaseKeeper
+from lake.manifest import Lane, Partition
+from transform.claim_manifest import LeaseKeeper
+from transform.task_model import ConversionContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,11 +12,10 @@ from botocore.exceptions import ClientError
 from obstore.store import LocalStore
 
 from bench.input_files import Recipe, generate
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.settings import ConvertSettings
 from sizing.local_objects import LocalSink, local_source, local_version
-from transform.output_ratio import SAMPLE_BYTES, output_ratio
-from transform.plan_attempt import split_files
+from transform.plan_attempt import SAMPLE_BYTES, output_ratio, split_files
 from transform.run_task import run_task
 from transform.source import Source
 from transform.task_model import Task

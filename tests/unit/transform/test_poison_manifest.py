@@ -7,15 +7,14 @@ from datetime import timedelta
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane, Manifest, Partition
 from lake.manifest_documents import read_manifest, write_manifest
-from lake.partition import Partition
 from lake.settings import BatchSettings, Settings
 from lake.time import iso_utc
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import World, new_world
-from transform.context import JobServices
 from transform.give_up import attempts_allowed, supersede_or_fail
+from transform.task_model import JobServices
 
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=5))
 ROW = ManifestRow("m", State.QUEUED, Lane.BATCH, Partition("orders", "2026-11-20", 9), "", 100, 1)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
 from transform.plan_attempt import split_files
-from transform.read_ahead import CHUNK_BYTES, MAX_BYTES_AHEAD, ReadAhead
-from transform.source import UnreadableFileError
+from transform.source import CHUNK_BYTES, MAX_BYTES_AHEAD, ReadAhead, UnreadableFileError
 
 if TYPE_CHECKING:
     from transform.task_model import Split

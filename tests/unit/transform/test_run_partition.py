@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lake.partition import Partition
+from lake.manifest import Partition
 from lake.settings import ConvertSettings
 from transform import run_task as module
 from transform.run_task import run_partition

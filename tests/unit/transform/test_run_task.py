@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.commit import PendingObject, UploadedPart
-from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
 from transform.audit import audit

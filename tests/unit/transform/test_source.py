@@ -9,7 +9,7 @@ from obstore.exceptions import GenericError
 from lake.errors import TransientError
 from lake.manifest import ObjectVersion
 from transform import source as source_module
-from transform.environment_fault import fault_of
+from transform.give_up import fault_of
 from transform.source import Source, UnreadableFileError
 
 FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", "v1")

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lake.manifest import ObjectVersion
-from lake.partition import Partition
+from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from transform.spark_job import SparkJob, failure_reason
 from transform.task_model import Split, Task

@@ -17,7 +17,7 @@ from ndjson_arrow import Reader
 
 from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
-from verify.input_rows import InputCount, InputReader
+from verify.rows import InputCount, InputReader
 
 ROWS = b'{"a":1}\n\n[1]\n{"a":"x"}\r\n'
 MORE = b'{"b":2}'

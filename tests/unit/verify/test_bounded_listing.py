@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from lake.ledger import ArrivalRow
-from lake.manifest import Identity, Lane, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Identity, Lane, ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from verify.file_index import FileIndex
-from verify.find_files import find_files
+from verify.find_files import FileIndex, find_files
 from verify.report import MAX_DIFFERENCES
 from verify.stack import Hours, Stack
 

@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 
-from lake.codec import encode_body
+from lake.documents import encode_body
 from lake.layout import manifest_key
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion
-from lake.partition import Partition
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from verify.file_index import FileIndex
-from verify.find_files import current_rows
+from verify.find_files import FileIndex, current_rows
 from verify.report import HourOutcome, HourReport
 from verify.stack import Stack
 

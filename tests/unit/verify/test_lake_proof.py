@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.oracle.lake_proof import count_input, prove
-from verify.json_line import pairs_of
+from verify.line_rules import pairs_of
 
 LINES = [
     b'{"a": 1.10, "B": "x\\ny", "c": null}',

@@ -8,9 +8,9 @@ from itertools import repeat
 import pytest
 
 from lake.manifest import ObjectVersion
-from verify import locate as module
+from verify import find_files as module
 from verify.elements import Line
-from verify.locate import locate
+from verify.find_files import locate
 from verify.rows import BUCKETS, Pairs, row_digest
 
 FILE = ObjectVersion("input", "a.json", "e", 1, "", "v")

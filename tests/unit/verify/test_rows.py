@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verify import line_rules
-from verify.json_line import pairs_of
-from verify.line_rules import RejectedError
+from verify.line_rules import RejectedError, pairs_of
 from verify.rows import RowMultiset, parse_row, rescued_pairs, row_digest
 
 VALUE = st.recursive(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_job.verify_dates import MAX_DUE_DATES, due_dates, last_settled_date
-from verify.digests import MAX_TASKS, group_by_size
+from verify.manifest_check import MAX_TASKS, group_by_size
 
 SETTLED = timedelta(hours=36)
 THREE = ["2026-03-04", "2026-03-05", "2026-03-06"]

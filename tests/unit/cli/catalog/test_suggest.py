@@ -21,7 +21,7 @@ from cli.commands.catalog import suggest
 from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.layout import lake_key
-from lake.partition import Partition
+from lake.manifest import Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World, new_world

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake.partition import Partition
+from lake.manifest import Partition
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile, Metadata, hour_of, new_metadata, table_column
 

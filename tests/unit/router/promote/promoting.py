@@ -4,9 +4,8 @@ from typing import Any
 
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane, Manifest, Partition
 from lake.manifest_documents import read_manifest
-from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
 from router.requests.promote import promote
 from tests.unit.lake.world import PARTITION, file_of

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError
-from lake.manifest import Lane
-from lake.partition import Partition
-from router.requests import find, selection
+from lake.manifest import Lane, Partition
+from router.requests import selection
 from router.requests.promote import promote
 from router.requests.report import MAX_MESSAGES
 from tests.unit.router.conftest import Deployment
@@ -69,7 +68,7 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
 ) -> None:
     owned(deployment, "a", "b")
     monkeypatch.setattr(selection, "MAX_NAMED", 1)
-    monkeypatch.setattr(find, "MAX_QUEUED_FILES", 1)
+    monkeypatch.setattr(selection, "MAX_QUEUED_FILES", 1)
     with pytest.raises(InvalidInputError, match="files has 2 entries, one promote takes 1: pass fewer"):
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="2 files in 1 manifest of the batch lane, one promote takes 1: pass"):

@@ -4,9 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from lake.ledger import ManifestRow
-from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
 from router.requests.reprocess import reprocess
 from tests.unit.lake.transitions import DOCUMENT, TOTALS

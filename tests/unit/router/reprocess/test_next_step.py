@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lake.ledger import ManifestRow, State
-from router.requests.steps import Only, Step, has_unreadable_files, next_reprocess_step
+from router.requests.report import Only, Step, has_unreadable_files, next_reprocess_step
 from tests.unit.lake.transitions import TOTALS, row_in_state
 from tests.unit.router.conftest import Deployment
 

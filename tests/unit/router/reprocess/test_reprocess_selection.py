@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError
-from lake.partition import Partition
+from lake.manifest import Partition
 from router.requests import reprocess as handler_module
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment

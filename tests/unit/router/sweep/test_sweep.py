@@ -11,7 +11,7 @@ from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
 from router.ownership import RoutedArrival
-from router.ownership.intent import write_intent
+from router.ownership.resolve import write_intent
 from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment

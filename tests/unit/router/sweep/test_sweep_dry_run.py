@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.layout import lake_key
 from lake.manifest import Lane
 from router.ownership import RoutedArrival
-from router.ownership.intent import write_intent
+from router.ownership.resolve import write_intent
 from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.sweep.sweeping import changes, committed, published, upload

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.hours import GRACE
-from lake.manifest import Lane
-from lake.partition import Partition
+from lake.manifest import Lane, Partition
 from router.requests.reprocess import reprocess
 from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests

@@ -9,7 +9,7 @@ import router.sweep.handler as handler_module
 from infra.functions import SPECS
 from lake.manifest import Lane
 from router.ownership import OWNER_GRACE, RoutedArrival
-from router.ownership.intent import write_intent
+from router.ownership.resolve import write_intent
 from router.sweep.handler import TIME_PER_SWEEP, sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
-from lake.settings.sweep import SweepSettings
+from lake.settings.operation import SweepSettings
 from router.sweep.handler import sweep
 from router.sweep.missed import InputSearch, begin_round, end_round
 from tests.unit.router.conftest import Deployment

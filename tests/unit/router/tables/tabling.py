@@ -9,7 +9,7 @@ from lake.ledger import ManifestRow
 from lake.publish import roll_forward
 from router.iceberg.commit import DATA, live_entries, manifests_of
 from router.iceberg.metadata import Metadata
-from router.tables.catalog_entry import TableCatalog
+from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
 from tests.unit.lake.uploads import upload
 from tests.unit.router.conftest import Deployment

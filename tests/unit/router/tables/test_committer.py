@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lake.codec import decode_body
 from lake.commit import CommitDocument
+from lake.documents import decode_body
 from lake.errors import TableStoppedError
 from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
 from router.iceberg.metadata import DataFile, batch_of, oldest_batch
-from router.tables.catalog_entry import TableCatalog
+from router.tables.batch import TableCatalog
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table

@@ -14,10 +14,9 @@ from lake.publish import complete_all
 from router.catalog.handler import catalog
 from router.iceberg.commit import Batch, commit_batch
 from router.sweep.hours import announce_hours
-from router.sweep.leftovers import delete_replaced
+from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
-from router.sweep.table_files import delete_table_files
-from router.tables.catalog_entry import TableCatalog
+from router.tables.batch import TableCatalog
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge

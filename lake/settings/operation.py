@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import Conflict, Range, Unit
+from lake.settings.declaration import SCHEDULE, TIME, Conflict, Range, Unit
+from lake.time import Schedule, minutes_of_day
 
 MAX_REDELIVERY_DAYS = 28
 """An event is at most 14 days in the queue, and then as long among the dead letters (``infra/arrivals.py``)."""
@@ -101,3 +102,110 @@ class LedgerSettings:
     def oldest_arrival(self, now: datetime) -> datetime | None:
         """The row of a file that arrived before this may have been deleted at ``now`` (aware); None: no row is."""
         return now - timedelta(days=self.keep_days) + CLOCK_MARGIN if self.keep_days else None
+
+
+STOP_GRACE_MINUTES = 15
+"""Time that a requested stop may take before the run is killed (StopJobRun): longer than a micro-batch. A killed run
+loses nothing but work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """When the state machines start and stop, in ``time_zone``; schedules are EventBridge Scheduler expressions."""
+
+    overnight: Annotated[str, SCHEDULE, "Start of the overnight execution."] = "cron(0 22 * * ? *)"
+    deadline: Annotated[
+        str, TIME, "Time at which the overnight execution should be complete; a plan says whether it will be."
+    ] = "06:00"
+    stream_start: Annotated[str, SCHEDULE, "Start of the stream window."] = "cron(45 7 ? * MON-FRI *)"
+    stream_end: Annotated[str, TIME, "End of the stream window, at which the streaming run is requested to stop."] = (
+        "20:15"
+    )
+    watch_seconds: Annotated[
+        int,
+        Range(1, 3600),
+        Unit("seconds"),
+        "Interval at which the stream_window state machine checks the streaming run.",
+    ] = 60
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Values that do not fit together."""
+        for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
+            clock = getattr(self, end)
+            if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
+                keys = (f"schedule.{end}", f"schedule.{start}")
+                yield Conflict(keys, clock, f"expected another time of day than that of schedule.{start}")
+
+
+LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
+"""Region of the default prices, the day on which they were read, and where."""
+OWN = "price.* of the settings"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSettings:
+    """Prices, for forecasts and for what job runs have cost; the assumed speed, for forecasts."""
+
+    dpu_hour: Annotated[
+        float,
+        Range(0, 100),
+        Unit("US dollars"),
+        "Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44.",
+    ] = 0.308
+    dpu_hour_flex: Annotated[
+        float,
+        Range(0, 100),
+        Unit("US dollars"),
+        "Price of one DPU hour of Glue 6.0, flex execution class; before 6.0 it was 0.29.",
+    ] = 0.203
+    emr_vcpu_hour: Annotated[
+        float,
+        Range(0, 100),
+        Unit("US dollars"),
+        "Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less.",
+    ] = 0.052624
+    emr_gb_hour: Annotated[
+        float,
+        Range(0, 100),
+        Unit("US dollars"),
+        "Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less.",
+    ] = 0.0057785
+    mb_per_second_per_core: Annotated[
+        float,
+        Range(0.1, 10_000),
+        Unit("MB per second and vCPU"),
+        "Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet.",
+    ] = 40.0
+    compressed_mb_per_second_per_core: Annotated[
+        float,
+        Range(0.1, 10_000),
+        Unit("MB per second and vCPU"),
+        "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON measured "
+        "(performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
+    ] = 15.75
+
+    @property
+    def source(self) -> str:
+        """The origin of the prices; for people."""
+        prices = (item for item in fields(self) if item.name.endswith("_hour") or item.name.endswith("_flex"))
+        return LISTED if all(getattr(self, item.name) == item.default for item in prices) else OWN
+
+
+@dataclass(frozen=True, slots=True)
+class TablesSettings:
+    """Tables of datasets with ``table = "iceberg"``."""
+
+    commit_seconds: Annotated[
+        int,
+        Range(10, 3600),
+        Unit("seconds"),
+        "Interval in which published files are brought into the tables: a shorter one makes more snapshots. Above a "
+        "minute, whole minutes.",
+    ] = 60
+    keep_hours: Annotated[
+        float,
+        Range(0, 720),
+        Unit("hours"),
+        "Time for which the snapshots of a table can be read, and with them the rows that were replaced; a tag of "
+        "yours keeps its snapshot for longer.",
+    ] = 24
