@@ -39,6 +39,7 @@ class Table:
 
     def __init__(self) -> None:
         self._items: dict[tuple[str, str], Item] = {}
+        self._sizes: dict[tuple[str, str], int] = {}
         self._sorted: defaultdict[str, list[str]] = defaultdict(list)
         self._index: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
         self._batches = 0
@@ -85,7 +86,7 @@ class Table:
         found, size = [], 0
         for number, key in enumerate(keys[:processed]):
             item = self._items.get(_key(key))
-            size += 0 if item is None else _size(item)
+            size += self._sizes.get(_key(key), 0)
             if size > MAX_BATCH_BYTES:
                 processed = number
                 break
@@ -132,10 +133,11 @@ class Table:
         found: list[Item] = []
         size = 0
         for key in keys[start:]:
-            item = self._items[key[1:] if isinstance(key, tuple) else (pk, key)]
+            item_key = key[1:] if isinstance(key, tuple) else (pk, key)
+            item = self._items[item_key]
             if (key[0] if isinstance(key, tuple) else key) > high:
                 break
-            size += _size(item)
+            size += self._sizes[item_key]
             if size > MAX_PAGE_BYTES:
                 last = {name: found[-1][name] for name in ("pk", "sk", "open", "open_order") if name in found[-1]}
                 return {"Items": found, "Count": len(found), "LastEvaluatedKey": last}
@@ -174,7 +176,7 @@ class Table:
         before = self._items.get((pk, sk))
         if before is None:
             bisect.insort(self._sorted[pk], sk)
-        self._items[pk, sk] = item
+        self._items[pk, sk], self._sizes[pk, sk] = item, _size(item)
         old, new = _index_key(before), _index_key(item)
         second = int(time.monotonic())
         if old is not None and old != new:
