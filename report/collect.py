@@ -12,10 +12,9 @@ from lake.documents import find_document
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.successors import follow
-from report.costs import cost_figures
 from report.days import Day, first_day, last_days
 from report.figures import arrival_of
-from report.model import ExecutionFacts
+from report.model import ExecutionFacts, cost_figures
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

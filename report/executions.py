@@ -8,9 +8,8 @@ from datetime import datetime
 
 from lake.bills import MICRO
 from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size
-from report.costs import JobRun
 from report.html import reason_line, safe
-from report.model import ExecutionFacts
+from report.model import ExecutionFacts, JobRun
 
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")

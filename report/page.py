@@ -9,11 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from lake.texts import format_instant
-from report.charts import chart_data
 from report.executions import outcomes
 from report.html import safe
 from report.model import Report
-from report.sections import SECTIONS, tiles
+from report.sections import SECTIONS, chart_data, tiles
 
 STATIC = Path(__file__).parent / "static"
 CHARTS = "chart.umd.min.js"

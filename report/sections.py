@@ -1,17 +1,94 @@
-"""The sections of a page: a chart, and the table with the same figures. Pure."""
+"""The sections of a page: a chart with its figures, and the table with the same figures. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from lake.bills import MICRO
+from lake.bills import MICRO, SUCCEEDED
 from lake.ledger import State
-from lake.texts import format_count, format_dollars, format_duration, format_instant
-from report.charts import MAX_BARS, MAX_RUNS
+from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
 from report.html import Cell, dollars, duration, instant, large, number, reason_line, safe, size, table, text
-from report.model import Report
+from report.model import CostFigures, Report
+
+MAX_RUNS = 150
+"""Bars on the time line; the table has more."""
+MAX_REASON = 100
+"""Characters of the reason of a job run beside its bar; the table has more of it."""
+MAX_BARS = 20
+"""Bars of datasets and reasons, the largest first."""
+
+
+def chart_data(report: Report) -> dict[str, Any]:
+    """One entry for each chart that has something to show; times in seconds since the epoch."""
+    charts = {
+        "latency": _latency_lines(report),
+        "backlog": _backlog_lines(report),
+        "runs": _run_bars(report.costs),
+        "rejects": dict(report.figures.total.rejects.most_common(MAX_BARS)),
+        "cost": _cost_bars(report.costs),
+    }
+    return {name: data for name, data in charts.items() if data}
+
+
+def _latency_lines(report: Report) -> dict[str, Any]:
+    points = {str(lane): figures.latency.points() for lane, figures in report.figures.lanes.items()}
+    return {
+        lane: {
+            "time": [point.start for point in found],
+            "files": [point.percentiles.files for point in found],
+            "p50": [point.percentiles.p50 for point in found],
+            "p99": [point.percentiles.p99 for point in found],
+        }
+        for lane, found in points.items()
+        if found
+    }
+
+
+def _backlog_lines(report: Report) -> dict[str, Any]:
+    points = {str(lane): figures.backlog.points() for lane, figures in report.figures.lanes.items()}
+    return {
+        lane: {"time": [point.instant for point in found], "bytes": [point.bytes for point in found]}
+        for lane, found in points.items()
+        if found
+    }
+
+
+def _run_bars(costs: CostFigures) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": run.id,
+            "kind": f"{run.lane}, {run.engine}" if run.state in ("", SUCCEEDED) else run.state,
+            "start": run.start,
+            "end": run.end,
+            "files": run.files,
+            "reason": printable(run.reason)[:MAX_REASON],
+        }
+        for run in costs.job_runs[:MAX_RUNS]
+    ]
+
+
+def _cost_bars(costs: CostFigures) -> dict[str, Any]:
+    """Dollars by dataset, the dearest first, and in each by lane."""
+    sums: dict[str, int] = {}
+    for (_, dataset), part in costs.by_lane_and_dataset.items():
+        sums[dataset] = sums.get(dataset, 0) + part.micro_dollars
+    datasets = sorted(sums, key=lambda name: -sums[name])[:MAX_BARS]
+    lanes = sorted({lane for lane, _ in costs.by_lane_and_dataset})
+    parts = costs.by_lane_and_dataset
+    return (
+        {
+            "datasets": [name or "(no manifest)" for name in datasets],
+            "lanes": {
+                lane: [parts[lane, name].dollars if (lane, name) in parts else 0 for name in datasets] for lane in lanes
+            },
+        }
+        if datasets
+        else {}
+    )
+
 
 OPEN_ROWS = 10
 """Rows up to which a table without a chart is unfolded."""

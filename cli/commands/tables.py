@@ -24,7 +24,7 @@ def status(
     as_json: Json = False,
 ) -> int:
     """Show the Iceberg tables, what waits for them, and why one is stopped: 0 all are current, 1 one is not."""
-    from cli.iceberg.status import print_table_status
+    from cli.inspect.tables import print_table_status
 
     return print_table_status(stack, dataset, as_json=as_json)
 
@@ -33,7 +33,7 @@ def status(
 @on_stack
 def restore(stack: DeployedStack, dataset: Dataset) -> int:
     """Go back to the last batch: undo what other writers have done to the rows of a table."""
-    from cli.iceberg.status import restore_table
+    from cli.inspect.tables import restore_table
 
     return restore_table(stack, dataset)
 
@@ -42,6 +42,6 @@ def restore(stack: DeployedStack, dataset: Dataset) -> int:
 @on_stack
 def rebuild(stack: DeployedStack, dataset: Dataset) -> int:
     """Make a table anew from the ledger, or for the first time over what is published already."""
-    from cli.iceberg.status import rebuild_table
+    from cli.inspect.tables import rebuild_table
 
     return rebuild_table(stack, dataset)

@@ -17,8 +17,7 @@ from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
-from report.costs import CostPart
-from report.model import BY_ENGINES
+from report.model import BY_ENGINES, CostPart
 from router.estimate.other_costs import Estimate, estimate
 
 NO_DATASET = "(no manifest)"

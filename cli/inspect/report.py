@@ -25,10 +25,9 @@ from lake.manifest import Lane
 from lake.texts import format_count
 from lake.time import iso_utc
 from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
-from report.costs import cost_figures
 from report.days import render_index
 from report.figures import ManifestFigures
-from report.model import Report
+from report.model import Report, cost_figures
 from report.page import render_page
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import ManifestRow, State
 from lake.time import iso_utc
 from report.collect import execution_costs, read_days
-from report.costs import cost_figures
 from report.days import SettledExecution, render_index
 from report.figures import ManifestFigures
-from report.model import ExecutionFacts, Report
+from report.model import ExecutionFacts, Report, cost_figures
 from report.page import render_page
 from router.entry import with_product_errors
 from router.executions.run_status import current_row_pages

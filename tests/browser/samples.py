@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from lake.ledger import CostRow, CostShare, State
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
-from report.costs import cost_figures
 from report.days import SettledExecution, last_days, render_index
-from report.model import ExecutionFacts
+from report.model import ExecutionFacts, cost_figures
 from tests.unit.report.reporting import cost_row, report_of, row
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.doctor.canary import Canary, print_canary
-from cli.doctor.canary_jobs import CanaryJob
+from cli.doctor.canary import Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
 from cli.inspect.backlog import read_shards

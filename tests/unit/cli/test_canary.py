@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.doctor.canary import Canary, print_canary
-from cli.doctor.canary_jobs import ARGUMENT, CanaryJob
+from cli.doctor.canary import ARGUMENT, Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
 from infra.synth import CHECKOUT

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.errors import ExitCode
-from cli.iceberg.status import print_table_status, rebuild_table, restore_table
+from cli.inspect.tables import print_table_status, rebuild_table, restore_table
 from lake.errors import REFUSED, InvalidInputError, TableStoppedError, UnknownDatasetError
 from router.tables.handler import rebuild_table as rebuild
 from router.tables.handler import restore_table as restore

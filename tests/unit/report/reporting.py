@@ -16,9 +16,8 @@ from lake.ledger import (
 )
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
-from report.costs import cost_figures
 from report.figures import ManifestFigures
-from report.model import AlarmChange, ExecutionFacts, Report
+from report.model import AlarmChange, ExecutionFacts, Report, cost_figures
 
 MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 OBJECTS = PublishedObjects(1, 1, "")

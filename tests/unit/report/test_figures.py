@@ -8,8 +8,8 @@ import pytest
 
 from lake.ledger import CostShare, State
 from lake.manifest import Lane, Partition
-from report.costs import cost_figures
 from report.figures import MAX_NAMED_MANIFESTS, OLD_AFTER, ManifestFigures, arrival_of
+from report.model import cost_figures
 from tests.unit.report.reporting import MORNING, cost_row, row
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from lake.manifest import Lane
 from lake.texts import format_instant, format_size
-from report.costs import cost_figures
 from report.executions import MAX_EXECUTIONS
 from report.html import MAX_ROWS, number, safe, table
+from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
 from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
 
