@@ -1,4 +1,4 @@
-"""``local up``, ``down`` and ``ls``: one cloud of a stage at a time, and nothing is left when it ends."""
+"""Local clouds of this machine: which run, what others have left, and what a machine lacks for one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.connect import read_local_state
-from cli.errors import ExitCode
+from cli.cost.calibrate import calibrate_files
+from cli.errors import ExitCode, NotReachableError
 from cli.local_stage import local_up as up_module
 from cli.local_stage.local_clouds import (
     LocalCloudRunsError,
@@ -25,9 +27,36 @@ from cli.local_stage.local_clouds import (
     stages,
 )
 from cli.local_stage.local_up import local_up
+from cli.main import app
 from cli.terminal import END_SIGNALS
 from lake.errors import InvalidInputError
 from local.isolation import AccessKey
+
+
+@pytest.fixture
+def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+
+@pytest.mark.usefixtures("without_java")
+@pytest.mark.parametrize("command", [["demo"], ["local", "up"]])
+def test_without_java_a_command_ends_before_it_begins(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, command)
+    assert isinstance(found.exception, NotReachableError)
+    assert "need Java 17 or newer: install OpenJDK 17" in str(found.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sample_of_one_tiny_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.ndjson"
+    file.write_bytes(b'{"a": 1}\n')
+    with pytest.raises(InvalidInputError, match="the files have 9 bytes together, too few to measure"):
+        calibrate_files([file], goal_seconds=60, cores=1, output=None)
+
 
 ENDED = 2**22 + 1
 """More than any process id of Linux."""

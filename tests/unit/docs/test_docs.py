@@ -1,21 +1,27 @@
-"""Every path, module, setting, command and link that the pages name exists."""
+"""What the pages name exists: paths, modules, settings, links, commands of ours and of AWS."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import botocore.session
 import pytest
 import typer.main
+from botocore import xform_name
 
 from cli.main import app
 from lake.settings import Settings
 from lake.settings.declaration import declared_keys
+from tests.unit.docs.advice import ALONE, PACKAGES, QUOTED, texts
 from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
 FOLDERED = re.compile(r"[\w.{},*-]+/[\w.{},*/-]*")
@@ -121,3 +127,94 @@ def test_every_relative_link_leads_to_a_file_and_its_heading() -> None:
             if not path.exists() or (anchor and anchor not in Page(path).anchors):
                 broken.append(f"{page.name}: {link}")
     assert broken == []
+
+
+AWS_COMMAND = re.compile(r"^aws ([a-z][a-z0-9-]*) ([a-z][a-z-]*)(.*)")
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+SAME_FOR_ALL = {"cli-binary-format", "max-items", "output", "profile", "query", "region"}
+OWN_COMMANDS = {
+    ("logs", "tail"): {"log-stream-names", "since", "filter-pattern", "follow", "format"},
+    ("s3", "sync"): {"delete", "dryrun", "exclude", "include"},
+}
+"""Commands that are no operation of the service, with their options
+(https://docs.aws.amazon.com/cli/latest/reference/logs/tail.html, .../s3/sync.html)."""
+RENAMED = {("sns", "subscribe"): {"notification-endpoint"}}
+"""Options with another name than their parameter (https://docs.aws.amazon.com/cli/latest/reference/sns/subscribe.html).
+"""
+
+
+@cache
+def options(service: str, command: str) -> set[str]:
+    """Options of the command; empty: there is no such command."""
+    if (service, command) in OWN_COMMANDS:
+        return OWN_COMMANDS[service, command]
+    session = botocore.session.get_session()
+    if service not in session.get_available_services():
+        return set()
+    model = session.get_service_model(service)
+    for name in model.operation_names:
+        if xform_name(name, "-") == command:
+            shape = model.operation_model(name).input_shape
+            parameters = {xform_name(member, "-") for member in (shape.members if shape else ())}
+            return SAME_FOR_ALL | RENAMED.get((service, command), set()) | parameters
+    return set()
+
+
+def unknown(code: str) -> list[str]:
+    """The command, or those of its options that it does not have."""
+    found = AWS_COMMAND.match(code)
+    if found is None:
+        return []
+    service, command, rest = found.groups()
+    known = options(service, command)
+    return [option for option in OPTION.findall(rest) if option not in known] if known else [f"{service} {command}"]
+
+
+def test_every_command_of_the_pages_exists() -> None:
+    wrong = {page.name: [found for code in page.code for found in unknown(code.strip())] for page in PAGES}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+PAGES_WITH_COMMANDS = [
+    Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md", "runbook.md", "analysts.md")
+]
+LINES = sorted(
+    {
+        code.partition("hybrid-router ")[2].strip()
+        for page in PAGES_WITH_COMMANDS
+        for code in page.code
+        if re.match(r"(\.venv/bin/)?hybrid-router ", code)
+    }
+)
+WHOLE = [line for line in LINES if "<" not in line and ("--" in line or "s3://" in line)]
+
+
+def parse(line: str) -> None:
+    """Parse a command line as the command does; raises an error of typer."""
+    command: Any = typer.main.get_command(app)
+    arguments = shlex.split(line)
+    while hasattr(command, "commands") and arguments[0] not in {name for item in command.params for name in item.opts}:
+        command = command.commands[arguments.pop(0)]
+    if not hasattr(command, "commands"):
+        command.make_context("hybrid-router", arguments)
+
+
+def test_the_command_lines_of_the_pages_are_accepted() -> None:
+    assert len(WHOLE) > 15
+    for line in WHOLE:
+        parse(line)
+
+
+COMMANDS: Any = typer.main.get_command(app)
+MENTION = re.compile(rf"hybrid-router (?:{'|'.join(COMMANDS.commands)})\b")
+
+
+def test_a_command_inside_a_sentence_is_quoted() -> None:
+    found = [
+        text
+        for package in PACKAGES
+        for path in sorted((CHECKOUT / package).rglob("*.py"))
+        for text in texts(path.read_text(encoding="utf-8"))
+        if len(MENTION.findall(text)) > len(QUOTED.findall(text)) + len(ALONE.findall(text))
+    ]
+    assert found == []

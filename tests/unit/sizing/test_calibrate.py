@@ -1,12 +1,148 @@
-"""hybrid-router calibrate, with processes of its own."""
+"""calibrate: what it converts, its figures, and what it advises."""
+
+from __future__ import annotations
 
 import gzip
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from random import Random
 
+import pytest
+from typer.testing import CliRunner
+
+from cli.cost.calibrate import ndjson_files
+from cli.main import app
+from lake.errors import InvalidInputError
+from lake.settings import ConvertSettings, Settings, parse_settings
+from sizing.advice import Advice, advise, report_lines, toml_lines
+from sizing.measure import Measurement, convert_task, files_of, kinds_of, plan_tasks, summarise
 from tests.unit.docs.pages import CHECKOUT
+
+LINES = b'{"id": 1, "name": "a"}\n' * 1000 + b"broken\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    plain, packed = tmp_path / "a.ndjson", tmp_path / "b.ndjson.gz"
+    plain.write_bytes(LINES)
+    packed.write_bytes(gzip.compress(LINES))
+    return [plain, packed]
+
+
+def test_files_are_repeated_until_they_are_enough(files: list[Path]) -> None:
+    size = sum(path.stat().st_size for path in files)
+    assert files_of(files, 1) == files[:1]
+    assert files_of(files, size) == files
+    assert files_of(files, 3 * size) == files * 3
+
+
+def test_plain_and_compressed_files_are_converted_apart(files: list[Path]) -> None:
+    assert kinds_of(files * 2) == [[files[0]] * 2, [files[1]] * 2]
+    assert kinds_of(files[1:]) == [files[1:]]
+
+
+def test_every_byte_is_in_one_task_and_every_core_has_one(files: list[Path]) -> None:
+    tasks = plan_tasks(files * 4, ConvertSettings(split_bytes=5000), 3)
+    assert len(tasks) >= 3
+    assert sum(split.size for task in tasks for split in task.splits) == 4 * sum(path.stat().st_size for path in files)
+    assert all(split.whole for task in tasks for split in task.splits if split.file.key.endswith(".gz"))
+
+
+def test_the_figures_are_those_of_the_conversion(files: list[Path], tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    output.mkdir()
+    tasks = plan_tasks(files, ConvertSettings(), 2)
+    found = summarise(files, 1.5, [convert_task(str(output), task) for task in tasks])
+    assert (found.files, found.rows, found.columns) == (2, 2000, 2)
+    assert sum(found.rejects.values()) == 2
+    assert found.inflated_bytes == 2 * len(LINES)
+    assert found.stored_bytes == sum(path.stat().st_size for path in files)
+    assert found.output_bytes == sum(path.stat().st_size for path in output.iterdir() if path.suffix == ".parquet")
+    assert found.peak_bytes > 1_000_000
+
+
+def test_a_file_that_cannot_be_converted_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.ndjson.gz"
+    broken.write_bytes(gzip.compress(LINES)[:-20])
+    output = tmp_path / "output"
+    output.mkdir()
+    answers = [convert_task(str(output), task) for task in plan_tasks([broken], ConvertSettings(), 1)]
+    with pytest.raises(InvalidInputError, match=r"broken\.ndjson\.gz cannot be converted: "):
+        summarise([broken], 1.0, answers)
+
+
+def test_only_ndjson_files_with_bytes_are_taken(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "empty.ndjson").touch()
+    (tmp_path / "notes.txt").write_text("text", encoding="utf-8")
+    assert ndjson_files([tmp_path]) == files
+    for paths, message in (([tmp_path / "missing"], "does not exist"), ([tmp_path / "notes.txt"], "no file has bytes")):
+        with pytest.raises(InvalidInputError, match=message):
+            ndjson_files(paths)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--goal-seconds", "0"], "--goal-seconds 0"), (["--cores", "0"], "--cores 0")],
+)
+def test_a_goal_that_is_not_valid_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
+    found = CliRunner().invoke(app, ["calibrate", str(tmp_path), *options])
+    assert found.exit_code == 1
+    assert message in str(found.exception)
+
+
+MB = 1_000_000
+SETTINGS = ConvertSettings()
+
+
+def measurement(
+    speed: float = 20.0, peak: int = 200 * MB, rejects: dict[str, int] | None = None, *, compressed: bool = False
+) -> Measurement:
+    """Of 1,000 MB as stored, 4,000 MB inflated."""
+    return Measurement(
+        compressed, 3, 1000 * MB, 4000 * MB, 30.0, 1000 / speed, 800 * MB, peak, 5_000_000, 16, rejects or {}
+    )
+
+
+def advice(*found: Measurement) -> dict[str, Advice]:
+    return {f"{item.group}.{item.key}": item for item in advise(found, SETTINGS)}
+
+
+def test_a_slow_processor_is_what_forecasts_assume() -> None:
+    found = advice(measurement(speed=90.0), measurement(speed=17.3))
+    assert found["price.mb_per_second_per_core"].value == 17.3
+
+
+def test_a_fast_processor_waits_for_the_network() -> None:
+    assert advice(measurement(speed=180.0))["price.mb_per_second_per_core"].value == 40.0
+
+
+def test_plain_and_compressed_files_have_a_setting_each() -> None:
+    found = advice(measurement(speed=39.0), measurement(speed=13.0, compressed=True))
+    assert found["price.mb_per_second_per_core"].value == 39.0
+    assert found["price.compressed_mb_per_second_per_core"].value == 13.0
+
+
+def test_a_task_that_takes_too_much_memory_gets_smaller_row_groups() -> None:
+    assert "convert.row_group_bytes" not in advice(measurement())
+    found = advice(measurement(peak=400 * MB), measurement())["convert.row_group_bytes"]
+    assert found.value == SETTINGS.row_group_bytes // 2
+    assert "400 MB" in found.reason
+
+
+def test_the_settings_file_is_valid_and_gives_each_reason() -> None:
+    lines = list(toml_lines(list(advise([measurement(peak=400 * MB)], SETTINGS)), "dev"))
+    settings = parse_settings(tomllib.loads("\n".join(lines)))
+    assert isinstance(settings, Settings)
+    assert (settings.price.mb_per_second_per_core, settings.convert.row_group_bytes) == (20.0, 64 << 20)
+    assert sum(line.startswith("# ") for line in lines) == 2
+
+
+def test_the_report_has_speed_ratios_memory_columns_and_rejects() -> None:
+    text = "\n".join(report_lines([measurement(rejects={"not JSON": 7})]))
+    for part in ("20 MB/s per core", "0.200 of the NDJSON", "200 MB", "4.00 bytes", "16 columns", "7 lines, not JSON"):
+        assert part in text
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

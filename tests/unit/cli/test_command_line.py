@@ -1,13 +1,16 @@
-"""How a command ends: one sentence that says what to do, and the exit code of the table in docs/commands.md."""
+"""The command line as a whole: ``--help``, completion, how a command ends with one sentence and an exit code."""
 
 from __future__ import annotations
 
 import json
 import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -16,12 +19,53 @@ from botocore.exceptions import (
     NoRegionError,
     ProfileNotFound,
 )
+from rich.text import Text
+from typer.testing import CliRunner
 
 from cli import connect
 from cli.errors import ExitCode, NotReachableError, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
+from cli.main import app
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from tests.unit.docs.pages import CHECKOUT
+
+
+def helps(name: str, command: Any) -> Iterator[tuple[str, str]]:
+    """Names and texts of a command, its options, and the commands in it."""
+    yield name, command.help or ""
+    for parameter in command.params:
+        yield f"{name} {parameter.name}", getattr(parameter, "help", None) or ""
+    for child, item in getattr(command, "commands", {}).items():
+        yield from helps(f"{name} {child}", item)
+
+
+def test_no_word_is_taken_for_markup() -> None:
+    texts = dict(helps("hybrid-router", typer.main.get_command(app)))
+    assert len(texts) > 100
+    assert {name: text for name, text in texts.items() if Text.from_markup(text).plain != text} == {}
+
+
+INSTRUCTION = "_HYBRID_ROUTER_COMPLETE"
+TYPED = "hybrid-router settings ch"
+ASKED = {
+    "bash": {"COMP_WORDS": TYPED, "COMP_CWORD": "2"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": TYPED},
+    "fish": {"_TYPER_COMPLETE_ARGS": TYPED, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+"""What the script of each shell puts into the environment."""
+
+
+def answer(environment: dict[str, str]) -> str:
+    return CliRunner().invoke(app, [], prog_name="hybrid-router", env=environment).stdout
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_a_shell_gets_its_script_and_the_rest_of_a_command(shell: str) -> None:
+    script = answer({INSTRUCTION: f"source_{shell}"})
+    assert f"{INSTRUCTION}=complete_{shell}" in script
+    completed = answer({INSTRUCTION: f"complete_{shell}", **ASKED[shell]})
+    assert "check" in completed
+    assert "explain" not in completed
 
 
 def refused(code: str) -> ClientError:
