@@ -13,7 +13,7 @@ from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, pa
 from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.table import batches_of
 from lake.publish import abort_upload
-from router.iceberg.commit import manifests_of
+from router.iceberg.commit import live_entries, manifests_of
 from router.services import PARALLEL_REQUESTS, Services
 from router.tables.batch import TableCatalog
 from router.telemetry import logger
@@ -202,12 +202,17 @@ def _own_objects(services: Services, bucket: str, row: ManifestRow) -> Iterator[
 
 
 INTERVAL = timedelta(days=1)
+DATA_FOLDER = "data/"
+"""Where other writers put data files, below the location of a table (Apache Iceberg, ``write.data.path``)."""
 MIN_AGE = timedelta(days=3)
 """Far longer than any writer works on a snapshot: its files are there before a document names them."""
 
 
 def delete_table_files(repair: Repair) -> None:
-    """Delete what no retained snapshot needs of the metadata; counts it as ``deleted``. Data files stay."""
+    """Delete what no retained snapshot needs in the tables' own folders; counts it as ``deleted``.
+
+    These are metadata, and data files that a compaction has written. The lake's own objects are not in these folders.
+    """
     services = repair.services
     names = (name for name in services.ledger.datasets.names() if services.settings.has_table(name))
     for batch in batches_of(names):
@@ -222,27 +227,33 @@ def delete_table_files(repair: Repair) -> None:
 def _clean(repair: Repair, row: TableRow) -> None:
     services = repair.services
     catalog = TableCatalog(services, row.dataset)
-    folder = parse_s3_uri(f"{catalog.location}/metadata/")
+    folder = parse_s3_uri(f"{catalog.location}/")
     # Listed before the document is read: what a later document names is younger than all that is deleted.
     before = services.clock() - MIN_AGE
-    old = [
-        item["Key"] for item in list_objects(services.s3, folder.bucket, folder.key) if item["LastModified"] < before
-    ]
+    old = {
+        f"s3://{folder.bucket}/{item['Key']}": item["Key"]
+        for name in ("metadata/", DATA_FOLDER)
+        for item in list_objects(services.s3, folder.bucket, f"{folder.key}{name}")
+        if item["LastModified"] < before
+    }
     entry = catalog.load()
     if entry is not None:
-        needed = set(_needed(catalog, entry))
-        for key in old:
-            uri = f"s3://{folder.bucket}/{key}"
+        data = f"{catalog.location}/{DATA_FOLDER}"
+        needed = set(_needed(catalog, entry, data if any(uri.startswith(data) for uri in old) else None))
+        for uri, key in old.items():
             if uri not in needed and not repair.only_counts("deleted", uri):
                 services.s3.delete_object(Bucket=folder.bucket, Key=key)
                 repair.count("deleted")
     if not repair.dry_run:
         services.ledger.tables.note_cleaned(row, services.clock())
-        logger.info("metadata of a table cleaned", dataset=row.dataset, old=len(old))
+        logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
 
 
-def _needed(catalog: TableCatalog, entry: CatalogEntry) -> Iterator[str]:
-    """The files that the document names, those that its snapshots name, and itself."""
+def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Iterator[str]:
+    """The files that the document names, those that its snapshots name, and itself.
+
+    Of the data files those whose URIs begin with ``data``; None: none of them, and no manifest is read.
+    """
     metadata = entry.metadata
     yield entry.location
     yield from (item["metadata-file"] for item in metadata["metadata-log"])
@@ -251,5 +262,13 @@ def _needed(catalog: TableCatalog, entry: CatalogEntry) -> Iterator[str]:
     snapshots = metadata["snapshots"]
     yield from (item["manifest-list"] for item in snapshots)
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for manifests in pool.map(lambda item: manifests_of(metadata, catalog, item), snapshots):
-            yield from (item["manifest_path"] for item in manifests)
+        lists = pool.map(lambda item: manifests_of(metadata, catalog, item), snapshots)
+        manifests = {item["manifest_path"]: item for of_snapshot in lists for item in of_snapshot}
+    yield from manifests
+    if data is not None:
+        # One after the other: a manifest can have 10,000 files.
+        for manifest in manifests.values():
+            entries = live_entries(manifest, catalog)
+            # Spark's older file systems name an object s3a://.
+            paths = (item["data_file"]["file_path"].replace("s3a://", "s3://", 1) for item in entries)
+            yield from (path for path in paths if path.startswith(data))

@@ -7,14 +7,15 @@ from lake.commit import CommitDocument, write_commit
 from lake.layout import commit_key, lake_key
 from lake.ledger import ManifestRow
 from lake.publish import roll_forward
-from router.iceberg.commit import DATA, live_entries, manifests_of
-from router.iceberg.metadata import Metadata
+from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of
+from router.iceberg.metadata import DataFile, Metadata
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
 from tests.unit.lake.uploads import upload
 from tests.unit.router.conftest import Deployment
 
 TABLES = [{"name": "{folder}", "table": "iceberg"}]
+COMPACTED = "_tables/orders/data/compacted-g0-0.parquet"
 
 
 def listed(deployment: Deployment, name: str, **other: Any) -> ManifestRow:
@@ -81,3 +82,27 @@ def name_of(row: ManifestRow, generation: int = 1) -> str:
 
 def commit(deployment: Deployment, dataset: str = "orders") -> int | None:
     return commit_round(deployment.services, dataset)
+
+
+def by_another_writer(deployment: Deployment, operation: str, batch: Batch | None = None) -> dict[str, Any]:
+    """What another writer makes of the table: its snapshot says nothing of batches, and the tag stays."""
+    before = table(deployment)
+    batch = batch or Batch(0, [DataFile("s3://lake/other.parquet", 1, 1, (20000, 0))])
+    after = commit_batch(before, TableCatalog(deployment.services, "orders"), batch, 0, 0)
+    *_snapshots, last = after["snapshots"]
+    last = {**last, "summary": {"operation": operation}}
+    refs = {**after["refs"], "hybrid_router": before["refs"]["hybrid_router"]}
+    return {**after, "snapshots": [*before["snapshots"], last], "refs": refs, "properties": before["properties"]}
+
+
+def compacted(deployment: Deployment) -> None:
+    """Another writer writes the files of the table's first hour as one."""
+    catalog, metadata = TableCatalog(deployment.services, "orders"), table(deployment)
+    files = [
+        DataFile(data["file_path"], 1, 1, (data["partition"]["date"], data["partition"]["hour"]))
+        for manifest in manifests_of(metadata, catalog)
+        for data in (entry["data_file"] for entry in live_entries(manifest, catalog))
+    ]
+    deployment.raw_s3.put_object(Bucket="lake", Key=COMPACTED, Body=b"")
+    new = DataFile(f"s3://lake/{COMPACTED}", 1, len(files), files[0].hour)
+    swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [new], files)))

@@ -2,19 +2,28 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from lake.commit import CommitDocument
 from lake.documents import decode_body
 from lake.errors import TableStoppedError
-from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
-from router.iceberg.metadata import DataFile, batch_of, oldest_batch
-from router.tables.batch import TableCatalog
+from router.iceberg.metadata import batch_of, oldest_batch
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table
+from tests.unit.router.tables.tabling import (
+    TABLES,
+    by_another_writer,
+    commit,
+    compacted,
+    forced,
+    listed,
+    name_of,
+    publish,
+    shown,
+    swapped,
+    table,
+)
 
 MIDNIGHT = replace(PARTITION, hour=0)
 
@@ -131,29 +140,6 @@ def test_rows_of_another_writer_stop_the_committer(deployment: Deployment, opera
     publish(deployment, listed(deployment, "b"))
     with pytest.raises(TableStoppedError, match=f"operation {operation}"):
         commit(deployment)
-
-
-def by_another_writer(deployment: Deployment, operation: str, batch: Batch | None = None) -> dict[str, Any]:
-    """What another writer makes of the table: its snapshot says nothing of batches, and the tag stays."""
-    before = table(deployment)
-    batch = batch or Batch(0, [DataFile("s3://lake/other.parquet", 1, 1, (20000, 0))])
-    after = commit_batch(before, TableCatalog(deployment.services, "orders"), batch, 0, 0)
-    *_snapshots, last = after["snapshots"]
-    last = {**last, "summary": {"operation": operation}}
-    refs = {**after["refs"], "hybrid_router": before["refs"]["hybrid_router"]}
-    return {**after, "snapshots": [*before["snapshots"], last], "refs": refs, "properties": before["properties"]}
-
-
-def compacted(deployment: Deployment) -> None:
-    """Another writer writes the files of the table's first hour as one."""
-    catalog, metadata = TableCatalog(deployment.services, "orders"), table(deployment)
-    files = [
-        DataFile(data["file_path"], 1, 1, (data["partition"]["date"], data["partition"]["hour"]))
-        for manifest in manifests_of(metadata, catalog)
-        for data in (entry["data_file"] for entry in live_entries(manifest, catalog))
-    ]
-    new = DataFile("s3://lake/_tables/orders/data/compacted-g0-0.parquet", 1, len(files), files[0].hour)
-    swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [new], files)))
 
 
 def test_a_replace_after_a_compaction_builds_the_hour_anew(deployment: Deployment) -> None:

@@ -21,7 +21,18 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.sweep.sweeping import committed
-from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, table
+from tests.unit.router.tables.tabling import (
+    COMPACTED,
+    TABLES,
+    commit,
+    compacted,
+    forced,
+    listed,
+    name_of,
+    publish,
+    shown,
+    table,
+)
 
 KEPT = timedelta(hours=24)
 
@@ -166,6 +177,34 @@ def test_metadata_that_no_retained_snapshot_needs_is_deleted_once_a_day(deployme
     assert cleaned(deployment) == 0
     deployment.wait(timedelta(days=1))
     assert cleaned(deployment) == 1
+
+
+def test_files_of_a_compaction_go_when_no_retained_snapshot_shows_them(deployment: Deployment) -> None:
+    deployment.configure(datasets=TABLES, tables={"keep_hours": 720})
+    rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    commit(deployment)
+    compacted(deployment)
+    lost = "_tables/orders/data/of-a-compaction-that-failed.parquet"
+    deployment.raw_s3.put_object(Bucket="lake", Key=lost, Body=b"")
+    deployment.wait(timedelta(days=20))
+    # Given that the current snapshot shows them
+    cleaned(deployment)
+    assert deployment.keys("lake", "_tables/orders/data/") == [COMPACTED]
+    # Given an hour that is built anew of its original files: an earlier snapshot still shows them
+    publish(deployment, forced(deployment, rows[0]))
+    commit(deployment)
+    deployment.wait(timedelta(days=1))
+    cleaned(deployment)
+    assert deployment.keys("lake", "_tables/orders/data/") == [COMPACTED]
+    # When this one has expired
+    deployment.configure(datasets=TABLES)
+    deployment.ledger.tables.list_expiry("orders", deployment.now)
+    commit(deployment)
+    deployment.wait(timedelta(days=1))
+    cleaned(deployment)
+    # Then they are gone, and the table shows the originals
+    assert deployment.keys("lake", "_tables/orders/data/") == []
+    assert shown(deployment) == sorted([name_of(rows[0], 2), name_of(rows[1])])
 
 
 def test_metadata_that_is_young_stays(deployment: Deployment) -> None:
