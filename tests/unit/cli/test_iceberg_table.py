@@ -14,8 +14,7 @@ from router.iceberg.metadata import DataFile
 from router.tables.batch import TableCatalog
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, new_deployment
-from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, swapped, table
-from tests.unit.router.tables.test_committer import by_another_writer
+from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table
 from verify.hours import _check_object
 from verify.report import HourReport
 from verify.stack import Hours, Stack
