@@ -136,7 +136,7 @@ def _versions(night: Night, key: str) -> int:
 def _write_report(night: Night, document: dict[str, Any], name: str) -> None:
     """The page of a night has the numbers of ``night``."""
     night.command("report", "--execution", document["execution"], "--output", name)
-    rows = f"<b>{document['rows']:,}</b><span>rows published"
+    rows = f">{document['rows']:,}</b><span>rows published"
     if rows not in (night.folder / name).read_text(encoding="utf-8"):
         raise NightFailedError(f"{name} does not say that {document['rows']:,} rows were published")
 
