@@ -1,20 +1,28 @@
-"""The whole demo, stage by stage."""
+"""The whole demo: files through both lanes of a local cloud, then the proof by ``verify`` and the report."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cli.demo import stages
-from cli.demo.console import DemoConsole
-from cli.demo.files import DemoCase, DemoFile, user_files
-from cli.demo.iceberg import convert_again, show_table
+import typer
+
+from cli.demo.sample_data import DemoCase, DemoFile, sample_files, user_files
 from cli.deployed_stack import DeployedStack
+from cli.inspect.trace import Trace, trace_arrival
+from cli.terminal import print_table
+from lake.errors import TerminalError
+from lake.layout import list_objects, parse_generation
+from lake.ledger import State
+from lake.manifest import ObjectVersion
 from lake.settings import (
     BatchSettings,
     ConvertSettings,
@@ -24,10 +32,45 @@ from lake.settings import (
     Settings,
     StreamSettings,
 )
-from lake.texts import format_count
+from lake.texts import format_count, printable
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
+
+POLL_SECONDS = 0.5
+MAX_SECONDS = 900
+"""Time that a stage may take."""
+
+
+class DemoError(TerminalError):
+    """A stage of the demo failed or took too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that the demo put into the input bucket."""
+
+    file: DemoFile
+    object: ObjectVersion
+    sent_at: float
+    """Seconds since the epoch."""
+
+
+class NotificationsPaused:
+    """Inside this block the input bucket sends no events, so only ``backfill`` and ``sweep`` find new files."""
+
+    def __init__(self, stack: DeployedStack) -> None:
+        self._s3: Any = stack.s3
+        self._bucket = stack.resources.input_bucket
+        self._original: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        self._original = self._s3.get_bucket_notification_configuration(Bucket=self._bucket)
+        self._original.pop("ResponseMetadata", None)
+        self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration={})
+
+    def __exit__(self, *_: object) -> None:
+        self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration=self._original)
 
 
 def demo_settings() -> Settings:
@@ -43,130 +86,255 @@ def demo_settings() -> Settings:
     )
 
 
+def created_record(file: ObjectVersion, region: str) -> dict[str, Any]:
+    """The record of an ``ObjectCreated`` event of now, as S3 sends it for a file whose key needs no escapes."""
+    return {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "awsRegion": region,
+        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "eventName": "ObjectCreated:Put",
+        "s3": {
+            "bucket": {"name": file.bucket, "arn": f"arn:aws:s3:::{file.bucket}"},
+            "object": {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id},
+        },
+    }
+
+
 def run_demo(data: Path | None, output: Path, state: Path) -> int:
     """Send files through both lanes, then prove the result with ``verify``; the exit code: 0 if all is proven.
 
     ``data`` is a file or a folder with NDJSON files, None: generated samples. ``state`` belongs to the local cloud.
     """
-    console = DemoConsole()
-    started = datetime.now(UTC)
-    with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-        console.log("running cdk synth meanwhile")
-        template = pool.submit(_synth, Path(folder))
-        files = _input_files(data, output, console)
-        megabytes = sum(file.size for file in files) / 1e6
-        console.log(f"{format_count(len(files), 'file')}, {megabytes:.1f} MB; starting the cloud on this machine")
-
-        from cli.deployed_stack import DeployedStack
-        from local import isolation
-        from local.cloud import LocalCloud
-
-        with LocalCloud.start(state, log=console.log) as cloud:
-            assembly = template.result()
-            console.log("deploying the template unchanged")
-            outputs = cloud.deploy(assembly)
-            stack = DeployedStack.connect(
-                outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
-            )
-            sent_files = _send_through_both_lanes(stack, cloud, files, console)
-            stages.export(stack, output, console)
-            return _verify_and_report(stack, sent_files, output, cloud.logs_dir, console, started)
-
-
-def _synth(folder: Path) -> Path:
     from infra.synth import synth
+    from local import isolation
+    from local.cloud import LocalCloud
 
-    return synth(demo_settings(), folder)
+    begun, started = time.monotonic(), datetime.now(UTC)
 
+    def log(text: str) -> None:
+        typer.echo(f"[{time.monotonic() - begun:5.0f}s] {text}")
 
-def _input_files(data: Path | None, output: Path, console: DemoConsole) -> Sequence[DemoFile]:
-    if data is None:
-        from cli.demo.sample_data import sample_files
-
-        console.log("generating sample NDJSON: nested values, mixed types, non-ASCII text, broken lines, gzip")
-        if (output / "input").exists():
-            shutil.rmtree(output / "input")
-        return sample_files(output / "input")
-    files, skipped = user_files(data, demo_settings().datasets)
-    for path, reason in skipped.items():
-        console.log(f"skipped: {path}: {reason}")
-    return files
-
-
-def _send_through_both_lanes(
-    stack: DeployedStack, cloud: LocalCloud, files: Sequence[DemoFile], console: DemoConsole
-) -> list[stages.SentFile]:
-    # It starts while files arrive: they wait for it in its inbox.
-    stack.control_stream("start")
-    started = datetime.now(UTC)
-    without_events: list[stages.SentFile] = []
-    if for_backfill := [file for file in files if file.case == DemoCase.BACKFILL]:
-        with stages.NotificationsPaused(stack):
-            without_events = stages.send_files(stack, for_backfill, console, "upload while no events are sent")
-    others = [file for file in files if file.case != DemoCase.BACKFILL]
-    with_events = stages.send_files(stack, others, console, "upload to the input bucket")
-    for item in with_events:
-        if item.file.duplicate_event:
-            stages.send_duplicate_event(stack, item)
-    stages.wait_recorded(stack, with_events, console)
-    stages.wait_for_stream(stack, console)
-    urgent = stages.of_cases(with_events, DemoCase.URGENT, DemoCase.PEAK)
-    stages.wait_published(stack, urgent, console, "stream lane: converted and published")
-    stages.stop_stream(stack, console)
-    # Of an Iceberg table readers see either the old rows or the new ones.
-    with_table = [item for item in urgent if demo_settings().has_table(item.file.dataset)]
-    twice = [item for item in with_table if stages.is_done(stack, item)]
-    if twice:
-        show_table(stack, cloud, twice, console)
-        convert_again(stack, twice)
-    queued = stages.of_cases(with_events, DemoCase.OVERNIGHT)
-    stages.run_machine(stack, stack.outputs.overnight, {}, queued, console, "overnight: started with {} as input")
-    if twice:
-        show_table(stack, cloud, twice, console)
-    first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
-    for dataset in sorted({item.file.dataset for item in without_events or with_events[:1]}):
-        of_dataset = [item for item in without_events if item.file.dataset == dataset]
-        request = {"dataset": dataset, "from": first, "to": last, "dryRun": not of_dataset}
-        title = f"backfill: {dataset}" + ("" if of_dataset else " (dry run)")
-        stages.run_machine(stack, stack.outputs.backfill, request, of_dataset, console, title)
-    return [*with_events, *without_events]
+    with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        log("running cdk synth meanwhile")
+        template = pool.submit(synth, demo_settings(), Path(folder))
+        if data is None:
+            log("generating sample NDJSON: nested values, mixed types, non-ASCII text, broken lines, gzip")
+            shutil.rmtree(output / "input", ignore_errors=True)
+            files = sample_files(output / "input")
+        else:
+            files, skipped = user_files(data, demo_settings().datasets)
+            for path, reason in skipped.items():
+                log(f"skipped: {path}: {reason}")
+        size = sum(file.size for file in files) / 1e6
+        log(f"{format_count(len(files), 'file')}, {size:.1f} MB; starting the cloud on this machine")
+        with LocalCloud.start(state, log=log) as cloud:
+            assembly = template.result()
+            log("deploying the template unchanged")
+            session = isolation.session(cloud.access_key)
+            stack = DeployedStack.connect(
+                cloud.deploy(assembly), session, cloud.endpoint, isolation.client_config(), str(cloud.logs_dir)
+            )
+            demo = Demo(stack, cloud, log)
+            sent = demo.send(files, started)
+            log(f"copying lake and quarantine to {output}")
+            _export(stack, output)
+            code = _verify_and_report(stack, sent, output, started)
+            log(f"logs: {cloud.logs_dir}")
+    return code
 
 
-def _verify_and_report(
-    stack: DeployedStack,
-    sent_files: Sequence[stages.SentFile],
-    output: Path,
-    logs: Path,
-    console: DemoConsole,
-    started: datetime,
-) -> int:
-    from cli.demo import summary
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """The stages on a deployed stack."""
+
+    stack: DeployedStack
+    cloud: LocalCloud
+    log: Callable[[str], None]
+
+    def send(self, files: Sequence[DemoFile], started: datetime) -> list[SentFile]:
+        """Send the files through both lanes and wait until all have ended.
+
+        The stream starts while files arrive: they wait for it in its inbox. Of an Iceberg table readers see either the
+        old rows or the new ones, which the reprocess of its files shows.
+        """
+        self.stack.control_stream("start")
+        with NotificationsPaused(self.stack):
+            late = self._put([file for file in files if file.case == DemoCase.BACKFILL])
+        arrived = self._put([file for file in files if file.case != DemoCase.BACKFILL])
+        for item in arrived:
+            if item.file.duplicate_event:
+                self._send_event_again(item)
+        self._wait("lane decided, ledger written", arrived, lambda trace: trace is not None)
+        urgent = [item for item in arrived if item.file.case != DemoCase.OVERNIGHT]
+        self._wait("converted and published by the stream lane", urgent, _is_final)
+        self._stop_stream()
+        twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
+        if twice:
+            self._show_table(twice)
+            manifests = [trace.manifests[-1].id for item in twice if (trace := _trace(self.stack, item)) is not None]
+            self.stack.reprocess({"manifests": manifests, "only": "all"})
+        self._follow("overnight", self.stack.start_overnight({}))
+        if twice:
+            self._show_table(twice)
+        first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
+        for dataset in sorted({item.file.dataset for item in late}):
+            request = {"dataset": dataset, "from": first, "to": last, "dryRun": False}
+            self._follow(f"backfill of {dataset}", self.stack.start_backfill(request))
+        return [*arrived, *late]
+
+    def _put(self, files: Sequence[DemoFile]) -> list[SentFile]:
+        s3, bucket, sent = self.stack.s3, self.stack.resources.input_bucket, []
+        for file in files:
+            self.log(f"uploading {file.key}")
+            s3.upload_file(str(file.path), bucket, file.key)
+            head = s3.head_object(Bucket=bucket, Key=file.key)
+            version = ObjectVersion(bucket, file.key, head["ETag"].strip('"'), file.size, "", head.get("VersionId"))
+            sent.append(SentFile(file, version, time.time()))
+        return sent
+
+    def _send_event_again(self, sent: SentFile) -> None:
+        """S3 delivers events at least once."""
+        record = created_record(sent.object, self.stack.s3.meta.region_name)
+        queue = self.stack.outputs.arrivals_queue
+        self.stack.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps({"Records": [record]}))
+
+    def _wait(self, what: str, files: Sequence[SentFile], is_so: Callable[[Trace | None], bool]) -> None:
+        """Until it is so of every file; each change is logged."""
+        self._poll(what, len(files), lambda: sum(is_so(_trace(self.stack, item)) for item in files))
+
+    def _poll(self, what: str, number: int, done: Callable[[], int]) -> None:
+        deadline, last = time.monotonic() + MAX_SECONDS, -1
+        while last < number:
+            if (found := done()) != last:
+                last = found
+                self.log(f"{what}: {found} of {number}")
+            elif time.monotonic() > deadline:
+                raise DemoError(f"{what}: {found} of {number} after {MAX_SECONDS} s: see the logs of the cloud")
+            else:
+                time.sleep(POLL_SECONDS)
+
+    def _stop_stream(self) -> None:
+        answer = self.stack.control_stream("stop")
+        while not answer["stopped"]:
+            time.sleep(POLL_SECONDS)
+            answer = self.stack.control_stream("stop", answer["stopping"])
+        self.log("the streaming job has stopped")
+
+    def _is_done(self, sent: SentFile) -> bool:
+        trace = _trace(self.stack, sent)
+        return trace is not None and trace.state == State.DONE
+
+    def _follow(self, what: str, arn: str) -> None:
+        from cli.change.executions import follow_execution
+
+        self.log(what)
+        _, body = follow_execution(self.stack, arn, lambda _: time.sleep(POLL_SECONDS))
+        if body["status"] != "SUCCEEDED":
+            raise DemoError(f"{what} ended {body['status']}: {body['message']}")
+        self.log(f"{what}: {body['message'] or body['status']}")
+
+    def _show_table(self, files: Sequence[SentFile]) -> None:
+        """Bring the published files of a dataset into its table, and log what DuckDB reads of each snapshot."""
+        from local.duckdb_iceberg import duckdb_with_iceberg
+
+        dataset, database = files[0].file.dataset, self.stack.resources.tables_database
+
+        def shown() -> int:
+            # The schedule would do it within a minute.
+            self.stack.change_table({})
+            traces = [_trace(self.stack, item) for item in files]
+            return sum(trace is not None and trace.manifests[-1].is_tabled for trace in traces)
+
+        self._poll(f"in the Iceberg table {dataset}", len(files), shown)
+        table: Any = self.stack.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
+        location = table["Parameters"]["metadata_location"]
+        with duckdb_with_iceberg(self.cloud.endpoint, self.cloud.access_key) as connection:
+            query = "SELECT snapshot_id FROM iceberg_snapshots(?) ORDER BY sequence_number"
+            snapshots = connection.execute(query, [location]).fetchall()
+            for number, (snapshot,) in enumerate(snapshots, start=1):
+                query = "SELECT count(*) FROM iceberg_scan(?, snapshot_from_id => ?)"
+                ((rows,),) = connection.execute(query, [location, snapshot]).fetchall()
+                found = f"{format_count(rows, 'row')} in snapshot {number} of {len(snapshots)}"
+                self.log(f"DuckDB reads {database}.{dataset}: {found}")
+
+
+def _trace(stack: DeployedStack, sent: SentFile) -> Trace | None:
+    """None while ``route`` has not recorded the file."""
+    arrival = stack.ledger.arrivals.get(sent.object)
+    return None if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
+
+
+def _is_final(trace: Trace | None) -> bool:
+    return trace is not None and trace.state in (State.DONE, State.FAILED)
+
+
+def _export(stack: DeployedStack, output: Path) -> None:
+    """Copy what readers see of the lake and of the quarantine to ``output``, where it replaces what was there."""
+    for name, bucket in zip(("lake", "quarantine"), stack.resources.output_buckets, strict=True):
+        shutil.rmtree(output / name, ignore_errors=True)
+        for key in (item["Key"] for item in list_objects(stack.s3, bucket)):
+            manifest, generation = parse_generation(key) or ("", 0)
+            row = stack.ledger.manifests.get(manifest) if manifest else None
+            if row is not None and row.published is not None and row.published.generation > generation:
+                continue
+            path = output / name / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.s3.download_file(bucket, key, str(path))
+
+
+def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: Path, started: datetime) -> int:
     from cli.inspect.report import day_report, write_page
     from cli.inspect.verify import verify
 
-    records = [summary.file_record(item, stages.trace_sent_file(stack, item)) for item in sent_files]
-    summary.print_files(records)
-    now = datetime.now(UTC)
-    hours = {"from": f"{started:%Y-%m-%dT%H}", "to": f"{now:%Y-%m-%dT%H}"}
-    outcomes = []
-    for dataset in sorted({item.file.dataset for item in sent_files}):
-        command = " ".join(f"--{name} {value}" for name, value in {"dataset": dataset, **hours}.items())
-        console.console.print(f"hybrid-router verify {command}", markup=False)
-        outcomes.append(verify(stack, {"dataset": dataset, **hours}, 1.0, as_json=False))
-    summary.print_outcome(console.console, records, is_proven=not any(outcomes))
-    seconds = (now - started).total_seconds()
+    traces = [_trace(stack, item) for item in sent]
+    sources = [(trace and trace.source) or {} for trace in traces]
+    _print_files(sent, traces)
+    now, outcomes = datetime.now(UTC), []
+    for dataset in sorted({item.file.dataset for item in sent}):
+        options = {"dataset": dataset, "from": f"{started:%Y-%m-%dT%H}", "to": f"{now:%Y-%m-%dT%H}"}
+        typer.echo(f"hybrid-router verify {' '.join(f'--{name} {value}' for name, value in options.items())}")
+        outcomes.append(verify(stack, options, 1.0, as_json=False))
+    if any(outcomes):
+        typer.echo("verify has not proven every hour: see above")
+    else:
+        lines, files = sum(source.get("lines", 0) for source in sources), format_count(len(sent), "file")
+        typer.echo(
+            f"Nothing was lost or changed: {format_count(lines, 'line')} of {files} are all in the lake or in the "
+            "quarantine."
+        )
     write_page(day_report(stack, now.date(), now), output / "report.html")
-    largest = max(records, key=lambda record: record["rows"] or 0)["dataset"]
+    largest = max(zip(sources, sent, strict=True), key=lambda item: item[0].get("rows", 0))[1].file.dataset
     query = f"SELECT * FROM read_parquet('{output}/lake/{largest}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
         f"quarantine   {output}/quarantine/<dataset>/date=.../hour=.../*.jsonl",
         f"report       {output}/report.html: one page with latency, backlog, runs, cost; for a browser",
-        f"logs         {logs}",
         f'query        .venv/bin/python -c "import duckdb; duckdb.sql(\\"{query}\\").show()"',
         "your files   make demo DATA=<file or folder>",
         "on AWS       docs/deploy.md: one settings file, then cdk deploy",
-        f"took         {seconds:.0f} s",
     ):
-        console.console.print(line, markup=False)
+        typer.echo(line)
     return 1 if any(outcomes) else 0
+
+
+def _print_files(sent: Sequence[SentFile], traces: Sequence[Trace | None]) -> None:
+    """What the ledger and the result documents say of each file."""
+    rows = []
+    for item, trace in zip(sent, traces, strict=True):
+        source, current = (trace and trace.source) or {}, trace.manifests[-1] if trace and trace.manifests else None
+        seconds = ""
+        if current is not None and current.finished_at is not None:
+            seconds = f"{datetime.fromisoformat(current.finished_at).timestamp() - item.sent_at:,.1f}"
+        failed, rejects = source.get("failed"), sum(source.get("rejects", {}).values())
+        error = failed or source.get("first_reject") or (current and current.reason) or ""
+        lane = (trace and trace.arrival.lane) or (trace.state if trace else "not recorded")
+        numbers = (
+            f"{source.get('lines', 0):,}",
+            f"{source.get('rows', 0):,}",
+            "whole file" if failed else f"{rejects:,}",
+        )
+        texts = (item.file.key, lane, trace.arrival.reason if trace else "", error)
+        rows.append((*map(printable, texts), *numbers, seconds))
+    names = ("file", "lane", "reason", "first error")
+    print_table("What happened to every file", names, ("rows in", "rows out", "quarantined", "seconds"), rows)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from cli.demo.stages import NotificationsPaused
+from cli.demo.run import NotificationsPaused
 from cli.inspect.explain import explain_file
 from cli.inspect.report import night_report
 from lake.layout import S3Uri, lake_prefix, report_key

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
 from cli.connect import LOCAL_PROFILE, local_config
-from cli.demo.stages import NotificationsPaused
+from cli.demo.run import NotificationsPaused
 from cli.errors import ExitCode, exit_code_of
 from cli.main import app
 from lake.ledger import State

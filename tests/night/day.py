@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cli.demo.stages import NotificationsPaused, created_record
+from cli.demo.run import NotificationsPaused, created_record
 from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion

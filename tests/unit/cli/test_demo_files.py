@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.demo.files import user_files
 from cli.demo.run import demo_settings
+from cli.demo.sample_data import user_files
 
 
 def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_path: Path) -> None:
