@@ -1,5 +1,7 @@
 """Emulated S3 and DynamoDB with one deployment in them, and a clock that only tests move."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +34,8 @@ SECRET = "notasecret"
 BUCKETS = ("input", "lake", "quarantine", "control")
 PARTITION = Partition("orders", "2026-11-20", 9)
 LEASE = timedelta(minutes=10)
+NEWEST: list[World] = []
+"""The world that was made last: its clock is that of moto's objects, so no test depends on the date of the machine."""
 ENDPOINTS: dict[str, str] = {}
 """Servers over HTTP in place of moto, by "dynamodb" and "s3": `tests/conformance` sets them."""
 
@@ -47,6 +51,9 @@ class World:
     dynamodb: Any
     now: datetime = MORNING
     resources: ResourceNames = field(default=RESOURCES)
+
+    def __post_init__(self) -> None:
+        NEWEST[:] = [self]
 
     def clock(self) -> datetime:
         return self.now
@@ -132,8 +139,14 @@ def _table(dynamodb: Any) -> Iterator[None]:
 @contextmanager
 def _quick_moto() -> Iterator[None]:
     """Without moto's thousand patterns for the library requests, and without a reload of its S3 for every request."""
-    with patch("moto.core.models.RESPONSES_METHODS", []), patch.object(S3Backend, "_url_module", moto.s3.urls):
+    urls = patch.object(S3Backend, "_url_module", moto.s3.urls)
+    with patch("moto.core.models.RESPONSES_METHODS", []), urls, patch("moto.s3.models.utcnow", _time_of_objects):
         yield
+
+
+def _time_of_objects() -> datetime:
+    now = NEWEST[-1].now if NEWEST else MORNING
+    return now.astimezone(UTC).replace(tzinfo=None)
 
 
 @cache
