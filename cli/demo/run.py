@@ -293,7 +293,8 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     now, outcomes = datetime.now(UTC), []
     for dataset in sorted({item.file.dataset for item in sent}):
         options = {"dataset": dataset, "from": f"{started:%Y-%m-%dT%H}", "to": f"{now:%Y-%m-%dT%H}"}
-        typer.echo(f"hybrid-router verify {' '.join(f'--{name} {value}' for name, value in options.items())}")
+        command = " ".join(f"--{name} {value}" for name, value in options.items())
+        typer.echo(f"hybrid-router verify {command}")
         outcomes.append(verify(stack, options, 1.0, as_json=False))
     if any(outcomes):
         typer.echo("verify has not proven every hour: see above")
