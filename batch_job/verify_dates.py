@@ -1,4 +1,7 @@
-"""The batch job's other work: a share of what was published on past dates is proven from its input files."""
+"""The batch job's other work: a share of what was published on past dates is proven from its input files.
+
+The tasks of the verification run in the Python workers of Spark.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard of a stage."""
+"""The dashboard of a stage, and the metrics that the stage writes itself, as alarms and dashboard read them."""
 
 from __future__ import annotations
 

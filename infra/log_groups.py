@@ -1,4 +1,4 @@
-"""Log groups of the stack."""
+"""Log groups of the stack, and the metric of the lines that the jobs print for a person to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state machines, with their substitutions and permissions."""
+"""The state machines, with their substitutions and permissions.
+
+The ASL files stay unchanged: CloudFormation replaces the quoted placeholders.
+"""
 
 from __future__ import annotations
 

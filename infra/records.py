@@ -1,4 +1,7 @@
-"""Delivery streams of Amazon Data Firehose: from Kinesis streams and Kafka topics into the input bucket."""
+"""Delivery streams of Amazon Data Firehose: from Kinesis streams and Kafka topics into the input bucket.
+
+Each has an alarm, and there is one on what could not be delivered.
+"""
 
 from __future__ import annotations
 

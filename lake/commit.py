@@ -1,4 +1,10 @@
-"""Commit documents: written once per attempt, before the commit point; publishing needs nothing else."""
+"""Commit documents: written once per attempt, before the commit point; publishing needs nothing else.
+
+The checksum of an uploaded object is CRC32, because zlib is in every Python and computes it at the speed of memory,
+and because S3 verifies it and keeps it for the whole object also after a multipart upload, as the type FULL_OBJECT
+(Amazon S3 User Guide, "Checking object integrity for data uploads in Amazon S3"). An ETag is an MD5 only in a bucket
+that no KMS key encrypts.
+"""
 
 from __future__ import annotations
 

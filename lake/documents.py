@@ -1,4 +1,8 @@
-"""JSON documents on S3: one encoding, one way to put and to get them."""
+"""JSON documents on S3: one encoding, one way to put and to get them.
+
+Dataclasses become plain values and back by their type hints, for rows of the ledger as well; those of ``--json`` have
+their fields in camelCase and a JSON Schema.
+"""
 
 from __future__ import annotations
 

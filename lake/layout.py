@@ -1,4 +1,4 @@
-"""All S3 keys of the system: no other module builds or parses one."""
+"""All S3 keys of the system: no other module builds or parses one. S3 URIs, and listings under a prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Manifests: lists of files, each the unit of ownership, conversion, retry and audit. JSON documents on S3."""
+"""Manifests: lists of files, each the unit of ownership, conversion, retry and audit. JSON documents on S3.
+
+A partition is one hour of one dataset, fixed when an arrival is recorded first.
+"""
 
 from __future__ import annotations
 

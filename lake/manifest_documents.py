@@ -1,4 +1,7 @@
-"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, and what collections became."""
+"""Documents that rows of the ledger bind by their SHA-256: manifests, parts, and what collections became.
+
+Also what an attempt could not read: files that the next one leaves out, manifests that no further job run tries.
+"""
 
 from __future__ import annotations
 

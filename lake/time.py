@@ -1,4 +1,8 @@
-"""Instants as the ledger and the documents write them, and the local wall clock of a deployment."""
+"""Instants as the ledger and the documents write them, and the local wall clock of a deployment.
+
+Schedule expressions of Amazon EventBridge Scheduler: the times of day and the days on which they start something
+(Amazon EventBridge Scheduler User Guide, "Schedule types").
+"""
 
 from __future__ import annotations
 

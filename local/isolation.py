@@ -1,7 +1,6 @@
 """The environment and the clients of the local cloud: they can reach the emulator on loopback and nothing else.
 
-A child process gets an environment of a few harmless variables, never the user's own environment. So no profile,
-credential, endpoint, proxy, Spark or Java setting of the user can direct a request to another machine.
+The emulator answers programs that name it, and no web page that a browser has open.
 """
 
 from __future__ import annotations

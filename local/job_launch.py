@@ -1,7 +1,7 @@
 """Prepares a job run: its script and modules as deployed, its arguments, its Spark configuration.
 
-A job finds the same as in the cloud: ``SparkSession.builder.getOrCreate()`` needs no setting, and it can import the
-deployed script, its modules and the installed packages, but not this checkout.
+Each run is a session of processes of its own, led by ``local.job_child``; the error message of a failed one is found in
+its log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A manifest that is given up: its poisonous files apart, files that it may not read left to another run, or FAILED."""
+"""A manifest that is given up: its poisonous files apart, files that it may not read left to another run, or FAILED.
+
+Errors that are no fault of a manifest are data: the cause, what a person does about it, and whether it passes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rejected lines as JSON lines: verbatim where they are small, by reference where they are large."""
+"""Rejected lines as JSON lines: verbatim where they are small, by reference where they are large.
+
+Files that cannot be read to their end are a quarantine object of the attempt that leaves them out.
+"""
 
 from __future__ import annotations
 

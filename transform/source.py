@@ -1,4 +1,7 @@
-"""Ranges of object versions. Errors distinguish unreadable files from requests that can be tried again."""
+"""Ranges of object versions. Errors distinguish unreadable files from requests that can be tried again.
+
+Ranges of the next splits are requested while one split is parsed, so that the parser seldom waits for the network.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The values that the driver and its tasks exchange: plain and picklable, no open file and no connection."""
+"""The values that the driver and its tasks exchange: plain and picklable, no open file and no connection.
+
+Also the columns of the lake in a Parquet file, and what a job run converts with: services, its own id, clock and log.
+"""
 
 from __future__ import annotations
 

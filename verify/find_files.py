@@ -1,4 +1,8 @@
-"""The files of some hours: a listing of the input bucket, page by page against the ledger's arrival rows."""
+"""The files of some hours: a listing of the input bucket, page by page against the ledger's arrival rows.
+
+Who has them is in a database on disk, so memory does not grow with their number. Where two multisets of rows differ, a
+second look at the rows of a few buckets tells.
+"""
 
 from __future__ import annotations
 

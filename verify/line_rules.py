@@ -1,8 +1,6 @@
 """The rules of a line and of column names, implemented a second time: simple instead of fast, without native/.
 
-It uses only the standard library. The grammar is RFC 8259 as regular expressions. The order of the reasons and the rule
-for column names are implemented again from their descriptions in native/python/ndjson_arrow/__init__.py and
-docs/columns.md. The tests' oracle of the reader uses it as well.
+The parser is Python's standard library (RFC 8259), values exactly as in the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One manifest: its input files against the rows and records that its commit document has published."""
+"""One manifest: its input files against the rows and records that its commit document has published.
+
+Both sides are multisets of row digests, made in tasks that any process can run: results only add up.
+"""
 
 from __future__ import annotations
 

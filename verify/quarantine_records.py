@@ -1,4 +1,7 @@
-"""The quarantine of one manifest, by input file, in a form that lines of the input are compared with one by one."""
+"""The quarantine of one manifest, by input file, in a form that lines of the input are compared with one by one.
+
+Lines that a person has given back are files of the hour that no listing of the input has.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows as (column, text) pairs, their digests, and multisets of rows that take the memory of a few thousand numbers."""
+"""Rows as (column, text) pairs, their digests, and multisets of rows that take the memory of a few thousand numbers.
+
+They come from an input file, by the verification's own parser, or from a published Parquet file, as pyarrow reads it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What an engine says about itself; the rest of the code asks it, and does not test for its name."""
+"""What an engine says about itself; the rest of the code asks it, and does not test for its name.
+
+The names of the engines, the units that they bill, and worker types by the names of Glue, with the memory that the
+tasks of one executor need.
+"""
 
 from __future__ import annotations
 

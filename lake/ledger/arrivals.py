@@ -1,6 +1,10 @@
 """Arrival rows: one per object version, each names the manifest that owns it; one conditional put per file.
 
-Rows are not listed, so those that are IGNORED are also counted, by reason."""
+Rows are not listed, so those that are IGNORED are also counted, by reason.
+
+Resubmissions of each hour are numbered: the next one is recorded on condition that its number is free. Who records one
+has read all before it, so no two of an hour hold the same line, however many callers there are. A row is never changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What executions planned and how they ended, what each job run has cost, and the bills that are awaited."""
+"""What executions planned and how they ended, what each job run has cost, and the bills that are awaited.
+
+What the conversions of a dataset measured: its speed is the median of its last manifests, so that one slow file does
+not change forecasts.
+"""
 
 from __future__ import annotations
 

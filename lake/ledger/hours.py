@@ -1,7 +1,11 @@
 """Partition rows: one for each hour of a dataset, and the list of the manifests that were made for it.
 
 An hour is listed in the index from the first manifest that is recorded for it until readers were told that it is
-complete, and again from the next manifest on."""
+complete, and again from the next manifest on.
+
+Deletions that are due: a publish has replaced a generation, or has failed after objects of it became visible. The item
+is written in the same transaction as DONE or FAILED, so no crash can lose it.
+"""
 
 from __future__ import annotations
 
@@ -236,17 +240,17 @@ class Deletions:
     def due(self, before: datetime) -> Iterator[DueDeletion]:
         """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint."""
         for item in self._table.query(DUE, after="0", before=iso_utc(before), index=True):
-            partition = Partition.parse(item["pk"].removeprefix(_pk_deletions("")))
+            partition = Partition.parse(item["pk"].removeprefix(_deletion_pk("")))
             ended_at = item["open_order"].partition("#")[0]
             yield DueDeletion(partition, item["manifest"], item["generation"], ended_at)
 
     def is_pending(self, partition: Partition) -> bool:
         """Whether readers may see replaced objects of an hour, by a strongly consistent query."""
-        return any("open" in item for item in self._table.query(_pk_deletions(partition)))
+        return any("open" in item for item in self._table.query(_deletion_pk(partition)))
 
     def close(self, due: DueDeletion, now: datetime) -> None:
         """The objects are gone; DynamoDB deletes the item in the next days. Idempotent."""
-        key = _key_deletions(due.partition, due.manifest, due.generation)
+        key = _deletion_key(due.partition, due.manifest, due.generation)
         self._table.update(key, assign={EXPIRY: int(now.timestamp())}, remove=INDEX_ATTRIBUTES)
 
 
@@ -254,12 +258,12 @@ def deletion_action(table: str, row: ManifestRow, now: datetime) -> dict[str, An
     """Action of the transaction that ends a generation: its deletion becomes due."""
     ended = iso_utc(now)
     listed = {"open": DUE, "open_order": f"{ended}#{row.id}", "manifest": row.id, "generation": row.generation}
-    return {"Update": update_request(table, _key_deletions(row.partition, row.id, row.generation), listed, {}, (), ())}
+    return {"Update": update_request(table, _deletion_key(row.partition, row.id, row.generation), listed, {}, (), ())}
 
 
-def _pk_deletions(partition: Partition | str) -> str:
+def _deletion_pk(partition: Partition | str) -> str:
     return f"{DUE}#{partition}"
 
 
-def _key_deletions(partition: Partition, manifest: str, generation: int) -> Key:
-    return Key(_pk_deletions(partition), f"{manifest}#g{generation}")
+def _deletion_key(partition: Partition, manifest: str, generation: int) -> Key:
+    return Key(_deletion_pk(partition), f"{manifest}#g{generation}")

@@ -1,4 +1,7 @@
-"""The rows of the stream lane, one for each shard: its health, and what it was asked to do."""
+"""The rows of the stream lane, one for each shard: its health, and what it was asked to do.
+
+Rows of canaries: each is claimed once, fenced as the row of a manifest, and is no manifest.
+"""
 
 from __future__ import annotations
 

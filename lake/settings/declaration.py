@@ -1,7 +1,6 @@
 """What a field of the settings declares: the accepted values, the unit, and the sentence that documents it.
 
-A field is written ``name: Annotated[int, Range(1, 3600), Unit("seconds"), "What it does."] = 5``. Parsing, the commands
-``settings check`` and ``settings explain``, and the reference page use it. A rule holds for each item of a list.
+Also the rules that several settings share.
 """
 
 from __future__ import annotations

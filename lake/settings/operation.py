@@ -1,4 +1,4 @@
-"""Settings of the repairs: ``sweep``, and how long rows and files are kept: ``ledger``."""
+"""Settings of what runs beside the conversion: ``sweep``, ``ledger``, ``schedule``, ``price`` and ``tables``."""
 
 from __future__ import annotations
 

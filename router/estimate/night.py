@@ -1,4 +1,7 @@
-"""Duration and cost of a night, given its work, the number of parallel runs, and what an engine offers. Pure."""
+"""Duration and cost of a night, given its work, the number of parallel runs, and what an engine offers. Pure.
+
+The way to do it is the cheapest that ends before the deadline, else the fastest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lambda function ``run_status``: counts what a run has left open; its Map child decides by it to start another."""
+"""Lambda function ``run_status``: counts what a run has left open; its Map child decides by it to start another.
+
+The rows of a plan's manifests are read as they are now: after splits and promotions, and without a live run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The metadata document of a table: schema, snapshots, properties. Pure: each function returns another document."""
+"""The metadata document of a table: schema, snapshots, properties. Pure: each function returns another document.
+
+Avro files of a table: manifests and manifest lists, as the specification of format version 2 has them
+(https://iceberg.apache.org/spec/#manifests). The fields that the product does not use are written as null, and those
+of other writers are kept when a manifest of theirs is written again.
+"""
 
 from __future__ import annotations
 

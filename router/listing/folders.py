@@ -1,4 +1,7 @@
-"""Which folders of the input bucket have the files of a dataset."""
+"""Which folders of the input bucket have the files of a dataset.
+
+Pages of ListObjectsV2 are read without botocore's model: settle reads 2,200 of them after a large night.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A recorded draft becomes a manifest of the stream lane, with its pointer, or a part of the hour's collection."""
+"""Arrivals become drafts, and a recorded draft its owner.
+
+That is a manifest of the stream lane, with its pointer, or a part of the hour's collection.
+"""
 
 from __future__ import annotations
 

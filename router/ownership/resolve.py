@@ -1,4 +1,9 @@
-"""Arrivals whose rows exist already: a duplicate, or one to adopt because nothing will convert it otherwise."""
+"""Arrivals whose rows exist already: a duplicate, or one to adopt because nothing will convert it otherwise.
+
+An intent names the arrivals that an invocation is about to own, in one document of the control bucket. It is written
+before the first arrival row, and deleted when every arrival has an owner. What a crashed invocation has left is in its
+intent, however old the files are: the sweep takes ownership of them again.
+"""
 
 from __future__ import annotations
 

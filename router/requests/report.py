@@ -1,4 +1,4 @@
-"""The answer to a request: counts, and messages for people."""
+"""What a request means for a manifest, by the state of its row, and its answer: counts, and messages for people."""
 
 from __future__ import annotations
 

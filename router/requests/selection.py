@@ -1,4 +1,7 @@
-"""Input fields that several functions share, above all a selection: a dataset, a range of UTC hours, both or none."""
+"""Input fields that several functions share, above all a selection: a dataset, a range of UTC hours, both or none.
+
+From a selection to the manifests that it is about.
+"""
 
 from __future__ import annotations
 

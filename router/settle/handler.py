@@ -1,4 +1,7 @@
-"""Lambda function ``settle``: compares the plan with the ledger, the ledger with the objects; records the verdict."""
+"""Lambda function ``settle``: compares the plan with the ledger, the ledger with the objects; records the verdict.
+
+It writes the page about the execution next to the verdict document, and the page about the last days.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which objects of a DONE manifest are damaged, by its documents."""
+"""Which objects of a DONE manifest are damaged, by its documents.
+
+Whether all objects of an execution's DONE manifests are still there is seen by listing their partitions.
+"""
 
 from __future__ import annotations
 

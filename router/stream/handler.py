@@ -1,4 +1,8 @@
-"""Lambda function ``stream_control``: the actions of the ``stream_window`` state machine on the streaming jobs."""
+"""Lambda function ``stream_control``: the actions of the ``stream_window`` state machine on the streaming jobs.
+
+Each action is idempotent. It takes the shards that it concerns, and gives what it has found or left of each, or the
+error that it met there.
+"""
 
 from __future__ import annotations
 

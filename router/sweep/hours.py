@@ -1,8 +1,6 @@
 """Hours that became complete, and complete hours that something came to: readers are told.
 
-The ledger's index lists the hours that are not settled, so the work of a sweep is bounded by their number. One batched
-read asks about 100 of them, by a manifest that each waits for; all manifests of an hour are read once that one is done.
-Hours are looked at side by side: an hour that becomes complete takes seven requests, one after the other.
+They are told by a marker beside the data while the hour is complete, and by an event at each change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What no publish needs any more: uploads are aborted, objects of replaced and failed generations deleted."""
+"""What no publish needs any more: uploads are aborted, objects of replaced and failed generations deleted.
+
+In the folders of Iceberg tables, what nothing refers to any more, once a day: files of a batch that lost its swap, of
+an expired snapshot, of a compaction.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Manifests that wait, are held or are being published for too long: each gets on, or is reported."""
+"""Manifests that wait, are held or are being published for too long: each gets on, or is reported.
+
+Intents of crashed invocations: ownership of their arrivals is taken again, however old the files are. Collections
+whose hour is over, or that a crashed process has left closed, become manifests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A batch: which generations it brings into a table, and the document that says so."""
+"""A batch: which generations it brings into a table, and the document that says so.
+
+The catalog entry of a table is a pointer to its metadata document, which Glue swaps conditionally.
+"""
 
 from __future__ import annotations
 

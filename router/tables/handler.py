@@ -1,4 +1,7 @@
-"""Lambda function ``tables``: brings published generations into the Iceberg tables."""
+"""Lambda function ``tables``: brings published generations into the Iceberg tables.
+
+For a table that is stopped, or does not exist yet, a person decides: restore, rebuild.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Faults:
         return _Faulty(client, self)
 
     def call(self, name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """One request at a time: the emulated services are not thread-safe."""
+        """One request at a time: which write has the fault depends on their number."""
         if self.pause is not None and name in WRITES and len(self.writes) + 1 >= self.pause[0]:
             (_, meanwhile), self.pause = self.pause, None
             meanwhile()
