@@ -134,8 +134,8 @@ SCRIPTS = {
     # The deletion of the first generation is due while the third one becomes visible.
     "delete later generations": [
         ("worker1", "transact_write_items", ""),
-        ("worker1", "list_multipart_uploads", "force"),
-        ("worker1", "list_multipart_uploads", "advance_hours:worker2"),
+        ("worker1", "get_item", "force"),
+        ("worker1", "update_item", "advance_hours:worker2"),
         ("worker2", "complete_multipart_upload", ""),
         ("worker2", "complete_multipart_upload", "switch:sweep1"),
     ],
