@@ -632,4 +632,6 @@ class StatusDocument:
     stream: StreamLane
     night: Nights
     alarms: tuple[OpenAlarm, ...]
-    alarms_without_state: Annotated[int, "alarms that CloudWatch has not evaluated yet; the local cloud evaluates few"]
+    alarms_without_state: Annotated[
+        int, "alarms that CloudWatch has not evaluated yet; the local cloud never evaluates some"
+    ]

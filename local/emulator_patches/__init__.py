@@ -45,11 +45,11 @@ def install(
     if version != PINNED_VERSION:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
     from local.emulator_patches import (  # noqa: PLC0415
+        alarms,
         bucket_policies,
         checksums,
         delivery_streams,
         encryption,
-        failed_executions,
         identities,
         index_lag,
         lambda_functions,
@@ -72,7 +72,7 @@ def install(
     bucket_policies.patch()
     service_quotas.patch(limits)
     delivery_streams.patch()
-    failed_executions.patch()
+    alarms.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

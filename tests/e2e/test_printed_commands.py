@@ -14,17 +14,20 @@ from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
 from cli.connect import LOCAL_PROFILE, local_config
 from cli.demo.run import NotificationsPaused
 from cli.errors import ExitCode, exit_code_of
+from cli.inspect.alarms import read_alarms
 from cli.main import app
 from lake.ledger import State
 from lake.texts import WITHOUT_STAGE, with_options
 from tests.e2e.route_here import s3_event
 from tests.e2e.user_commands import leave_local_state
+from tests.e2e.waiting import wait_for
 from tests.unit.docs.advice import advised_commands
 from tests.unit.docs.pages import CHECKOUT, Page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cli.deployed_stack import DeployedStack
     from tests.e2e.scenario import Scenario
 
 STAGE, DATASET = "e2e", "printed"
@@ -125,6 +128,15 @@ def test_each_command_that_the_product_advises_runs(values: Mapping[str, str]) -
     assert {place: found for place, found in problems.items() if found} == {}
 
 
+def open_alarms(stack: DeployedStack) -> str:
+    return " ".join(alarm.name for alarm in read_alarms(stack)[0])
+
+
+@pytest.mark.usefixtures("values")
+def test_the_alarm_on_quarantined_lines_is_open_after_a_night_of_them(scenario: Scenario) -> None:
+    assert "QuarantinedShare" in open_alarms(scenario.deployment)
+
+
 def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,6 +166,7 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
             stack.outputs.overnight: False,
         }
         assert "AccessDeniedException" in str(letters)
+    wait_for("the alarm on dead letters", lambda: "DeadLetters" in open_alarms(stack))
     assert redrive_dead_letters(stack, dry_run=True, as_json=True) == ExitCode.FINE
     assert json.loads(capsys.readouterr().out) == {"removed": 3, "sent": 1, "dryRun": True}
     # When they are redriven, then the lost file gets an owner and the queue is empty.

@@ -1,0 +1,164 @@
+"""Alarms, and what AWS reports of a failed execution to its parent.
+
+An alarm is evaluated where one value of one of its metrics can raise it: of functions, executions and queues, and of
+what functions log as metrics. One on silence, on several periods, on lines of a job's log, or with an expression that
+is more than a sum keeps the state INSUFFICIENT_DATA.
+
+Sources: AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon CloudWatch" and "Start a
+new AWS Step Functions state machine from a running execution"; Amazon SQS Developer Guide, "Available CloudWatch
+metrics for Amazon SQS"; Amazon CloudWatch User Guide, "Specification: Embedded metric format".
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import threading
+import time
+from collections.abc import Callable
+
+from ministack.services import cloudwatch, lambda_svc, sqs, stepfunctions  # type: ignore[import-untyped]
+from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
+
+from local.emulator_patches import EmulatorValue
+
+_WATCH_SECONDS = 1
+_OF_QUEUES: dict[str, Callable[[EmulatorValue], float]] = {
+    "ApproximateNumberOfMessagesVisible": len,
+    "ApproximateAgeOfOldestMessage": lambda messages: max(
+        (time.time() - item["sent_at"] for item in messages), default=0
+    ),
+}
+
+_periods: dict[str, dict[tuple[str, ...], int]] = {}
+"""Alarm -> seconds after which a value of each of its metrics is over, by namespace, name and values of dimensions."""
+_ends: dict[str, float] = {}
+"""Alarm -> when its last bad value is over, on the monotonic clock."""
+
+
+def patch() -> None:
+    """Apply the patches of this file."""
+    record, fail, measure = (
+        provisioners._cw_metric_alarm_record,
+        stepfunctions._fail_execution,
+        cloudwatch.record_metric,
+    )
+    emit = lambda_svc._emit_lambda_logs
+
+    def metric_alarm_record(name: str, properties: EmulatorValue) -> EmulatorValue:
+        """Of an expression, the emulator keeps neither the text nor the metrics."""
+        given = properties.get("Metrics")
+        stored, metrics = dict(properties), [properties]
+        if given:
+            expression = next(item["Expression"] for item in given if "Expression" in item)
+            stats = [item["MetricStat"] for item in given if "MetricStat" in item]
+            metrics = [{**stat["Metric"], "Period": stat["Period"]} for stat in stats]
+            stored |= {"MetricName": expression, "Namespace": "Expression"}
+            del stored["Metrics"]
+        made = record(name, stored)
+        if (
+            int(made["EvaluationPeriods"]) == 1
+            and made["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+            and not made["MetricName"].startswith("IF(")
+            and all(metric.get("Dimensions") for metric in metrics)
+        ):
+            _periods[name] = {_key(metric): int(metric["Period"]) for metric in metrics}
+            made["StateValue"] = "OK" if made["StateValue"] == "INSUFFICIENT_DATA" else made["StateValue"]
+            for metric in metrics:
+                if metric["MetricName"] in _OF_QUEUES:
+                    _later(_WATCH_SECONDS, _watch_queue, name, metric)
+        return made
+
+    def record_metric(
+        namespace: str, name: str, value: float, unit: str = "None", dimensions: EmulatorValue = None
+    ) -> None:
+        measure(namespace, name, value, unit, dimensions)
+        _evaluate((namespace, name, *(dimensions or {}).values()), value)
+
+    def emit_lambda_logs(
+        func: EmulatorValue, request_id: str, log_text: str, error: bool, *args: EmulatorValue, **more: EmulatorValue
+    ) -> None:
+        emit(func, request_id, log_text, error, *args, **more)
+        if error:
+            name = (func.get("config") or func)["FunctionName"]
+            record_metric("AWS/Lambda", "Errors", 1, "Count", {"FunctionName": name})
+        for line in (log_text or "").splitlines():
+            if '"_aws"' in line:
+                record_embedded(json.loads(line[line.index("{") :]))
+
+    def fail_execution(execution: EmulatorValue, error: str, cause: str) -> None:
+        # Before the status: a test that waits for the end of an execution finds the alarm's message as well.
+        if execution["status"] != "ABORTED":
+            record_metric(
+                "AWS/States", "ExecutionsFailed", 1, "Count", {"StateMachineArn": execution["stateMachineArn"]}
+            )
+        fail(execution, error, cause)
+
+    def nested_failure(description: EmulatorValue) -> tuple[str, str]:
+        fields = {f"{name[0].upper()}{name[1:]}": value for name, value in description.items()}
+        return "States.TaskFailed", json.dumps(fields, default=str)
+
+    def record_embedded(line: EmulatorValue) -> None:
+        for group in line["_aws"]["CloudWatchMetrics"]:
+            dimensions = {name: line[name] for name in group["Dimensions"][0]}
+            for metric in group["Metrics"]:
+                for value in line[metric["Name"]]:
+                    record_metric(group["Namespace"], metric["Name"], value, metric["Unit"], dimensions)
+
+    provisioners._cw_metric_alarm_record = metric_alarm_record
+    cloudwatch.record_metric = record_metric
+    lambda_svc._emit_lambda_logs = emit_lambda_logs
+    stepfunctions._fail_execution = fail_execution
+    stepfunctions._nested_execution_failure = nested_failure
+    cloudwatch._evaluate_all_alarms = lambda: None
+
+
+def _key(metric: EmulatorValue) -> tuple[str, ...]:
+    return metric["Namespace"], metric["MetricName"], *(item["Value"] for item in metric["Dimensions"])
+
+
+def _watch_queue(alarm: str, metric: EmulatorValue) -> None:
+    """Evaluate a metric of a queue every second while its alarm exists; nothing reports it."""
+    if alarm not in cloudwatch._alarms:
+        return
+    name = metric["Dimensions"][0]["Value"]
+    queue = next((queue for queue in list(sqs._queues.values()) if queue["name"] == name), None)
+    if queue is not None:
+        _evaluate(_key(metric), _OF_QUEUES[metric["MetricName"]](queue["messages"]))
+    _later(_WATCH_SECONDS, _watch_queue, alarm, metric)
+
+
+def _evaluate(key: tuple[str, ...], value: float) -> None:
+    for alarm in list(cloudwatch._alarms.values()):
+        seconds = _periods.get(alarm["AlarmName"], {}).get(key)
+        if seconds is not None and value >= float(alarm["Threshold"]):
+            _ends[alarm["AlarmName"]] = time.monotonic() + seconds
+            if alarm["StateValue"] != "ALARM":
+                _set_state(alarm, "ALARM")
+                _later(seconds, _end, alarm)
+
+
+def _end(alarm: EmulatorValue) -> None:
+    left = _ends[alarm["AlarmName"]] - time.monotonic()
+    if left > 0:
+        _later(left, _end, alarm)
+    else:
+        _set_state(alarm, "OK")
+
+
+def _later(seconds: float, function: Callable[..., None], *arguments: EmulatorValue) -> None:
+    # With the account and region of this request.
+    timer = threading.Timer(seconds, contextvars.copy_context().run, (function, *arguments))
+    timer.daemon = True
+    timer.start()
+
+
+def _set_state(alarm: EmulatorValue, new: str) -> None:
+    old = alarm["StateValue"]
+    if old == new:
+        return
+    reason = f"Threshold Crossed: {alarm['MetricName']}"
+    alarm.update({"StateValue": new, "StateReason": reason, "StateUpdatedTimestamp": int(time.time())})
+    cloudwatch._record_history(alarm["AlarmName"], old, new, reason)
+    # By its name in the module: who may publish is decided when it is done.
+    cloudwatch._dispatch_alarm_actions(alarm, old, new, reason)
