@@ -85,13 +85,14 @@ def logs(
     ],
     since: Annotated[str, typer.Option(help="How far back: 30m, 3h or 2d.")] = "3h",
     contains: Annotated[str | None, typer.Option(help="Only events with this text, such as ERROR or ALARM.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only this job run, as night and explain name it.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of events, the last ones.")] = 100,
     as_json: Json = False,
 ) -> int:
     """Print what a function, the jobs or Firehose have logged, or which executions have failed, and why."""
     from cli.inspect.logs import print_logs
 
-    return print_logs(stack, name, since, contains, limit, as_json=as_json)
+    return print_logs(stack, name, since, contains, run, limit, as_json=as_json)
 
 
 @app.command()

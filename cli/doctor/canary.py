@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,7 +17,7 @@ from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
 from cli.inspect.backlog import read_shards
-from cli.inspect.executions import log_of_run, log_stream
+from cli.inspect.executions import local_log, log_of_run, log_stream
 from cli.terminal import ended_by_signal, print_table, shown_when_slow
 from lake.bills import SUCCEEDED, Bill
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
@@ -297,7 +296,7 @@ class Canary:
         yield from self._guarded(name, "billed", lambda: self._bill(run))
 
     def _rows_of_report(self, run: _Run, end: tuple[bool, str] | None) -> Iterator[CanaryRow]:
-        name, where = run.job.name, log_of_run(self.stack, run.id, run.job.lane) or "the log of the run"
+        name, where = run.job.name, f"'{log_of_run(self.stack, run.id, run.job.lane)}'"
         if end is None:
             yield _to_do(name, "run", f"{run.id} did not end in time and was stopped: look at {where}")
             return
@@ -329,8 +328,7 @@ class Canary:
     def _has_alarm_line(self, run: _Run, group: str, stream: str) -> bool:
         if self.stack.local:
             # The local cloud keeps the logs of job runs in files.
-            path = log_of_run(self.stack, run.id, run.job.lane)
-            lines = Path(path).read_text(encoding="utf-8").splitlines() if path is not None else []
+            lines = local_log(self.stack, run.id, run.job.lane).read_text(encoding="utf-8").splitlines()
             return any(line.split(" ")[1:2] == ["ALARM"] for line in lines)
         logs = self.stack.open_client("logs")
         filters = logs.describe_metric_filters(logGroupName=group)["metricFilters"]

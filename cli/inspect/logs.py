@@ -15,9 +15,10 @@ import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.inspect.executions import read_schedule
+from cli.inspect.executions import local_log, log_stream, read_schedule
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
+from lake.manifest import Lane
 from lake.texts import format_duration, printable, read_instant
 from lake.time import iso_utc
 
@@ -47,10 +48,21 @@ class LogEvent:
     text: str
 
 
-def print_logs(stack: DeployedStack, name: str, since: str, contains: str | None, limit: int, *, as_json: bool) -> int:
-    """Print the last ``limit`` events that have the text ``contains``, oldest first."""
+def print_logs(
+    stack: DeployedStack,
+    name: str,
+    since: str,
+    contains: str | None,
+    run: str | None,
+    limit: int,
+    *,
+    as_json: bool,
+) -> int:
+    """Print the last ``limit`` events that have the text ``contains``, oldest first; of job run ``run`` alone."""
     beginning = datetime.now(UTC) - parse_since(since)
-    sources = _sources(stack)
+    if run is not None and name not in list(Lane):
+        raise InvalidInputError(f"--run {run}: only the logs {' and '.join(Lane)} are of job runs")
+    sources = _sources(stack, contains) if run is None else {name: _of_run(stack, name, run, contains)}
     if name not in sources:
         raise InvalidInputError(f"the stack has no log {name!r}: it has {', '.join(sorted(sources))}")
     found = (event for event in sources[name](beginning) if contains is None or contains in event.text)
@@ -77,15 +89,15 @@ def parse_since(text: str) -> timedelta:
     return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
-def _sources(stack: DeployedStack) -> dict[str, Source]:
-    """Every log of the stack by its name."""
+def _sources(stack: DeployedStack, contains: str | None) -> dict[str, Source]:
+    """Every log of the stack by its name, as far as its events contain a text."""
     resources = _stack_resources(stack)
     joined = {name.replace("_", ""): name for name in TWO_WORDS}
     found: dict[str, Source] = {}
     for resource in resources:
         logical = FUNCTION_LOGS.fullmatch(resource["LogicalResourceId"])
         if logical and resource["ResourceType"] == "AWS::Logs::LogGroup":
-            found[joined.get(logical[1], logical[1])] = _groups(stack, [resource["PhysicalResourceId"]])
+            found[joined.get(logical[1], logical[1])] = _groups(stack, [resource["PhysicalResourceId"]], contains)
     machines = [
         item["PhysicalResourceId"] for item in resources if item["ResourceType"] == "AWS::StepFunctions::StateMachine"
     ]
@@ -94,12 +106,23 @@ def _sources(stack: DeployedStack) -> dict[str, Source]:
         ("batch", [stack.resources.batch_job]),
         ("stream", list(map(stack.resources.stream_job_of, stack.outputs.shards.names))),
     ):
-        found[name] = _local_files(stack, jobs) if stack.local else _groups(stack, _job_groups(stack, name))
+        if stack.local:
+            folders = [Path(f"{stack.local_logs}/{job}") for job in jobs] if stack.local_logs else []
+            found[name] = _local_files([path for folder in folders for path in folder.glob("*.log")])
+        else:
+            found[name] = _groups(stack, _job_groups(stack, name), contains)
     if stack.outputs.records:
-        found["records"] = _groups(
-            stack, [f"/aws/kinesisfirehose/{stack.name}-{name}" for name in stack.outputs.records]
-        )
+        groups = [f"/aws/kinesisfirehose/{stack.name}-{name}" for name in stack.outputs.records]
+        found["records"] = _groups(stack, groups, contains)
     return found
+
+
+def _of_run(stack: DeployedStack, lane: str, run: str, contains: str | None) -> Source:
+    if stack.local:
+        path = local_log(stack, run, lane)
+        return _local_files([path] if path.exists() else [])
+    group, stream = log_stream(stack, run)
+    return _groups(stack, [group], contains, logStreamNames=[stream])
 
 
 def _stack_resources(stack: DeployedStack) -> list[dict[str, Any]]:
@@ -116,15 +139,17 @@ def _job_groups(stack: DeployedStack, job: str) -> list[str]:
     return sorted({engine.log_stream(stack.name, f"{engine.run_prefix}{place}:", application)[0] for engine in engines})
 
 
-def _groups(stack: DeployedStack, groups: list[str]) -> Source:
-    """Events of log groups of CloudWatch; a group that does not exist has none."""
+def _groups(stack: DeployedStack, groups: list[str], contains: str | None, **request: object) -> Source:
+    """Events of log groups of CloudWatch, which looks for the text itself; a group that does not exist has none."""
+    if contains is not None:
+        request["filterPattern"] = json.dumps(contains, ensure_ascii=False)
 
     def read(beginning: datetime) -> Iterator[LogEvent]:
         client = stack.open_client("logs")
-        pages = client.get_paginator("filter_log_events")
+        pages, start = client.get_paginator("filter_log_events"), int(beginning.timestamp() * 1000)
         for group in groups:
             try:
-                for page in pages.paginate(logGroupName=group, startTime=int(beginning.timestamp() * 1000)):
+                for page in pages.paginate(logGroupName=group, startTime=start, **request):
                     for event in page["events"]:
                         at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
                         yield LogEvent(iso_utc(at), event["message"].rstrip("\n"))
@@ -134,13 +159,11 @@ def _groups(stack: DeployedStack, groups: list[str]) -> Source:
     return read
 
 
-def _local_files(stack: DeployedStack, jobs: list[str]) -> Source:
+def _local_files(paths: list[Path]) -> Source:
     """Lines of the files that the local cloud writes for job runs; each has the time of its file."""
 
     def read(beginning: datetime) -> Iterator[LogEvent]:
-        folders = [Path(f"{stack.local_logs}/{job}") for job in jobs] if stack.local_logs else []
-        files = sorted((path.stat().st_mtime, path) for folder in folders for path in folder.glob("*.log"))
-        for seconds, path in files:
+        for seconds, path in sorted((path.stat().st_mtime, path) for path in paths):
             at = datetime.fromtimestamp(seconds, UTC)
             if at >= beginning:
                 with path.open(encoding="utf-8", errors="replace") as lines:

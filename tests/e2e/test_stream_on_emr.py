@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.deployed_stack import DeployedStack
+from cli.errors import ExitCode
 from cli.inspect.backlog import read_shards
-from cli.inspect.executions import log_of_run
+from cli.inspect.logs import print_logs
 from infra.synth import synth
 from lake.engines import Engine
 from lake.engines.emr_serverless import live_runs, split_run_id
@@ -67,7 +68,9 @@ def costs_of(scenario: Scenario, run: str) -> list[CostRow]:
     return [row for row in rows if row.id.startswith(f"{run}#")]
 
 
-def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(on_emr: Scenario, tmp_path: Path) -> None:
+def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
+    on_emr: Scenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     # Given an urgent file, for which route starts the streaming job
     stack = on_emr.deployment
     file = on_emr.put(f"{DATASET}/urgent/a.ndjson", LINES)
@@ -88,9 +91,8 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(on_emr
     assert sum(cost.vcpu_milliseconds for cost in costs) > 0
     assert [share.dataset for cost in costs for share in cost.shares] == [DATASET]
     # And its log is where commands look for it
-    log = log_of_run(stack, run, Lane.STREAM)
-    assert log is not None
-    assert "stopped as requested" in Path(log).read_text(encoding="utf-8")
+    assert print_logs(stack, Lane.STREAM, "1h", "stopped as requested", run, 1, as_json=False) == ExitCode.FINE
+    assert "stopped as requested" in capsys.readouterr().out
 
 
 def test_a_promoted_file_starts_another_run_and_a_kill_cancels_it(on_emr: Scenario) -> None:

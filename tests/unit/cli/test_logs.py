@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
-from cli.inspect.logs import format_event, parse_since
+from cli.errors import ExitCode
+from cli.inspect.logs import format_event, parse_since, print_logs
 from lake.errors import InvalidInputError
+from tests.unit.cli.stack_world import FakeServices, stack_of
+
+if TYPE_CHECKING:
+    from tests.unit.lake.world import World
 
 
 def test_minutes_hours_and_days_are_understood() -> None:
@@ -36,3 +44,29 @@ def test_an_event_is_its_message_with_the_fields_that_say_something() -> None:
     assert format_event(json.dumps({"_aws": {}, "SweepStalled": 1})) == ""
     assert format_event("START RequestId: 1 Version: $LATEST") == ""
     assert format_event("2026-11-20T08:00:00Z ALARM a line of a job") == "2026-11-20T08:00:00Z ALARM a line of a job"
+
+
+def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given
+    logs = boto3.client("logs", region_name="eu-central-1")
+    group = "/aws-glue/hybrid-router-dev/output"
+    logs.create_log_group(logGroupName=group)
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    for run in ("jr_1", "jr_2"):
+        logs.create_log_stream(logGroupName=group, logStreamName=run)
+        events = [{"timestamp": now, "message": f"{text} of {run}"} for text in ("ALARM denied", "fine")]
+        logs.put_log_events(logGroupName=group, logStreamName=run, logEvents=events)
+    requests: list[dict[str, Any]] = []
+    logs.meta.events.register("provide-client-params.*.FilterLogEvents", lambda params, **_: requests.append(params))
+    stack = replace(stack_of(world, FakeServices()), open_client=lambda _service: logs)
+    # When
+    assert print_logs(stack, "batch", "1h", "ALARM denied", "jr_2", 10, as_json=True) == ExitCode.FINE
+    # Then
+    (event,) = json.loads(capsys.readouterr().out)["events"]
+    assert event["text"] == "ALARM denied of jr_2"
+    assert [(item["filterPattern"], item["logStreamNames"]) for item in requests] == [('"ALARM denied"', ["jr_2"])]
+    # And a function has no job runs
+    with pytest.raises(InvalidInputError, match="only the logs stream and batch are of job runs"):
+        print_logs(stack, "sweep", "1h", None, "jr_2", 10, as_json=True)

@@ -90,7 +90,7 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     assert {name: document["actual"][name] for name in actual} == actual
     (run,) = document["jobRuns"]
     converted = {**{name: DATASET[name] for name in DATASET if name != "failed_files"}, "failedFiles": 1}
-    assert run["log"] == "aws logs tail /aws-glue/hybrid-router-dev/output --log-stream-names jr_1-n1 --since 30d"
+    assert run["log"] == "hybrid-router logs batch --run jr_1-n1 --since 30d --stage dev"
     assert (document["datasets"], document["rejectsByReason"]) == ([converted], {"not JSON": 793})
 
 
@@ -125,7 +125,7 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert "quarantined lines: 793 not JSON\n" in text
     assert "unreadable file s3://input/orders/b\\n: it was deleted\n" in text
     assert "... and 1 more: pass a larger --limit" in text
-    assert "log of jr_1-n1: aws logs tail" in text
+    assert "log of jr_1-n1: hybrid-router logs batch" in text
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
 
 

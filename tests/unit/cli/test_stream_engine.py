@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.inspect.backlog import read_shards
-from cli.inspect.executions import log_of_run
+from cli.inspect.executions import local_log, log_stream
 from cli.offline.settings import summary
 from lake.engines.emr_serverless import run_id
 from lake.manifest import Lane
@@ -46,21 +46,20 @@ def test_the_runs_of_each_shard_are_those_of_its_name(stack: DeployedStack) -> N
 
 def test_the_log_of_a_streaming_run_is_that_of_its_only_attempt(stack: DeployedStack) -> None:
     group = "/aws/emr-serverless/hybrid-router-dev"
-    assert log_of_run(stack, RUN, Lane.STREAM) == (
-        f"aws logs tail {group}/stream --log-stream-names "
-        f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout --since 30d"
+    assert log_stream(stack, RUN) == (
+        f"{group}/stream",
+        f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout",
     )
     # And a run of the batch lane has that of the other application
-    batch = log_of_run(stack, run_id("00batch", "00run2"), Lane.BATCH)
-    assert batch is not None
-    assert f"{group} --log-stream-names /applications/00batch/jobs/00run2/SPARK_DRIVER/stdout" in batch
+    batch = log_stream(stack, run_id("00batch", "00run2"))
+    assert batch == (group, "/applications/00batch/jobs/00run2/SPARK_DRIVER/stdout")
 
 
 def test_the_log_of_a_streaming_run_of_the_local_cloud_is_a_file(stack: DeployedStack, tmp_path: Any) -> None:
     file = tmp_path / stack.resources.stream_job / "00run1.log"
     file.parent.mkdir()
     file.touch()
-    assert log_of_run(replace(stack, local=True, local_logs=str(tmp_path)), RUN, Lane.STREAM) == str(file)
+    assert local_log(replace(stack, local=True, local_logs=str(tmp_path)), RUN, Lane.STREAM) == file
 
 
 def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
