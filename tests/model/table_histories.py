@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError
 
 from lake.commit import read_commit
-from lake.errors import HybridRouterError, TableStoppedError
+from lake.errors import HybridRouterError, InvalidDocumentError, TableStoppedError
 from lake.layout import lake_key
 from lake.ledger import Ledger, State
 from lake.publish import complete_all, roll_back
@@ -23,7 +23,7 @@ from lake.settings import parse_settings
 from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
 from router.iceberg.metadata import TAG, DataFile
 from router.services import Services
-from router.sweep.leftovers import delete_replaced
+from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
 from router.tables import committer
 from router.tables.batch import TableCatalog
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
 
-SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 24}})
+SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 120}})
 DATASET = "orders"
 MIDNIGHT = replace(PARTITION, hour=0)
 MAX_ROUNDS = 12
-FAULTS = ("crash_before", "lose_answer_of", "drop", "delay", "repeat", "pause")
+FAULTS = ("crash_before", "lose_answer_of", "drop", "delay", "repeat", "pause", "sweep")
+"""``sweep``: a pause in which another process sweeps, and nothing else happens."""
 COMPACTED = "_tables/orders/data/compacted.parquet"
 FILES = 2
 """Of each publish."""
@@ -110,10 +111,12 @@ class TableWorld:
     def wait(self, hours: float) -> None:
         for deployment in (self.world, self.faulty):
             deployment.wait(timedelta(hours=hours))
+        self.world.raw_s3.now = self.world.now
 
     def sweep(self) -> None:
         repair = Repair(self.world.services, self.world.now + timedelta(minutes=1))
         delete_replaced(repair)
+        delete_table_files(repair)
         assert repair.failed == []
         self.check()
 
@@ -150,10 +153,24 @@ class TableWorld:
         manifests = manifests_of(metadata, catalog, snapshot)
         return [entry["data_file"]["file_path"] for item in manifests for entry in live_entries(item, catalog)]
 
+    def metadata_files(self) -> set[str]:
+        """The documents that the current one names, and what its snapshots consist of."""
+        catalog = TableCatalog(self.world.services, DATASET)
+        entry = catalog.load()
+        assert entry is not None
+        files = {entry.location} | {item["metadata-file"] for item in entry.metadata["metadata-log"]}
+        for item in entry.metadata["snapshots"]:
+            files |= {item["manifest-list"]}
+            files |= {manifest["manifest_path"] for manifest in manifests_of(entry.metadata, catalog, item)}
+        return {file.removeprefix("s3://lake/") for file in files}
+
     def check(self) -> None:
         """Compare what readers of each retained snapshot see with the promises."""
         for snapshot in self.metadata()["snapshots"]:
-            paths = self.paths(snapshot)
+            try:
+                paths = self.paths(snapshot)
+            except InvalidDocumentError as error:
+                raise BrokenPromiseError(f"metadata of a retained snapshot is gone: {error}") from error
             if gone := [path for path in paths if path.removeprefix("s3://lake/") not in self._objects]:
                 raise BrokenPromiseError(f"a retained snapshot shows objects that are gone: {gone}")
             self._check_rows(paths)
@@ -224,6 +241,8 @@ def play(scenario: str, fault: str, number: int) -> bool:
     faults = world.faulty.faults
     if fault == "pause":
         faults.pause = (number, lambda: _meanwhile(world, rows, is_stopped=is_stopped))
+    elif fault == "sweep":
+        faults.pause = (number, world.sweep)
     else:
         setattr(faults, fault, number)
     try:
@@ -278,8 +297,9 @@ def _end(world: TableWorld, rows: list[ManifestRow], failing: ManifestRow, scena
     world.commit()
     world.restored = False
     world.check_end(rows)
-    # The grace period is over, and the snapshots are kept for longer; then they expire as well.
-    for hours in (2, 24, 1):
+    # The grace period is over, and the snapshots are kept for longer, so that their metadata is old enough to be
+    # deleted; then they expire as well.
+    for hours in (2, 96, 24, 1, 96, 24):
         world.wait(hours)
         world.sweep()
         world.commit()
@@ -287,6 +307,8 @@ def _end(world: TableWorld, rows: list[ManifestRow], failing: ManifestRow, scena
     kept = {path.removeprefix("s3://lake/") for path in world.paths()}
     if left := {key for key in world.world.keys("lake", f"{DATASET}/") if key.endswith(".parquet")} - kept:
         raise BrokenPromiseError(f"objects that nothing shows are left: {sorted(left)}")
+    if left := set(world.world.keys("lake", f"_tables/{DATASET}/")) - world.metadata_files() - kept:
+        raise BrokenPromiseError(f"files of the table that nothing needs are left: {sorted(left)}")
 
 
 def _roll_back_main(world: TableWorld, rows: list[ManifestRow]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +164,25 @@ def replaced_by_the_last_batch_is_expired(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(replaced, "is_expired", lambda row, _: row.is_tabled)
 
 
+def young_files_of_the_table_are_deleted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(replaced, "MIN_AGE", timedelta(seconds=-1))
+
+
+def only_the_current_snapshot_keeps_metadata(patch: pytest.MonkeyPatch) -> None:
+    needed = replaced._needed
+
+    def of_the_current_one(catalog: TableCatalog, entry: Any, data: str | None) -> Any:
+        *_, last = entry.metadata["snapshots"]
+        return needed(catalog, replace(entry, metadata={**entry.metadata, "snapshots": [last]}), data)
+
+    patch.setattr(replaced, "_needed", of_the_current_one)
+
+
+def snapshots_do_not_keep_files_of_a_compaction(patch: pytest.MonkeyPatch) -> None:
+    needed = replaced._needed
+    patch.setattr(replaced, "_needed", lambda catalog, entry, _: needed(catalog, entry, None))
+
+
 def publishes_are_not_listed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Tables, "list_generation", lambda *_: None)
 
@@ -179,6 +199,9 @@ RULES: dict[Mutation, str] = {
     objects_that_snapshots_show_are_deleted: "batches",
     replaced_by_the_last_batch_is_expired: "batches",
     publishes_are_not_listed: "batches",
+    young_files_of_the_table_are_deleted: "batches",
+    only_the_current_snapshot_keeps_metadata: "batches",
+    snapshots_do_not_keep_files_of_a_compaction: "compacted",
     compacted_hours_are_not_built_anew: "compacted",
     ancestry_is_not_compared: "rolled back",
     uuid_is_not_compared: "another table",
