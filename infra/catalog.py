@@ -1,6 +1,8 @@
-"""The Glue databases of the lake: one of Hive tables, and one of Iceberg tables if a dataset asks for one.
+"""The Glue databases of the lake: one of Hive tables, one of Iceberg tables.
 
-The functions ``catalog`` and ``tables`` create the tables and change them; a deployment leaves both as they are.
+The functions ``catalog`` and ``tables`` create the tables and change them; a deployment leaves both as they are. The
+database of Iceberg tables exists also where no dataset asks for one: to delete it is to delete its tables, and settings
+that were rolled back must not do that.
 """
 
 from __future__ import annotations
@@ -14,17 +16,13 @@ from lake.resource_names import ResourceNames
 
 
 class Catalog(Construct):
-    """The database of the lake's tables."""
+    """The databases of the lake's tables."""
 
-    def __init__(
-        self, scope: Construct, name: str, resources: ResourceNames, storage: Storage, *, has_tables: bool
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, resources: ResourceNames, storage: Storage) -> None:
         super().__init__(scope, name)
         self._storage = storage
-        self.has_tables = has_tables
         self._add_database("Database", resources.catalog_database, "catalog")
-        if has_tables:
-            self._add_database("Tables", resources.tables_database, "tables")
+        self._add_database("Tables", resources.tables_database, "tables")
         self.table_arns = self._arns(resources.catalog_database)
         """The resources on which Glue checks the permission to create or update a Hive table."""
         self.iceberg_arns = self._arns(resources.tables_database)

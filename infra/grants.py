@@ -189,9 +189,8 @@ class Grants:
         allow(role, ("s3:ListBucket",), [lake.bucket_arn])
 
     def find_iceberg_tables(self, role: iam.Role) -> None:
-        """Learn which metadata of Iceberg tables is needed; nothing where no dataset has one."""
-        if self.catalog.has_tables:
-            allow(role, ("glue:GetTable",), self.catalog.iceberg_arns, ANY_TABLE)
+        """Learn whether an Iceberg table exists, and which metadata of it is needed."""
+        allow(role, ("glue:GetTable",), self.catalog.iceberg_arns, ANY_TABLE)
 
     def delete_outbox(self, role: iam.Role) -> None:
         """Delete entries of the outboxes of tables; no other row."""

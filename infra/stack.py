@@ -62,7 +62,7 @@ class HybridRouterStack(Stack):
         arrivals = ArrivalQueues(self, "Arrivals", settings.input.event_window_seconds)
         arrivals.listen_to(storage.input)
         resources = _resource_names(storage, names)
-        catalog = Catalog(self, "Catalog", resources, storage, has_tables=settings.has_tables)
+        catalog = Catalog(self, "Catalog", resources, storage)
         functions = router_functions(
             self,
             assets.functions,

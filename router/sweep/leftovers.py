@@ -130,7 +130,7 @@ def _delete(repair: Repair, due: DueDeletion) -> int:
             return 0
         row = services.ledger.manifests.get(due.manifest)
         assert row is not None
-        if has_table and _is_shown(repair, due, row):
+        if _is_shown(repair, due, row, has_table=has_table):
             return 0
         for bucket, key in _doomed(services, due, row):
             if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
@@ -149,15 +149,18 @@ def _may_be_expired(services: Services, due: DueDeletion) -> bool:
     return services.clock() - datetime.fromisoformat(due.ended_at) > kept
 
 
-def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow) -> bool:
+def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, *, has_table: bool) -> bool:
     """Whether a retained snapshot of the Iceberg table can show the objects; the deletion stays due.
 
-    A batch expires snapshots. Where nothing is published any more, one without files is asked for.
+    A batch expires snapshots. Where nothing is published any more, one without files is asked for. The table of a
+    dataset that asks for none any more stays as it is, and whole, until a person deletes it from the catalog.
     """
     if row.published is None or row.published.generation != due.generation:
         return False
     tables = repair.services.ledger.tables
     table = tables.get(due.partition.dataset)
+    if not has_table:
+        return table is not None and TableCatalog(repair.services, table.dataset).exists()
     if table is not None and is_expired(row, table):
         return False
     if not repair.dry_run:

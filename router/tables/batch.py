@@ -239,15 +239,17 @@ class TableCatalog:
 
         Raises ``ValueError`` for one that is not an Iceberg table.
         """
-        glue = self.services.glue
-        try:
-            table: Any = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
-        except glue.exceptions.EntityNotFoundException:
+        table = self._table()
+        if table is None:
             return None
         location = table.get("Parameters", {}).get(POINTER)
         if location is None:
             raise ValueError(f"the table {self.dataset} of the database {self._database} is not an Iceberg table")
         return CatalogEntry(table["VersionId"], location, table["Parameters"], json.loads(self.read(location)))
+
+    def exists(self) -> bool:
+        """Whether the database has a table of this name."""
+        return self._table() is not None
 
     def create(self, metadata: Metadata) -> bool:
         """Create the entry; False: there is one of this name."""
@@ -312,6 +314,13 @@ class TableCatalog:
     @property
     def _database(self) -> str:
         return self.services.resources.tables_database
+
+    def _table(self) -> Any:  # noqa: ANN401
+        glue = self.services.glue
+        try:
+            return glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
+        except glue.exceptions.EntityNotFoundException:
+            return None
 
     def _write_document(self, metadata: Metadata, number: int) -> str:
         path = f"{self.location}/metadata/{number:05d}-{uuid.uuid4()}.metadata.json"

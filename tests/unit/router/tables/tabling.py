@@ -32,6 +32,8 @@ def publish(
     kept: tuple[Any, ...] = (),
     body: Callable[[str], bytes] = str.encode,
     rows: int = 1,
+    *,
+    has_table: bool = True,
 ) -> ManifestRow:
     """DONE with this number of files, each with ``body`` of its key and ``rows``, and those kept of an earlier one."""
     claim = deployment.claimed(deployment.row(row.id))
@@ -44,7 +46,7 @@ def publish(
     key = commit_key(row.id, row.generation, row.attempt, "n")
     deployment.ledger.manifests.commit(claim, write_commit(deployment.raw_s3, "control", key, document), deployment.now)
     publishing = deployment.row(row.id)
-    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock, has_table=True)
+    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock, has_table=has_table)
     return deployment.row(row.id)
 
 

@@ -70,6 +70,24 @@ def test_replaced_objects_stay_until_no_retained_snapshot_shows_them(deployment:
     assert not list(deployment.ledger.deletions.due(deployment.now))
 
 
+def test_a_table_whose_setting_is_rolled_back_stays_whole_until_it_is_deleted(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    before = deployment.keys("lake", "orders/")
+    # Given settings that ask for no table any more
+    deployment.configure(datasets=[{"name": "{folder}"}])
+    publish(deployment, forced(deployment, row), has_table=False)
+    deployment.wait(timedelta(days=9))
+    # When
+    assert swept(deployment) == 0
+    # Then its readers find what it shows
+    assert set(before) < set(deployment.keys("lake", "orders/"))
+    # When it is gone from the catalog
+    del deployment.glue.tables["orders"]
+    assert swept(deployment) == 1
+    assert not set(before) & set(deployment.keys("lake", "orders/"))
+
+
 def test_a_generation_that_the_table_does_not_show_keeps_the_one_before(deployment: Deployment) -> None:
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
