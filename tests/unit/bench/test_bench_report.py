@@ -1,13 +1,17 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime
 
 import pytest
 
+import bench.__main__ as main_module
 from bench.competitors import COMPETITORS
 from bench.figure import Figure
 from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures
 from bench.measuring_process import CHECKOUT
+from bench.results import Results
 from bench.targets import check_lakes, check_targets
 
 
@@ -38,6 +42,19 @@ def test_a_task_above_its_memory_target_misses_it():
     everything = [*figures(500, 200), figure("hybrid_router", "gzip", 1.0, 301 * 10**6)]
     of_gzip = [target for target in check_targets(everything) if target.metric == "gzip: memory of a task"]
     assert [target.met for target in of_gzip] == [False]
+
+
+@pytest.mark.parametrize(("peak", "ends"), [(299 * 10**6, None), (301 * 10**6, "gzip: memory of a task")])
+def test_a_benchmark_that_misses_a_target_ends_with_an_error(monkeypatch, tmp_path, peak, ends):
+    # Given a run whose figures meet every target, or miss one
+    found = Results([figure("hybrid_router", "gzip", 1.0, peak)], {}, {"gzip": 10**8}, 1, datetime.now(UTC), 0.0, 2)
+    monkeypatch.setattr(main_module, "run_benchmark", lambda *_: found)
+    monkeypatch.setattr(sys, "argv", ["bench", "--output", str(tmp_path)])
+    # When
+    with pytest.raises(SystemExit) if ends else nullcontext() as ended:
+        main_module.main()
+    # Then
+    assert (ended.value.code if ended else None) == (ends and f"missed: {ends}")
 
 
 def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
