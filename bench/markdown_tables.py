@@ -36,7 +36,8 @@ def output_table(figures: Sequence[Figure]) -> list[str]:
 def outcome_of_targets(targets: Sequence[Target]) -> list[str]:
     """A sentence, and each target that was missed."""
     missed = [item for item in targets if not item.met]
-    met = f"{len(targets) - len(missed)} of {len(targets)} targets are met (`bench/targets.py`; `build/bench/results.json` has each)."
+    number = f"{len(targets) - len(missed)} of {len(targets)}"
+    met = f"{number} targets are met (`bench/targets.py`; `build/bench/results.json` has each)."
     return [met, *(f"- NOT met: {item.metric}: {item.measured}, target {item.target}" for item in missed)]
 
 
