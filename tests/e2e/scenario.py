@@ -13,6 +13,7 @@ import duckdb
 from cli.inspect.trace import trace_arrival
 from lake.ledger import State
 from lake.manifest import ObjectVersion
+from local.duckdb_iceberg import duckdb_with_iceberg
 from local.limits import Limits
 from tests.e2e.waiting import wait_for
 
@@ -98,7 +99,23 @@ class Scenario:
             relation = connection.sql(
                 f"SELECT * FROM read_parquet('{pattern}', union_by_name=true, hive_partitioning=false)"
             )
-            names = relation.columns
-            rows = relation.fetchall()
-        present = [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
-        return Counter(json.dumps(row, sort_keys=True) for row in present)
+            return rows_of(relation)
+
+    def table_rows(self, dataset: str, snapshot: int | None = None) -> Counter[str]:
+        """The same of the rows that DuckDB finds in a snapshot of the Iceberg table; None: in the current one."""
+        database = self.deployment.resources.tables_database
+        table: Any = self.deployment.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
+        location = table["Parameters"]["metadata_location"]
+        with duckdb_with_iceberg(self.cloud.endpoint, self.cloud.access_key) as connection:
+            version = f", snapshot_from_id={snapshot}" if snapshot else ""
+            return rows_of(connection.sql(f"SELECT * EXCLUDE (date, hour) FROM iceberg_scan('{location}'{version})"))
+
+
+def rows_of(relation: duckdb.DuckDBPyRelation) -> Counter[str]:
+    """Rows as JSON strings without NULLs."""
+    names = relation.columns
+    rows = (
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in relation.fetchall()
+    )
+    return Counter(json.dumps(row, sort_keys=True) for row in rows)

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from cli.errors import ExitCode
 from cli.main import app
 from lake.ledger import State
-from local.duckdb_iceberg import duckdb_with_iceberg
 from local.isolation import REGION
 from tests.e2e.stack_settings import WITH_TABLE
 from tests.e2e.user_commands import leave_local_state
@@ -43,9 +42,7 @@ def table_of(scenario: Scenario) -> Table:
 
 def rows_of(scenario: Scenario, table: Table, snapshot: int) -> Counter[str]:
     """The rows that DuckDB and pyiceberg find in a snapshot, which have to be the same."""
-    with duckdb_with_iceberg(scenario.cloud.endpoint, scenario.cloud.access_key) as connection:
-        scan = f"FROM iceberg_scan('{table.metadata_location}', snapshot_from_id={snapshot})"
-        found = normal_rows(connection.sql(scan).to_arrow_table().to_pylist())
+    found = scenario.table_rows(WITH_TABLE, snapshot)
     assert normal_rows(table.scan(snapshot_id=snapshot).to_arrow().to_pylist()) == found
     return found
 

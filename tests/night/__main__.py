@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.night.check import count_lines
+from tests.night.check import count_lines, verify_all
 from tests.night.cloud import NightFailedError, running_night
 from tests.night.day import run_day
 from tests.night.explained import explain_all
@@ -59,13 +59,15 @@ def _play(folder: Path, files: int, datasets: int) -> None:
         print(f"[{time.monotonic() - started:5.0f}s] {text}", flush=True)
 
     log("starting the cloud on this machine")
-    with running_night(folder, files, log) as night:
+    with running_night(folder, day, log) as night:
         run_day(night, day)
         documents = run_nights(night, day)
         log("counting every line")
         count = count_lines(night, day)
         if count.differences:
             raise NightFailedError("\n".join(["lines differ from what was sent", *count.differences]))
+        log(f"proving every dataset, with the tables of {len(day.tables)}")
+        verify_all(night, day)
         log("explaining every file")
         converted = explain_all(night, day)
     lanes = ", ".join(f"{number:,} by the {lane} lane" for lane, number in sorted(converted.items()))

@@ -25,16 +25,21 @@ from lake.settings import (
     Settings,
     StreamSettings,
     SweepSettings,
+    TablesSettings,
 )
 from local import isolation
 from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
 from tests.e2e.scenario import Scenario
+from tests.night.files import FOLDERS, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.night.files import Day
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+PEAK = FOLDERS[Part.PEAK]
 STAGE, BUCKET, TIME_ZONE = "night", "landing-zone", "Europe/Berlin"
 
 
@@ -86,9 +91,9 @@ class Night:
 
 
 @contextmanager
-def running_night(folder: Path, files: int, log: Callable[[str], None]) -> Iterator[Night]:
-    """Start the cloud in an empty folder and deploy the stack; ``files`` is the number of files of the day."""
-    settings = night_settings(files)
+def running_night(folder: Path, day: Day, log: Callable[[str], None]) -> Iterator[Night]:
+    """Start the cloud in an empty folder and deploy the stack."""
+    settings = night_settings(len(day.files), day.tables)
     with LocalCloud.start(folder / "cloud") as cloud:
         cloud.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
@@ -107,9 +112,10 @@ def running_night(folder: Path, files: int, log: Callable[[str], None]) -> Itera
             raise
 
 
-def night_settings(files: int) -> Settings:
+def night_settings(files: int, tables: Sequence[str]) -> Settings:
     """Peak hours all day for one dataset, short waits, and about four runs of the batch lane for the files of the day.
 
+    ``tables`` are the datasets with an Iceberg table, whose earlier snapshots are not kept.
     The input bucket has no versions: there the same file, put again with the same bytes, is the same arrival.
     """
     now = datetime.now(ZoneInfo(TIME_ZONE))
@@ -119,7 +125,10 @@ def night_settings(files: int) -> Settings:
         stage=STAGE,
         time_zone=TIME_ZONE,
         input=InputSettings(bucket=BUCKET),
-        datasets=(DatasetRule("clicks", "clicks/"), DatasetRule("{folder}", peak=False)),
+        datasets=(
+            *(DatasetRule(name, f"{name}/", peak=name == PEAK, table="iceberg") for name in tables),
+            DatasetRule("{folder}", peak=False),
+        ),
         peak=PeakSettings(hours=("00:00-24:00",), days=("mon", "tue", "wed", "thu", "fri", "sat", "sun")),
         stream=StreamSettings(
             trigger_seconds=1,
@@ -143,6 +152,7 @@ def night_settings(files: int) -> Settings:
             overnight=earlier, deadline=later, stream_start="cron(0 0 1 1 ? *)", stream_end=later, watch_seconds=2
         ),
         sweep=SweepSettings(grace_minutes=0),
+        tables=TablesSettings(keep_hours=0),
     )
 
 

@@ -93,6 +93,11 @@ class Day:
         """Names of all datasets, sorted."""
         return sorted({file.dataset for file in self.files})
 
+    @property
+    def tables(self) -> list[str]:
+        """The datasets that have an Iceberg table: every second one, that of the peak files among them."""
+        return self.datasets[::2]
+
     def of(self, *parts: Part) -> list[DayFile]:
         """The files of these parts, in the order of their keys."""
         return [file for file in self.files if file.part in parts]
