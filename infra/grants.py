@@ -180,7 +180,7 @@ class Grants:
 
         No permission to drop a table or to delete an object.
         """
-        actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
+        actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:DeleteTableOptimizer")
         allow(role, actions, self.catalog.iceberg_arns, ANY_TABLE)
         lake = self.storage.lake
         allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)

@@ -20,6 +20,7 @@ from infra.grants import Grants
 from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import StackNames
+from infra.optimizer import Optimizer
 from infra.outputs import StackOutputs
 from infra.permissions import (
     grant_event_logs,
@@ -80,6 +81,8 @@ class HybridRouterStack(Stack):
         if settings.spark.ui_logs:
             for role in engines.roles:
                 grant_event_logs(grants, role)
+        if settings.tables.compaction and TABLES in functions:
+            Optimizer(self, "TableOptimizer", settings, catalog, storage, functions[TABLES])
         arrivals.deliver_to(functions["route"])
         topic = AlarmTopic(self, "AlarmTopic", settings.alarms.email).topic
         machines = Machines(self, "Machines", settings, names, functions, engines, storage.control, topic)

@@ -40,6 +40,7 @@ CLIENT_CONFIG = Config(
     user_agent=f"hybrid-router Boto3/{boto3.__version__}",
 )
 LISTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+OPTIMIZER_ROLE = "OPTIMIZER_ROLE"
 ASSET_ROOT = Path(__file__).resolve().parents[1]
 """Folder of the Lambda's code."""
 
@@ -72,6 +73,8 @@ class Services:
     """URL of the queue of events; empty: the function is not invoked by it."""
     stream_launch: StreamLaunch | None = None
     """None: the streaming jobs have no such values, or the function starts none of them."""
+    optimizer_role: str = ""
+    """ARN of the role with which Glue compacts Iceberg tables; empty: it compacts none."""
 
     @property
     def job_clients(self) -> dict[str, Any]:
@@ -147,4 +150,5 @@ def container_services() -> Services:
         sqs=session.client("sqs", config=CLIENT_CONFIG) if queue else None,
         arrivals_queue=queue,
         stream_launch=StreamLaunch.from_text(launch) if launch else None,
+        optimizer_role=os.environ.get(OPTIMIZER_ROLE, ""),
     )

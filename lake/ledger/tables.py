@@ -56,6 +56,8 @@ class TableRow:
     """Why nothing is brought into the table until a person has decided; None: it is not stopped."""
     cleaned_at: str = ""
     """ISO 8601, UTC: when the sweep has looked for files of the metadata that nothing needs; empty: never."""
+    compacts: bool = False
+    """Whether Glue's table optimizer compacts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Tables:
         """
         applied = row.pending.number if row.pending else row.applied
         changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied}
-        return self._change(row, changes, ("pending", "stopped"))
+        return self._change(row, changes, ("pending", "stopped", "compacts"))
 
     def intend(self, row: TableRow, batch: BatchReference) -> bool:
         """Decide the next batch; False: another process has decided one."""
@@ -143,6 +145,11 @@ class Tables:
         same = [Condition("uuid", "=", row.uuid)]
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
+
+    def note_compaction(self, row: TableRow, *, compacts: bool) -> None:
+        """Note whether Glue's table optimizer compacts the table."""
+        same = [Condition("uuid", "=", row.uuid)]
+        self._table.update(_key(row.dataset), assign={"compacts": compacts}, conditions=same)
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
         """List a generation that is about to be DONE. Before that, so that no crash loses it."""
@@ -220,4 +227,5 @@ def _row(dataset: str, item: dict[str, Any]) -> TableRow:
         item["oldest"],
         item.get("stopped"),
         item.get("cleaned_at", ""),
+        item.get("compacts", False),
     )

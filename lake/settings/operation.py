@@ -209,3 +209,7 @@ class TablesSettings:
         "Time for which the snapshots of a table can be read, and with them the rows that were replaced; a tag of "
         "yours keeps its snapshot for longer.",
     ] = 24
+    compaction: Annotated[
+        bool,
+        "Let Glue's table optimizer compact the files of an hour where there are many small ones.",
+    ] = False

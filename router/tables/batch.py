@@ -251,6 +251,10 @@ class TableCatalog:
         """Whether the database has a table of this name."""
         return self._table() is not None
 
+    def names(self) -> dict[str, str]:
+        """How Glue's requests for an optimizer of the table name it."""
+        return {"CatalogId": self._table()["CatalogId"], "DatabaseName": self._database, "TableName": self.dataset}
+
     def create(self, metadata: Metadata) -> bool:
         """Create the entry; False: there is one of this name."""
         glue, location = self.services.glue, self._write_document(metadata, 0)

@@ -39,6 +39,7 @@ from router.tables.batch import (
     tabled_of_hour,
     write_batch,
 )
+from router.tables.optimizer import follow_setting
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def commit_round(services: Services, dataset: str) -> int | None:
     names = [generation_entry(item.manifest, item.generation) for item in batch.items]
     forget(services, dataset, [*batch.hours, *names, *([EXPIRY_ENTRY] if batch.expires else ())])
     logger.info("batch in the table", dataset=dataset, batch=batch.number, manifests=len(batch.items))
+    follow_setting(services, row)
     return batch.number
 
 

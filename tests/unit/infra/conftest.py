@@ -23,6 +23,7 @@ from lake.settings import (
     Settings,
     SparkSettings,
     StreamSettings,
+    TablesSettings,
     VerifySettings,
 )
 from tests.records import RECORDS
@@ -109,5 +110,6 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         alarms=AlarmSettings(email="data-team@example.com", daily_dollars=250),
         protection=ProtectionSettings(versions=True, deletion=True),
         spark=SparkSettings(ui_logs=True),
+        tables=TablesSettings(compaction=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

@@ -5,7 +5,9 @@ from functools import cache
 from typing import Any
 
 import boto3
+from botocore.validate import ParamValidator
 
+ACCOUNT = "111122223333"
 LIVE = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 
 
@@ -29,6 +31,10 @@ class FakeGlue:
         """Other jobs of the account use up its quota of runs or DPUs."""
         self.without_room: set[str] = set()
         """Jobs for whose next run the quota has no room."""
+        self.optimizers: dict[tuple[str, str], dict[str, Any]] = {}
+        """Configuration by table and type."""
+        self.is_changed_meanwhile = False
+        """Another process changes the optimizer during the next request."""
         self._numbers = itertools.count(1)
 
     def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
@@ -60,7 +66,14 @@ class FakeGlue:
     def get_table(self, DatabaseName: str, Name: str) -> dict[str, Any]:  # noqa: N803
         if Name not in self.tables:
             raise self._error("EntityNotFoundException", "GetTable")
-        return {"Table": {**self.tables[Name], "DatabaseName": DatabaseName, "CreatedBy": "an operator"}}
+        return {
+            "Table": {
+                **self.tables[Name],
+                "DatabaseName": DatabaseName,
+                "CreatedBy": "an operator",
+                "CatalogId": ACCOUNT,
+            }
+        }
 
     def create_table(self, DatabaseName: str, TableInput: dict[str, Any]) -> None:  # noqa: N803
         if TableInput["Name"] in self.tables:
@@ -79,8 +92,38 @@ class FakeGlue:
         if current["VersionId"] != VersionId:
             raise self._error("ConcurrentModificationException", "UpdateTable")
         assert SkipArchive
-        assert not {"DatabaseName", "CreatedBy", "VersionId"} & set(TableInput)
+        assert not {"DatabaseName", "CreatedBy", "CatalogId", "VersionId"} & set(TableInput)
         self.tables[TableInput["Name"]] = {**TableInput, "VersionId": str(int(VersionId) + 1)}
+
+    def create_table_optimizer(self, **request: Any) -> None:
+        self._optimizer("CreateTableOptimizer", request)
+        if self._name(request) in self.optimizers:
+            raise self._error("AlreadyExistsException", "CreateTableOptimizer")
+        self.optimizers[self._name(request)] = request["TableOptimizerConfiguration"]
+
+    def update_table_optimizer(self, **request: Any) -> None:
+        self._optimizer("UpdateTableOptimizer", request)
+        assert self._name(request) in self.optimizers
+        self.optimizers[self._name(request)] = request["TableOptimizerConfiguration"]
+
+    def delete_table_optimizer(self, **request: Any) -> None:
+        self._optimizer("DeleteTableOptimizer", request)
+        if self.optimizers.pop(self._name(request), None) is None:
+            raise self._error("EntityNotFoundException", "DeleteTableOptimizer")
+
+    def _optimizer(self, operation: str, request: dict[str, Any]) -> None:
+        """As botocore and Glue check it."""
+        shape = glue_client().meta.service_model.operation_model(operation).input_shape
+        report = ParamValidator().validate(request, shape)
+        assert not report.has_errors(), report.generate_report()
+        assert request["CatalogId"] == ACCOUNT
+        assert request["TableName"] in self.tables
+        if self.is_changed_meanwhile:
+            self.is_changed_meanwhile = False
+            raise self._error("ConcurrentModificationException", operation)
+
+    def _name(self, request: dict[str, Any]) -> tuple[str, str]:
+        return request["TableName"], request["Type"]
 
     def _error(self, code: str, operation: str) -> Exception:
         error: Exception = getattr(self.exceptions, code)({"Error": {"Code": code, "Message": code}}, operation)

@@ -1,0 +1,86 @@
+"""Glue compacts the tables as the setting says, and never deletes files of them."""
+
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.tables.tabling import TABLES, commit, listed, publish
+
+ROLE = "arn:aws:iam::111122223333:role/optimizer"
+OFF = {"roleArn": ROLE, "enabled": False}
+ON = {
+    "roleArn": ROLE,
+    "enabled": True,
+    "compactionConfiguration": {"icebergConfiguration": {"strategy": "binpack"}},
+}
+
+
+def configure(deployment: Deployment, *, compaction: bool) -> None:
+    deployment.configure(datasets=TABLES, tables={"compaction": compaction})
+    deployment.services = replace(deployment.services, optimizer_role=ROLE if compaction else "")
+
+
+def publish_one(deployment: Deployment, name: str) -> None:
+    publish(deployment, listed(deployment, name))
+    commit(deployment)
+
+
+@pytest.fixture(autouse=True)
+def _dataset(deployment: Deployment) -> None:
+    deployment.ledger.datasets.register("orders")
+
+
+def test_a_table_has_no_optimizer_unless_the_setting_asks_for_it(deployment: Deployment) -> None:
+    configure(deployment, compaction=False)
+    publish_one(deployment, "a")
+    assert deployment.glue.optimizers == {}
+
+
+def test_the_setting_switches_the_compaction_on_and_off_with_the_next_batch(deployment: Deployment) -> None:
+    configure(deployment, compaction=False)
+    publish_one(deployment, "a")
+    # Given retention that the account's catalog has switched on
+    deployment.glue.optimizers["orders", "retention"] = {"enabled": True}
+    # When
+    configure(deployment, compaction=True)
+    publish_one(deployment, "b")
+    # Then the others are off, because they delete files
+    optimizers = deployment.glue.optimizers
+    assert optimizers == {
+        ("orders", "compaction"): ON,
+        ("orders", "retention"): OFF,
+        ("orders", "orphan_file_deletion"): OFF,
+    }
+    # When it is switched off / Then the others stay off
+    configure(deployment, compaction=False)
+    publish_one(deployment, "c")
+    assert set(optimizers) == {("orders", "retention"), ("orders", "orphan_file_deletion")}
+
+
+def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deployment) -> None:
+    configure(deployment, compaction=True)
+    publish_one(deployment, "a")
+    deployment.glue.optimizers.clear()
+    publish_one(deployment, "b")
+    assert deployment.glue.optimizers == {}
+    # And an optimizer that is gone already is no error
+    configure(deployment, compaction=False)
+    publish_one(deployment, "c")
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert not row.compacts
+
+
+def test_a_refused_change_is_tried_again_and_holds_back_no_batch(deployment: Deployment) -> None:
+    configure(deployment, compaction=True)
+    deployment.glue.is_changed_meanwhile = True
+    publish(deployment, listed(deployment, "a"))
+    with pytest.raises(ClientError, match="ConcurrentModificationException"):
+        commit(deployment)
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert (row.applied, row.pending, list(deployment.ledger.tables.outbox("orders"))) == (1, None, [])
+    publish_one(deployment, "b")
+    assert deployment.glue.optimizers["orders", "compaction"] == ON
