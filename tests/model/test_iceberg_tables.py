@@ -156,7 +156,7 @@ def compacted_hours_are_not_built_anew(patch: pytest.MonkeyPatch) -> None:
 
 def objects_that_snapshots_show_are_deleted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(replaced, "_may_be_expired", lambda *_: True)
-    patch.setattr(replaced, "_is_shown", lambda *_: False)
+    patch.setattr(replaced, "_is_shown", lambda *_, **__: False)
 
 
 def replaced_by_the_last_batch_is_expired(patch: pytest.MonkeyPatch) -> None:
