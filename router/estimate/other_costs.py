@@ -33,7 +33,7 @@ FUNCTION_GB_SECOND = 0.0000133334
 """For a GB-second on Arm (AWS Lambda pricing)."""
 OUTPUT_RATIO = 0.2
 """Parquet bytes for each byte of NDJSON (measured: 0.21; docs/performance.md, flat)."""
-READ_BYTES = 16 << 20
+READ_BYTES = 8 << 20
 """Input that one GET reads: ``CHUNK_BYTES`` of transform/source.py."""
 
 

@@ -17,7 +17,7 @@ from sizing.speed import Speed
 from tests.unit.sizing import world
 
 MB, GB = 10**6, 10**9
-OBJECT, RANGE = 128 << 20, 16 << 20
+OBJECT, RANGE = 128 << 20, 8 << 20
 HOUR_OF_WORKER = {"glue": 0.308, "glue-flex": 0.203, "emr-serverless": 4 * 0.052624 + 16 * 0.0057785}
 """US dollars for a worker of 4 vCPUs and 16 GB."""
 START = {"glue": 60, "glue-flex": 60 + 300, "emr-serverless": 90}

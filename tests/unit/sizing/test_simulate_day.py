@@ -76,9 +76,9 @@ def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
 
 
 def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
-    # Given 5,000 files of 500 MB, each an invocation or so: ranges of 16 MiB, objects of 128 MiB at a fifth of the size
+    # Given 5,000 files of 500 MB, each an invocation or so: ranges of 8 MiB, objects of 128 MiB at a fifth of the size
     found = option(usual, "all-batch")
-    reads, objects = 5000 * 500 * MB / (16 << 20) + 5000, 5000 * 500 * MB / 5 / (128 << 20)
+    reads, objects = 5000 * 500 * MB / (8 << 20) + 5000, 5000 * 500 * MB / 5 / (128 << 20)
     least = reads * 0.4e-6 + objects * 15e-6 + 5000 * 81e-6
     assert least < found.dollars.other < 1.1 * least
     assert found.dollars.storage_month == pytest.approx(500 * 0.023, rel=0.001)

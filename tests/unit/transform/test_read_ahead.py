@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
-from lake.settings.conversion import ConvertSettings
 from transform.plan_attempt import split_files
 from transform.source import CHUNK_BYTES, MAX_BYTES_AHEAD, ReadAhead, UnreadableFileError
 
@@ -91,18 +89,6 @@ def test_forty_eight_small_files_are_under_way_at_once(count: int) -> None:
     # Then no request has waited for a forty-eighth one in vain
     assert read == [len(body)] * count
     assert len(source.requests) == count
-
-
-def test_a_large_file_costs_one_request_for_each_16_mebibytes() -> None:
-    # Given a gigabyte in splits of the default size
-    source = FakeSource({"a": b""})
-    splits = split_files([file("a", 1 << 30)], (), ConvertSettings().split_bytes)
-    # When
-    with ahead_of(source, splits, CHUNK_BYTES) as ahead:
-        for index in range(len(splits)):
-            list(itertools.islice(ahead.chunks(index), (splits[index].end - splits[index].start) // CHUNK_BYTES + 1))
-    # Then: the byte before a split is in its first range
-    assert len(source.requests) <= 64 + len(splits)
 
 
 def test_requested_bytes_are_bounded() -> None:
