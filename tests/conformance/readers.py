@@ -1,4 +1,4 @@
-"""Parquet files of every setting, as seven readers of five implementations see them."""
+"""Parquet files of every setting, as eight readers of six implementations see them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parquet_readers(folder: Path) -> Opinion:
             different[f"{reader}, {file.stem}"] = problem
     asked = (
         f"{ROWS:,} rows in {len(files)} files, of each compression, zstd level and size of row groups: every "
-        "value as pyarrow, DuckDB, Polars, Spark 4.1 and 3.5 (vectorized and row by row) and parquet-go read it"
+        "value as pyarrow, DuckDB, Polars, Spark 4.1 and 3.5 (vectorized and row by row), parquet-go and a reader of 2019 read it"
     )
     return Opinion("The Parquet readers", asked, questions, {}, different)
 
@@ -117,9 +117,10 @@ def _spark(folder: Path, files: Sequence[Path]) -> Iterator[tuple[Path, str, Row
 
 
 def _parquet_go(files: Sequence[Path]) -> Iterator[tuple[Path, str, Rows]]:
-    for file in files:
-        names, *rows = map(json.loads, _run([str(go_programs() / "read_parquet"), str(file)]).splitlines())
-        yield file, "parquet-go", [dict(zip(names, row, strict=True)) for row in rows]
+    for program, reader in (("read_parquet", "parquet-go"), ("read_parquet_2019", "xitongsys/parquet-go of 2019")):
+        for file in files:
+            names, *rows = map(json.loads, _run([str(go_programs() / program), str(file)]).splitlines())
+            yield file, reader, [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _run(command: Sequence[str]) -> str:

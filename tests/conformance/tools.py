@@ -29,8 +29,9 @@ def dynamodb_local() -> Path:
 
 
 def go_programs() -> Path:
-    """The folder with ``minio`` and ``read_parquet``, built by Go: about four minutes of processor time."""
-    return _installed("go-programs", ["go/go.mod", "go/go.sum", "go/read_parquet.go"], _build_go_programs)
+    """The folder with ``minio`` and two readers of Parquet, built by Go: about four minutes of processor time."""
+    sources = [f"{folder}/{name}" for folder in ("go", "go_2019") for name in ("go.mod", "go.sum", "read_parquet.go")]
+    return _installed("go-programs", sources, _build_go_programs)
 
 
 def older_python() -> Path:
@@ -65,10 +66,12 @@ def _download_dynamodb_local(folder: Path) -> None:
 
 def _build_go_programs(folder: Path) -> None:
     # go.sum has the hash of each module: Go compares them.
-    sources = HERE / "go"
-    for package in ("github.com/minio/minio", "."):
-        _run(["go", "build", "-mod=readonly", "-trimpath", "-o", f"{folder}/", package], cwd=sources)
-    (folder / "conformance").rename(folder / "read_parquet")
+    for sources, package, name in (
+        ("go", "github.com/minio/minio", "minio"),
+        ("go", ".", "read_parquet"),
+        ("go_2019", ".", "read_parquet_2019"),
+    ):
+        _run(["go", "build", "-mod=readonly", "-trimpath", "-o", str(folder / name), package], cwd=HERE / sources)
 
 
 def _install_older_python(folder: Path) -> None:
