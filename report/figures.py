@@ -52,6 +52,29 @@ class LaneFigures:
     """Manifests that were converted again, on request: their files have waited for no one."""
 
 
+@dataclass(slots=True)
+class TableFigures:
+    """What the Iceberg table of a dataset shows of the published manifests."""
+
+    batches: set[int] = field(default_factory=set)
+    """Commits that brought them in; at most one a minute."""
+    shown: int = 0
+    waiting: int = 0
+    """Published, and not in the table yet."""
+    waiting_since: str | None = None
+    """ISO 8601, UTC: when the oldest one of these was published."""
+
+    def add(self, row: ManifestRow) -> None:
+        """Add a manifest that has published something."""
+        if row.tabled is not None:
+            self.batches.add(row.tabled.batch)
+        if row.is_tabled:
+            self.shown += 1
+        elif row.finished_at is not None:
+            self.waiting += 1
+            self.waiting_since = min(row.finished_at, self.waiting_since or row.finished_at)
+
+
 @dataclass(frozen=True, slots=True)
 class UnfinishedManifest:
     """A manifest that is not DONE."""
@@ -69,7 +92,7 @@ class UnfinishedManifest:
 class ManifestFigures:
     """Adds up current rows, one after the other; a row that is not a result (SUPERSEDED, ABANDONED) counts nothing.
 
-    Its size depends on datasets and reasons, not on the number of rows.
+    Its size depends on datasets, reasons and commits of tables, not on the number of rows.
 
     Parameters
     ----------
@@ -82,6 +105,8 @@ class ManifestFigures:
         self.total = Counts()
         self.lanes = {lane: LaneFigures() for lane in Lane}
         self.datasets: dict[str, Counts] = {}
+        self.tables: dict[str, TableFigures] = {}
+        """Of all datasets; one without batches has no Iceberg table, or none of these manifests is in it yet."""
         self.unfinished: list[UnfinishedManifest] = []
 
     def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:
@@ -97,6 +122,8 @@ class ManifestFigures:
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
             counts.add(row, totals)
+        if totals is not None:
+            self.tables.setdefault(row.partition.dataset, TableFigures()).add(row)
         if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
             reason = row.reason or ""
             where = (row.id, str(row.partition), str(row.lane))

@@ -202,7 +202,27 @@ def datasets(report: Report) -> str:
         for name, counts in sorted(report.figures.datasets.items(), key=lambda item: -item[1].bytes)
     ]
     columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
-    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS) if rows else "<p>No manifest.</p>"
+    if not rows:
+        return "<p>No manifest.</p>"
+    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS) + tables(report)
+
+
+def tables(report: Report) -> str:
+    """What Iceberg tables show; nothing where there is none."""
+    rows = [
+        [
+            text(name),
+            number(len(figures.batches)),
+            number(figures.shown),
+            number(figures.waiting),
+            instant(figures.waiting_since or ""),
+        ]
+        for name, figures in sorted(report.figures.tables.items())
+        if figures.batches
+    ]
+    columns = ("dataset", "commits", "manifests shown", "published, not shown yet", "oldest published")
+    caption = "<h3>Iceberg tables</h3>"
+    return f"{caption}{_folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)}" if rows else ""
 
 
 def unfinished(report: Report) -> str:

@@ -7,18 +7,21 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
-from lake.manifest import Lane
+from lake.ledger import CommitReference, Tabled
+from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
+from lake.time import iso_utc
 from report.executions import MAX_EXECUTIONS
 from report.html import MAX_ROWS, number, safe, table
 from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
-from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
+from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
 
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
 """Of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
@@ -125,6 +128,22 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
     assert beside("dollars") == ["$1.90", "$2.00"]
     assert beside("deadline") == ["2026-11-20 10:30:00", "met"]
     assert beside("quarantined lines") == ["", "3"]
+
+
+def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> None:
+    # Given two manifests of one batch, one that was replaced since, and one that waits; a dataset without a table
+    rows = [row(name, tabled=Tabled(1, CommitReference("k", "0"), batch, 7)) for name, batch in (("a", 3), ("b", 3), ("c", 4))]
+    assert rows[2].published is not None
+    rows[2] = replace(rows[2], published=replace(rows[2].published, generation=2))
+    waiting = row("d", seconds=90)
+    hive = row("e", partition=Partition("clicks", "2026-11-20", 9))
+    # When
+    cells = Reader(render_page(report_of(*rows, waiting, hive))).of("td")
+    # Then
+    since = str(format_instant(iso_utc(MORNING + timedelta(seconds=60))))
+    first = cells.index(since) - 4
+    assert cells[first : first + 5] == ["orders", "2", "2", "2", since]
+    assert "published, not shown yet" not in render_page(report_of(hive))
 
 
 def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
