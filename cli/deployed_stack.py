@@ -181,6 +181,12 @@ class DeployedStack:
         """Invoke ``backfill`` to validate the input of a backfill."""
         self._invoke("backfill", self.outputs.backfill_function, {"action": "validate", "input": request})
 
+    def find_unrecorded(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Invoke ``backfill`` to queue objects of the range that have no owner; no execution is started for them."""
+        return self._invoke(
+            "backfill", self.outputs.backfill_function, {"action": "find", "request": request, "token": None}
+        )
+
     def start_backfill(self, request: Mapping[str, Any]) -> str:
         """Start the state machine ``backfill`` with this input; returns the execution's ARN."""
         answer = self.sfn.start_execution(stateMachineArn=self.outputs.backfill, input=json.dumps(request))

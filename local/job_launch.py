@@ -160,16 +160,24 @@ def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "scratch" / "warehouse"),
+        **s3_properties(settings.endpoint, key),
+    }
+    return spark_environment({**properties, **own}, folder / "spark.conf", settings.classes)
+
+
+def s3_properties(endpoint: str, key: AccessKey) -> dict[str, str]:
+    """How Spark reads and writes ``s3://`` in a local cloud."""
+    provider = "TemporaryAWSCredentialsProvider" if key.session_token else "SimpleAWSCredentialsProvider"
+    return {
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "spark.hadoop.fs.s3a.endpoint": settings.endpoint,
+        "spark.hadoop.fs.s3a.endpoint": endpoint,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
         "spark.hadoop.fs.s3a.access.key": key.id,
         "spark.hadoop.fs.s3a.secret.key": key.secret,
         "spark.hadoop.fs.s3a.session.token": key.session_token or "",
-        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
+        "spark.hadoop.fs.s3a.aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{provider}",
     }
-    return spark_environment({**properties, **own}, folder / "spark.conf", settings.classes)
 
 
 class JobProcesses:

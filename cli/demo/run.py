@@ -36,6 +36,7 @@ from lake.texts import format_count, printable
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
+    from local.spark_iceberg import SparkSql
 
 POLL_SECONDS = 0.5
 MAX_SECONDS = 900
@@ -155,9 +156,13 @@ class Demo:
     def send(self, files: Sequence[DemoFile], started: datetime) -> list[SentFile]:
         """Send the files through both lanes and wait until all have ended.
 
+        A backfill finds the files without an event; the same night converts them.
+
         The stream starts while files arrive: they wait for it in its inbox. Of an Iceberg table readers see either the
         old rows or the new ones, which the reprocess of its files shows.
         """
+        from local.spark_iceberg import spark_with_iceberg
+
         self.stack.control_stream("start")
         with NotificationsPaused(self.stack):
             late = self._put([file for file in files if file.case == DemoCase.BACKFILL])
@@ -169,18 +174,25 @@ class Demo:
         urgent = [item for item in arrived if item.file.case != DemoCase.OVERNIGHT]
         self._wait("converted and published by the stream lane", urgent, _is_final)
         self._stop_stream()
-        twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
-        if twice:
-            self._show_table(twice)
-            manifests = [trace.manifests[-1].id for item in twice if (trace := _trace(self.stack, item)) is not None]
-            self.stack.reprocess({"manifests": manifests, "only": "all"})
-        self._follow("overnight", self.stack.start_overnight({}))
-        if twice:
-            self._show_table(twice)
         first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
         for dataset in sorted({item.file.dataset for item in late}):
-            request = {"dataset": dataset, "from": first, "to": last, "dryRun": False}
-            self._follow(f"backfill of {dataset}", self.stack.start_backfill(request))
+            self.log(f"backfill of {dataset}: queued for the night")
+            self.stack.find_unrecorded({"dataset": dataset, "from": first, "to": last, "dryRun": False})
+        twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
+        if not twice:
+            self._follow("overnight", self.stack.start_overnight({}))
+            return [*arrived, *late]
+        self._commit_table(twice)
+        manifests = [trace.manifests[-1].id for item in twice if (trace := _trace(self.stack, item)) is not None]
+        self.stack.reprocess({"manifests": manifests, "only": "all"})
+        with (
+            tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
+            spark_with_iceberg(Path(folder), self.cloud.endpoint, self.cloud.access_key) as spark,
+        ):
+            # Spark starts while the night runs.
+            self._follow("overnight", self.stack.start_overnight({}))
+            self._commit_table(twice)
+            self._show_table(twice[0].file.dataset, spark)
         return [*arrived, *late]
 
     def _put(self, files: Sequence[DemoFile]) -> list[SentFile]:
@@ -234,29 +246,38 @@ class Demo:
             raise DemoError(f"{what} ended {body['status']}: {body['message']}")
         self.log(f"{what}: {body['message'] or body['status']}")
 
-    def _show_table(self, files: Sequence[SentFile]) -> None:
-        """Bring the published files of a dataset into its table, and log what DuckDB reads of each snapshot."""
-        from local.duckdb_iceberg import duckdb_with_iceberg
-
-        dataset, database = files[0].file.dataset, self.stack.resources.tables_database
+    def _commit_table(self, files: Sequence[SentFile]) -> None:
+        """Bring the published files of a dataset into its table: the schedule would do it within a minute."""
 
         def shown() -> int:
-            # The schedule would do it within a minute.
             self.stack.change_table({})
             traces = [_trace(self.stack, item) for item in files]
             return sum(trace is not None and trace.manifests[-1].is_tabled for trace in traces)
 
-        self._poll(f"in the Iceberg table {dataset}", len(files), shown)
+        self._poll(f"in the Iceberg table {files[0].file.dataset}", len(files), shown)
+
+    def _show_table(self, dataset: str, spark: SparkSql) -> None:
+        """Log what DuckDB and Spark read of each snapshot: before the reprocess, and after it."""
+        from local.duckdb_iceberg import duckdb_with_iceberg
+
+        database = self.stack.resources.tables_database
         table: Any = self.stack.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
         location = table["Parameters"]["metadata_location"]
+        spark("CREATE NAMESPACE local.lake")
+        spark(f"CALL local.system.register_table('lake.{dataset}', '{location}')")
         with duckdb_with_iceberg(self.cloud.endpoint, self.cloud.access_key) as connection:
             query = "SELECT snapshot_id FROM iceberg_snapshots(?) ORDER BY sequence_number"
             snapshots = connection.execute(query, [location]).fetchall()
             for number, (snapshot,) in enumerate(snapshots, start=1):
                 query = "SELECT count(*) FROM iceberg_scan(?, snapshot_from_id => ?)"
-                ((rows,),) = connection.execute(query, [location, snapshot]).fetchall()
-                found = f"{format_count(rows, 'row')} in snapshot {number} of {len(snapshots)}"
-                self.log(f"DuckDB reads {database}.{dataset}: {found}")
+                ((by_duckdb,),) = connection.execute(query, [location, snapshot]).fetchall()
+                query = f"SELECT count(*) AS rows FROM local.lake.{dataset} VERSION AS OF {snapshot}"  # noqa: S608
+                (by_spark,) = spark(query)
+                found = {"DuckDB": by_duckdb, "Spark": by_spark["rows"]}
+                self.log(
+                    f"{database}.{dataset}, snapshot {number} of {len(snapshots)}: "
+                    + ", ".join(f"{engine} reads {format_count(rows, 'row')}" for engine, rows in found.items())
+                )
 
 
 def _trace(stack: DeployedStack, sent: SentFile) -> Trace | None:

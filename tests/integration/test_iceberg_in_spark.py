@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyiceberg.table import StaticTable
 
+from local.spark_iceberg import spark_with_iceberg
 from router.iceberg.commit import MissingFilesError
 from router.iceberg.metadata import METADATA_COLUMNS, batch_of, foreign_change
-from tests.integration.spark_with_iceberg import spark_with_iceberg
 from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from tests.integration.spark_with_iceberg import SparkSql
+    from local.spark_iceberg import SparkSql
 
 EVENING, MIDNIGHT = "2026-11-20T23", "2026-11-21T00"
 REWRITE = "options => map('rewrite-all', 'true', 'min-input-files', '1')"

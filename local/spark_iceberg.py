@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local import isolation, spark_jars
+from local.job_launch import s3_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[1]
 VERSION = "1.12.0"
 ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
 MODULE = f"""<ivy-module version="2.0">
@@ -29,12 +30,12 @@ MODULE = f"""<ivy-module version="2.0">
 HASHES = (
     f"3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  iceberg-spark-runtime-4.1_2.13-{VERSION}.jar\n"
 )
-"""48 MB, which only these tests need: they download it when they run first."""
+"""48 MB, which only the demo and tests need: they download it when they run first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSql:
-    """Runs statements on the catalog ``local``, whose tables are folders of the warehouse."""
+    """Runs statements on the catalog ``local``."""
 
     process: subprocess.Popen[str]
 
@@ -55,12 +56,22 @@ class SparkSql:
 
 
 @contextmanager
-def spark_with_iceberg(folder: Path) -> Iterator[SparkSql]:
-    """Spark on one core; ``folder`` is the warehouse."""
-    (jar,) = spark_jars.resolve(hashes=HASHES, module=MODULE)
+def spark_with_iceberg(
+    folder: Path, endpoint: str | None = None, key: isolation.AccessKey | None = None
+) -> Iterator[SparkSql]:
+    """Spark on one core, while the block runs; ``folder`` is the warehouse, whose folders are the catalog's tables.
+
+    With ``endpoint`` (URL) and ``key`` of a local cloud it reads its S3: ``system.register_table`` takes a table there.
+    """
+    jars = spark_jars.resolve(hashes=HASHES, module=MODULE)
+    options = {"spark.sql.catalog.local.warehouse": str(folder)}
+    if endpoint is not None and key is not None:
+        jars += spark_jars.resolve()
+        options |= s3_properties(endpoint, key)
+    options["spark.jars"] = ",".join(map(str, jars))
     nowhere = isolation.isolated_environment("http://127.0.0.1:9", isolation.AccessKey.random())
     environment = {**nowhere, "PYTHONPATH": str(CHECKOUT), "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [sys.executable, __file__, str(jar), str(folder)]
+    command = [sys.executable, __file__, json.dumps(options)]
     with (folder / "spark.log").open("w") as log:
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
         # Leaving the block closes its input, at which it ends.
@@ -68,24 +79,23 @@ def spark_with_iceberg(folder: Path) -> Iterator[SparkSql]:
             yield SparkSql(process)
 
 
-def main(jar: str, folder: str) -> None:
+def main(own_options: str) -> None:
     """Answer the statements of standard input."""
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # noqa: PLC0415
 
     options = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1500m",
-        "spark.jars": jar,
         "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.local.cache-enabled": "false",
         "spark.sql.catalog.local.type": "hadoop",
-        "spark.sql.catalog.local.warehouse": folder,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **json.loads(own_options),
     }
     builder = SparkSession.builder.master("local[1]")
     for name, value in options.items():
