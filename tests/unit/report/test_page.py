@@ -132,7 +132,10 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
 
 def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> None:
     # Given two manifests of one batch, one that was replaced since, and one that waits; a dataset without a table
-    rows = [row(name, tabled=Tabled(1, CommitReference("k", "0"), batch, 7)) for name, batch in (("a", 3), ("b", 3), ("c", 4))]
+    rows = [
+        row(name, tabled=Tabled(1, CommitReference("k", "0"), batch, 7))
+        for name, batch in (("a", 3), ("b", 3), ("c", 4))
+    ]
     assert rows[2].published is not None
     rows[2] = replace(rows[2], published=replace(rows[2].published, generation=2))
     waiting = row("d", seconds=90)
