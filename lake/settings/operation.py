@@ -206,8 +206,8 @@ class TablesSettings:
         float,
         Range(0, 720),
         Unit("hours"),
-        "Time for which the snapshots of a table can be read, and with them the rows that were replaced; a tag of "
-        "yours keeps its snapshot for longer.",
+        "Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; "
+        "a tag of yours keeps it for longer.",
     ] = 24
     compaction: Annotated[
         bool,

@@ -127,7 +127,7 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
     now
         Milliseconds since the epoch.
     keep_from
-        Snapshots from before this time are dropped from the document.
+        Snapshots that were replaced before this time are dropped from the document.
 
     Raises
     ------

@@ -11,6 +11,7 @@ import io
 import json
 from dataclasses import dataclass
 from datetime import date
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import fastavro
@@ -219,12 +220,18 @@ def oldest_batch(metadata: Metadata) -> int:
 
 
 def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
-    """Without snapshots from before ``keep_from`` (milliseconds since the epoch), but those that a reference names.
+    """Without snapshots that the next one replaced before ``keep_from``, but those that a reference names.
 
-    Entries of the document only: no file is deleted.
+    ``keep_from`` is in milliseconds since the epoch. Entries of the document only: no file is deleted.
     """
     named = {item["snapshot-id"] for item in metadata["refs"].values()}
-    kept = [item for item in metadata["snapshots"] if item["timestamp-ms"] >= keep_from or item["snapshot-id"] in named]
+    snapshots = metadata["snapshots"]
+    replaced_at = [*(item["timestamp-ms"] for item in snapshots[1:]), inf]
+    kept = [
+        item
+        for item, replaced in zip(snapshots, replaced_at, strict=True)
+        if replaced > keep_from or item["snapshot-id"] in named
+    ]
     ids = {item["snapshot-id"] for item in kept}
     schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
     return {

@@ -35,6 +35,23 @@ def _tables(deployment: Deployment) -> None:
     deployment.ledger.datasets.reserve_columns("orders", ["a", "_pos"], 100)
 
 
+def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    # Given a table that nothing has changed for longer than snapshots are kept
+    deployment.wait(timedelta(hours=30))
+    publish(deployment, forced(deployment, row))
+    commit(deployment)
+    # Then the rows before can be read for that time
+    before, after = table(deployment)["snapshots"]
+    assert (shown(deployment, before), shown(deployment, after)) == ([name_of(row)], [name_of(row, 2)])
+    # And not for longer
+    deployment.wait(timedelta(hours=24))
+    publish(deployment, listed(deployment, "b"))
+    commit(deployment)
+    assert before not in table(deployment)["snapshots"]
+
+
 def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
     first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
     listed(deployment, "c")
@@ -183,7 +200,7 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
 def test_snapshots_expire_with_the_next_batch(deployment: Deployment) -> None:
     deployment.configure(datasets=TABLES, tables={"keep_hours": 1})
     row = publish(deployment, listed(deployment, "a"))
-    for minutes in (1, 50, 50):
+    for minutes in (1, 50, 70):
         commit(deployment)
         deployment.wait(timedelta(minutes=minutes))
         publish(deployment, forced(deployment, row))

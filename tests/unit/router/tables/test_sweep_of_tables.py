@@ -171,7 +171,7 @@ def test_metadata_that_no_retained_snapshot_needs_is_deleted_once_a_day(deployme
     entry = TableCatalog(deployment.services, "orders").load()
     assert entry is not None
     commit_batch(entry.metadata, TableCatalog(deployment.services, "orders"), Batch(9, []), 0, 0)
-    for name in "bcd":
+    for name in "bcde":
         deployment.wait(timedelta(days=20))
         rows.append(publish(deployment, listed(deployment, name)))
         commit(deployment)
@@ -187,7 +187,7 @@ def test_metadata_that_no_retained_snapshot_needs_is_deleted_once_a_day(deployme
     assert shown(deployment) == sorted(name_of(row) for row in rows)
     for item in metadata["metadata-log"]:
         assert get_document(deployment.s3, "lake", item["metadata-file"].removeprefix("s3://lake/"))
-    assert len(deployment.keys("lake", "orders/")) == 4
+    assert len(deployment.keys("lake", "orders/")) == 5
     # And it looks again a day later only
     catalog = TableCatalog(deployment.services, "orders")
     catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
