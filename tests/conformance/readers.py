@@ -43,7 +43,8 @@ def parquet_readers(folder: Path) -> Opinion:
             different[f"{reader}, {file.stem}"] = problem
     asked = (
         f"{ROWS:,} rows in {len(files)} files, of each compression, zstd level and size of row groups: every "
-        "value as pyarrow, DuckDB, Polars, Spark 4.1 and 3.5 (vectorized and row by row), parquet-go and a reader of 2019 read it"
+        "value as pyarrow, DuckDB, Polars, Spark 4.1 and 3.5 (vectorized and row by row), parquet-go and a reader of "
+        "2019 read it"
     )
     return Opinion("The Parquet readers", asked, questions, {}, different)
 
