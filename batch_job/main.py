@@ -22,17 +22,11 @@ from transform.task_model import ConversionContext
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Convert the manifests of the run document that ``--run`` names; with ``--verify``, compare past dates instead.
 
-    Returns
-    -------
-    The exit code: 0 when every manifest is terminal or HELD by another run (the state machine tries it again), else 1.
-    Also 1 when the environment does not let the run work: then it has claimed nothing. What an earlier job run of the
-    run document was denied is left out, unless nothing else is left: then a person has started this one. With
-    ``--verify`` it is that of ``verify_dates``.
-
-    Raises
-    ------
-    InvalidInputError
-        ``--run`` is missing or not an S3 URI, or ``--verify`` is not valid.
+    Returns the exit code: 0 when every manifest is terminal or HELD by another run (the state machine tries it again),
+    else 1. Also 1 when the environment does not let the run work: then it has claimed nothing. What an earlier job run
+    of the run document was denied is left out, unless nothing else is left: then a person has started this one. With
+    ``--verify`` it is that of ``verify_dates``. Raises ``InvalidInputError``: ``--run`` is missing or not an S3 URI, or
+    ``--verify`` is not valid.
     """
     if "verify" in arguments:
         return verify_dates(context, arguments["verify"])

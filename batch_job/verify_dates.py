@@ -51,20 +51,9 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     """Compare the share of the setting ``verify.share`` on the dates that ``--verify`` names.
 
     The outcome of each date is a document in the control bucket, and a line of the log for each hour with files.
-
-    Parameters
-    ----------
-    which
-        ``due``: the last dates (UTC) that ended ``STALLED`` ago and have no document; or a date.
-
-    Returns
-    -------
-    The exit code: 1 when an hour differs, or when not everything of the share could be compared.
-
-    Raises
-    ------
-    InvalidInputError
-        ``which`` is neither, or ``verify.share`` is 0.
+    ``which``: ``due``: the last dates (UTC) that ended ``STALLED`` ago and have no document; or a date. Returns the
+    exit code: 1 when an hour differs, or when not everything of the share could be compared. Raises
+    ``InvalidInputError``: ``which`` is neither, or ``verify.share`` is 0.
     """
     settings = context.services.settings
     if not settings.verify.share:
@@ -210,13 +199,7 @@ class SparkTasks:
         self._region = region
 
     def run(self, function: Digest, tasks: Sequence[Any]) -> Iterable[SideDigest]:
-        """The function's result for each task.
-
-        Raises
-        ------
-        JobFailedError
-            A task failed as often as Spark allows.
-        """
+        """The function's result for each task. Raises ``JobFailedError``: a task failed as often as Spark allows."""
         if not tasks:
             return []
         try:

@@ -97,22 +97,10 @@ class DeployedStack:
     ) -> DeployedStack:
         """Clients for the stack with these outputs; no request is sent.
 
-        Parameters
-        ----------
-        outputs
-            Keys and values as CloudFormation returns them.
-        session
-            Credentials and region of all clients.
-        endpoint
-            URL of the local cloud; None: AWS.
-        config
-            Applies to all clients.
-        local_logs
-            Folder of the local cloud's logs.
-        aws
-            How a person calls the AWS command line for the stack.
-        account_options
-            The options with which the person has named account and region on AWS.
+        ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
+        ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients. ``local_logs``: folder of
+        the local cloud's logs. ``aws``: how a person calls the AWS command line for the stack. ``account_options``: the
+        options with which the person has named account and region on AWS.
         """
 
         def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401

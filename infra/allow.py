@@ -27,19 +27,9 @@ def allow(
 ) -> None:
     """Let ``role`` do ``actions`` on ``resources``.
 
-    Parameters
-    ----------
-    actions
-        IAM actions such as ``s3:GetObject``, without wildcards.
-    reason
-        Why a resource needs its wildcard; required where one has it, and recorded for cdk-nag.
-    conditions
-        Of the statement: operator -> condition key -> values.
-
-    Raises
-    ------
-    ValueError
-        An action has a wildcard, or a resource has one without a reason.
+    ``actions``: IAM actions such as ``s3:GetObject``, without wildcards. ``reason``: why a resource needs its wildcard;
+    required where one has it, and recorded for cdk-nag. ``conditions``: of the statement: operator -> condition key ->
+    values. Raises ``ValueError``: an action has a wildcard, or a resource has one without a reason.
     """
     for action in actions:
         if "*" in action:
@@ -54,10 +44,7 @@ def allow(
 def acknowledge_wildcards(scope: Construct, resources: Sequence[str], reason: str) -> None:
     """Record for cdk-nag why ``scope`` needs the resources that have a wildcard; the others are skipped.
 
-    Raises
-    ------
-    ValueError
-        A resource has a wildcard and ``reason`` is empty.
+    Raises ``ValueError``: a resource has a wildcard and ``reason`` is empty.
     """
     stack = Stack.of(scope)
     for resource in resources:

@@ -51,12 +51,8 @@ class Assets:
     ) -> Assets:
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
 
-        ``synthesizer`` is that of the stack, bound to it.
-
-        Raises
-        ------
-        AssetError
-            The code of a function or job is incomplete, or wheels are missing or belong to another checkout.
+        ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: the code of a function or job is
+        incomplete, or wheels are missing or belong to another checkout.
         """
         glue_wheels = None if wheels is None else check_wheels(checkout, JobRuntime.glue(), wheels)
         libraries = None

@@ -96,10 +96,7 @@ def grant_key(
 ) -> None:
     """Let each role use the keys of the settings, through the services that it calls and in no other way.
 
-    Raises
-    ------
-    KeyError
-        A function has no entry in ``USES_OF_FUNCTIONS``.
+    Raises ``KeyError``: a function has no entry in ``USES_OF_FUNCTIONS``.
     """
     key_arn, input_key_arn = settings.encryption.kms_key, settings.input.kms_key
     for read_key_arn in filter(None, (input_key_arn, settings.encryption.bootstrap_key)):

@@ -15,10 +15,7 @@ ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 def build_job_zip(checkout: Path, target: Path) -> Path:
     """Write the packages that both jobs import to ``target``; returns ``target``.
 
-    Raises
-    ------
-    AssetError
-        A package is missing in the checkout.
+    Raises ``AssetError``: a package is missing in the checkout.
     """
     with zipfile.ZipFile(target, "w") as archive:
         for package in JOB_PACKAGES:
@@ -41,10 +38,7 @@ def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 def job_script(checkout: Path, package: str) -> Path:
     """The script that Glue starts for the job in ``package``.
 
-    Raises
-    ------
-    AssetError
-        The script is missing in the checkout.
+    Raises ``AssetError``: the script is missing in the checkout.
     """
     script = checkout / package / "main.py"
     if not script.is_file():

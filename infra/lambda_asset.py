@@ -35,10 +35,7 @@ class AssetError(TerminalError):
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
     """Fill ``folder`` with the code, its libraries and the settings; returns ``folder``.
 
-    Raises
-    ------
-    AssetError
-        A package is missing in the checkout, or a library is not installed or has a compiled file.
+    Raises ``AssetError``: a package is missing in the checkout, or a library is not installed or has a compiled file.
     """
     for package in OWN_PACKAGES:
         _copy_package(checkout / package, folder / package)
@@ -51,10 +48,7 @@ def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path
 def _copy_package(source: Path, target: Path) -> None:
     """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out.
 
-    Raises
-    ------
-    AssetError
-        ``source`` does not exist.
+    Raises ``AssetError``: ``source`` does not exist.
     """
     if not source.is_dir():
         raise AssetError(f"the package {source.name} is missing in {source.parent}: deploy from a complete checkout")

@@ -150,10 +150,7 @@ DEFINITIONS = Path(__file__).parents[1] / "statemachines"
 class Machine(Construct):
     """One state machine with its log group and role.
 
-    Parameters
-    ----------
-    substitutions
-        The value of every placeholder of the ASL file.
+    ``substitutions``: the value of every placeholder of the ASL file.
     """
 
     def __init__(

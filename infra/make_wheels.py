@@ -30,10 +30,8 @@ _AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 def _collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Path]:
     """Build or download the wheels that the jobs need and ``runtime`` lacks, into the existing, empty ``folder``.
 
-    Raises
-    ------
-    AssetError
-        Rust is missing or has another version, a build or download failed, or the machines cannot load a wheel.
+    Raises ``AssetError``: rust is missing or has another version, a build or download failed, or the machines cannot
+    load a wheel.
     """
     pins = missing_libraries(checkout, runtime)
     _build_reader(checkout, folder, runtime.machine)
@@ -51,13 +49,8 @@ def check_compatibility(wheel: Path, runtime: JobRuntime) -> tuple[int, int]:
 
     auditwheel finds it (https://github.com/pypa/auditwheel): it is the glibc of the oldest manylinux platform with all
     symbol versions and system libraries that the wheel needs. glibc versions without a platform of their own count as
-    the next one that has one.
-
-    Raises
-    ------
-    AssetError
-        The runtime's glibc is older, no manylinux platform for its processor has what the wheel needs, or the wheel
-        cannot be read.
+    the next one that has one. Raises ``AssetError``: the runtime's glibc is older, no manylinux platform for its
+    processor has what the wheel needs, or the wheel cannot be read.
     """
     report = _audit(wheel)
     if report["pure"]:
@@ -88,10 +81,7 @@ def _audit(wheel: Path) -> dict[str, Any]:
 def check_rust(checkout: Path) -> None:
     """Refuse every Rust but the version in ``native/Cargo.toml``.
 
-    Raises
-    ------
-    AssetError
-        Rust is missing or has another version; names the command that installs it.
+    Raises ``AssetError``: rust is missing or has another version; names the command that installs it.
     """
     manifest = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     pinned = manifest["package"]["metadata"]["toolchain"]["rust"]

@@ -84,10 +84,8 @@ class StackOutputs:
     def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
         """The inverse of ``to_outputs``, for the outputs of a deployed stack.
 
-        Raises
-        ------
-        InvalidInputError
-            An output is missing or cannot be read: the stack was deployed from another version.
+        Raises ``InvalidInputError``: an output is missing or cannot be read: the stack was deployed from another
+        version.
         """
 
         def read(name: str) -> str:

@@ -21,20 +21,11 @@ def synth(
 ) -> Path:
     """Write the cloud assembly (template, assets, manifest) to ``out_dir``; returns ``out_dir``.
 
-    Parameters
-    ----------
-    checked
-        Also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
-    checkout
-        The folder with the code of functions and jobs.
-    wheels
-        The zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs use this environment's
-        libraries. The jobs' arguments are the only difference in the template.
-
-    Raises
-    ------
-    AssetError
-        The code of a function or job is incomplete, or the wheels belong to another checkout.
+    ``checked``: also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
+    ``checkout``: the folder with the code of functions and jobs. ``wheels``: the zip of wheels that the jobs install on
+    Glue; None for the local cloud, whose jobs use this environment's libraries. The jobs' arguments are the only
+    difference in the template. Raises ``AssetError``: the code of a function or job is incomplete, or the wheels belong
+    to another checkout.
     """
     use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415

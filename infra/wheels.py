@@ -141,12 +141,8 @@ def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = No
     """Return ``zip_file`` if it holds exactly the wheels that the jobs need, byte for byte; None: that of the checkout.
 
     Every wheel is for the processor or for any, and has a SHA-256 that ``uv.lock`` states for its package. The reader's
-    wheel must be the one that was built from the sources of this checkout.
-
-    Raises
-    ------
-    AssetError
-        The zip is missing or damaged, lacks a wheel, or has another one; names the command that builds it.
+    wheel must be the one that was built from the sources of this checkout. Raises ``AssetError``: the zip is missing or
+    damaged, lacks a wheel, or has another one; names the command that builds it.
     """
     zip_file = zip_file or checkout / runtime.zip
     what, rebuild = (
@@ -179,10 +175,7 @@ def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = No
 def unpack(zip_file: Path, target: Path) -> Path:
     """Write the content of the wheels to the archive ``target``, with the same bytes on every machine; returns it.
 
-    Raises
-    ------
-    AssetError
-        A wheel has files that do not belong beside the others, or two wheels have the same file.
+    Raises ``AssetError``: a wheel has files that do not belong beside the others, or two wheels have the same file.
     """
     content: dict[str, bytes] = {}
     with zipfile.ZipFile(zip_file) as archive:

@@ -148,10 +148,8 @@ def encode(value: Any) -> Any:  # noqa: ANN401
 def decode(kind: type[T], value: object) -> T:
     """Inverse of ``encode``. Members that ``kind`` does not have are passed over.
 
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        The value is not one of ``kind``: ``encode`` writes every field that cannot be None.
+    Raises ``KeyError``, ``TypeError``, ``ValueError``: the value is not one of ``kind``: ``encode`` writes every field
+    that cannot be None.
     """
     decoder: Any = _decoder(kind)  # type: ignore[arg-type]
     found: T = decoder(value)
@@ -171,10 +169,7 @@ def encode_body(value: object) -> bytes:
 def decode_body(kind: type[T], body: bytes, name: str) -> T:
     """Inverse of ``encode_body``; ``name`` says what the document is. The ledger or its writer vouches for the bytes.
 
-    Raises
-    ------
-    NewerDocumentError
-        This version cannot read it, so another one has written it.
+    Raises ``NewerDocumentError``: this version cannot read it, so another one has written it.
     """
     try:
         data = json.loads(body)

@@ -113,12 +113,8 @@ def may_confirm(row: HourRow, now: datetime) -> bool:
 def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_replaced: bool) -> HourState:
     """The state of an hour at ``now`` (aware).
 
-    Parameters
-    ----------
-    contents
-        Read after ``row``; of a settled hour they may be empty.
-    shows_replaced
-        Readers may see objects of a generation that another one has replaced: the rows would be there twice.
+    ``contents``: read after ``row``; of a settled hour they may be empty. ``shows_replaced``: readers may see objects
+    of a generation that another one has replaced: the rows would be there twice.
     """
     if contents.waits_for is None and not shows_replaced and may_be_complete(row, now):
         return HourState.COMPLETE

@@ -44,12 +44,8 @@ def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str
 def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
     """Get the document that the ledger row of a manifest is bound to.
 
-    Raises
-    ------
-    InvalidDocumentError
-        It is gone, was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
-    NewerDocumentError
-        A newer version has written it.
+    Raises ``InvalidDocumentError``: it is gone, was changed after it was recorded, or names a bucket that is not in
+    ``allowed_buckets``; ``NewerDocumentError``: a newer version has written it.
     """
     body = get_bound_document(s3, control_bucket, manifest_key(row.id), row.manifest_sha256)
     return decode_manifest(body, allowed_buckets)
@@ -89,12 +85,8 @@ def write_part(s3: S3Client, control_bucket: str, part: Part, body: bytes) -> No
 def read_part(s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Collection[str]) -> dict[str, str]:
     """The files of a part by dataset, as texts for ``decode_files``.
 
-    Raises
-    ------
-    InvalidDocumentError
-        The document is gone, was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
-    NewerDocumentError
-        A newer version has written it.
+    Raises ``InvalidDocumentError``: the document is gone, was changed after it was recorded, or names a bucket that is
+    not in ``allowed_buckets``; ``NewerDocumentError``: a newer version has written it.
     """
     text = get_bound_document(s3, control_bucket, part_key(part.id), part.sha256)
     document = decode_body(PartDocument, text, "part")
@@ -190,12 +182,8 @@ def write_division(s3: S3Client, control_bucket: str, division: Division, nonce:
 def read_division(s3: S3Client, control_bucket: str, reference: CommitReference) -> Division:
     """Get a division document that the ledger names.
 
-    Raises
-    ------
-    InvalidDocumentError
-        It is gone, or was changed after it was recorded.
-    NewerDocumentError
-        A newer version has written it.
+    Raises ``InvalidDocumentError``: it is gone, or was changed after it was recorded; ``NewerDocumentError``: a newer
+    version has written it.
     """
     body = get_bound_document(s3, control_bucket, reference.key, reference.sha256)
     return decode_body(Division, body, "division")
@@ -229,10 +217,7 @@ def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, exclud
 def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest: Manifest) -> dict[ObjectVersion, str]:
     """The files of the manifest that its row excludes, with their reasons.
 
-    Raises
-    ------
-    InvalidDocumentError
-        The document is gone, or is not a list that ``write_exclusions`` wrote.
+    Raises ``InvalidDocumentError``: the document is gone, or is not a list that ``write_exclusions`` wrote.
     """
     if key is None:
         return {}

@@ -49,12 +49,8 @@ def roll_forward(
     ``has_table``: the dataset has an Iceberg table, and the generation is listed for it before it is DONE.
 
     In both cases the order is abort, FAILED, delete: after the aborts no process can complete an upload, and only the
-    process whose FAILED the ledger accepted knows that no other one has published the objects.
-
-    Raises
-    ------
-    NewerDocumentError
-        A newer version has committed it: nothing was changed, and that version publishes it.
+    process whose FAILED the ledger accepted knows that no other one has published the objects. Raises
+    ``NewerDocumentError``: a newer version has committed it: nothing was changed, and that version publishes it.
     """
     assert row.state == State.PUBLISHING
     assert row.document is not None
@@ -88,10 +84,7 @@ def roll_forward(
 def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[str, str], str]:
     """Complete every upload; idempotent. Returns the ETag of each object by bucket and key.
 
-    Raises
-    ------
-    UploadsVanishedError
-        Neither the upload nor its completed object exists.
+    Raises ``UploadsVanishedError``: neither the upload nor its completed object exists.
     """
     items = list(objects)
     with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:

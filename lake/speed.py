@@ -27,12 +27,8 @@ NOT_MEASURED = DatasetSpeed(None, None)
 class Speeds:
     """Speeds of datasets, plain and compressed files apart.
 
-    Parameters
-    ----------
-    measured
-        Of the datasets that have been converted.
-    price
-        What is assumed of the others: ``mb_per_second_per_core``, ``compressed_mb_per_second_per_core``.
+    ``measured``: of the datasets that have been converted. ``price``: what is assumed of the others:
+    ``mb_per_second_per_core``, ``compressed_mb_per_second_per_core``.
     """
 
     def __init__(self, measured: Mapping[str, DatasetSpeed], price: PriceSettings) -> None:

@@ -60,13 +60,10 @@ def files_by_successor(
 ) -> dict[str, set[ObjectVersion]]:
     """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
 
-    The successors of a part are manifests of its collection's division; empty while that has not been carried out.
-    If the document of one successor alone cannot be used, the files that no other one lists are in it.
-
-    Raises
-    ------
-    InvalidDocumentError
-        A file is in none of the successors, or the documents of several are not the recorded ones.
+    The successors of a part are manifests of its collection's division; empty while that has not been carried out. If
+    the document of one successor alone cannot be used, the files that no other one lists are in it. Raises
+    ``InvalidDocumentError``: a file is in none of the successors, or the documents of several are not the recorded
+    ones.
     """
     remaining = {Identity.of(file): file for file in files}
     successors = row.superseded_by if row.collection is None else _of_part(s3, ledger, resources, row, remaining)

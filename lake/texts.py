@@ -37,12 +37,8 @@ def _is_visible(char: str) -> bool:
 def format_count(number: float, singular: str, plural: str = "") -> str:
     """A number with what is counted: ``1 file``, ``2,000 files``. Pure.
 
-    Parameters
-    ----------
-    singular
-        Follows the number 1; the verb can be part of it: ``file is``.
-    plural
-        Follows every other number; without it, ``singular`` with an s at its end.
+    ``singular``: follows the number 1; the verb can be part of it: ``file is``. ``plural``: follows every other number;
+    without it, ``singular`` with an s at its end.
     """
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 

@@ -82,10 +82,7 @@ class Schedule:
     def parse(cls, expression: str) -> Schedule:
         """The schedule of an expression.
 
-        Raises
-        ------
-        ValueError
-            EventBridge Scheduler would refuse the expression; the text says what is expected.
+        Raises ``ValueError``: EventBridge Scheduler would refuse the expression; the text says what is expected.
         """
         if expression.startswith("cron(") and expression.endswith(")"):
             return _parse_cron(expression)

@@ -49,10 +49,7 @@ def archive_file(cache: Path = CACHE) -> Path:
 def make_archive(cache: Path = CACHE, log: Callable[[str], None] = lambda _: None) -> Path:
     """Write the archive (about 100 MB, some seconds) if it is missing; several processes may call it at once.
 
-    Raises
-    ------
-    subprocess.CalledProcessError, subprocess.TimeoutExpired
-        Spark does not run on this machine.
+    Raises ``subprocess.CalledProcessError``, ``subprocess.TimeoutExpired``: Spark does not run on this machine.
     """
     file = archive_file(cache)
     cache.mkdir(parents=True, exist_ok=True)

@@ -71,22 +71,11 @@ class LocalCloud:
     ) -> LocalCloud:
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
-        Parameters
-        ----------
-        state_dir
-            A folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
-        log
-            Called with one line for each step.
-        glue_minute_seconds
-            Seconds that a minute of a Glue job's timeout lasts; tests make it shorter.
-        jars_cache
-            The folder that keeps Spark's S3 jars between starts.
-
-        Raises
-        ------
-        LocalCloudError
-            Another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the emulator did not start
-            within 60 seconds; the message ends with the end of its log.
+        ``state_dir``: a folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
+        ``log``: called with one line for each step. ``glue_minute_seconds``: seconds that a minute of a Glue job's
+        timeout lasts; tests make it shorter. ``jars_cache``: the folder that keeps Spark's S3 jars between starts.
+        Raises ``LocalCloudError``: another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the
+        emulator did not start within 60 seconds; the message ends with the end of its log.
         """
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
@@ -128,10 +117,8 @@ class LocalCloud:
     def deploy(self, cdk_out: Path) -> dict[str, str]:
         """Deploy the cloud assembly in ``cdk_out`` unchanged; returns the outputs of its stacks by key.
 
-        Raises
-        ------
-        LocalCloudError
-            ``cdk_out`` is not a cloud assembly, or a stack failed; then the message names the resource and the reason.
+        Raises ``LocalCloudError``: ``cdk_out`` is not a cloud assembly, or a stack failed; then the message names the
+        resource and the reason.
         """
         return deploy_assembly(self.client, cdk_out)
 

@@ -29,13 +29,9 @@ _DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 def deploy_assembly(clients: Clients, cdk_out: Path) -> dict[str, str]:
     """Create or update every stack of the cloud assembly in ``cdk_out``; returns the outputs of all by key.
 
-    ``clients`` returns the boto3 client of a service. Repeating a deployment changes nothing.
-
-    Raises
-    ------
-    LocalCloudError
-        The folder is not a cloud assembly, an asset is neither a file nor a folder, or a stack failed or did not end
-        within 120 seconds; the message names the resource and the reason.
+    ``clients`` returns the boto3 client of a service. Repeating a deployment changes nothing. Raises
+    ``LocalCloudError``: the folder is not a cloud assembly, an asset is neither a file nor a folder, or a stack failed
+    or did not end within 120 seconds; the message names the resource and the reason.
     """
     manifest_file = cdk_out / "manifest.json"
     if not manifest_file.is_file():

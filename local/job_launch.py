@@ -84,15 +84,8 @@ class JobLaunch:
 def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessKey, fetch: Fetch) -> Path:
     """Fill the existing, empty ``folder`` with the run's files; returns the launch file for ``local.job_child``.
 
-    Parameters
-    ----------
-    key
-        Of the run's role: with it the run reads its script, and works.
-
-    Raises
-    ------
-    Exception
-        Whatever ``fetch`` raises, for example because the script does not exist, or the role may not read it.
+    ``key``: of the run's role: with it the run reads its script, and works. Raises ``Exception``: whatever ``fetch``
+    raises, for example because the script does not exist, or the role may not read it.
     """
     script = _fetch_uri(launch.script, folder / "script", key, fetch)
     modules = [_fetch_uri(uri, folder / "modules" / str(index), key, fetch) for index, uri in enumerate(launch.modules)]

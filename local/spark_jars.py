@@ -56,13 +56,9 @@ def resolve(
     ``module`` is what Ivy resolves.
 
     Several processes may call it at once. A folder with its final name is always complete and was compared with
-    ``hashes``: it is filled under another name and renamed. ``log`` is called before a download.
-
-    Raises
-    ------
-    LocalCloudError
-        The download failed (no network, no Java), took more than 10 minutes, or brought other bytes than ``hashes``
-        states; nothing of it is left in ``cache``.
+    ``hashes``: it is filled under another name and renamed. ``log`` is called before a download. Raises
+    ``LocalCloudError``: the download failed (no network, no Java), took more than 10 minutes, or brought other bytes
+    than ``hashes`` states; nothing of it is left in ``cache``.
     """
     folder = cache / hashlib.sha256((_IVY_SETTINGS + module + hashes).encode()).hexdigest()[:16]
     if not folder.is_dir():
@@ -118,13 +114,7 @@ def _check_hashes(folder: Path, expected: Mapping[str, str]) -> None:
 
 
 def java_command() -> str:
-    """The Java that Spark takes: of JAVA_HOME, else of PATH.
-
-    Raises
-    ------
-    LocalCloudError
-        There is none.
-    """
+    """The Java that Spark takes: of JAVA_HOME, else of PATH. Raises ``LocalCloudError``: there is none."""
     java = shutil.which("java", path=os.pathsep.join([*_java_home_bin(), os.environ.get("PATH", "")]))
     if java is None:
         raise LocalCloudError("Java is missing: install a JRE of version 17 or newer and try again.")

@@ -79,12 +79,8 @@ class Conversion:
     def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
         """Convert group by group, side by side; what is published stays if the caller stops.
 
-        ``on_read`` gets the bytes of each task that is done.
-
-        Raises
-        ------
-        OSError
-            The disk is full, or a folder may not be written to.
+        ``on_read`` gets the bytes of each task that is done. Raises ``OSError``: the disk is full, or a folder may not
+        be written to.
         """
         waiting = iter(groups)
         running: dict[Future[TaskResult], _Group] = {}

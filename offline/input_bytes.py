@@ -36,12 +36,8 @@ class LocalFile(ObjectVersion):
     def found(cls, path: str) -> LocalFile:
         """The file at an absolute path without links.
 
-        Raises
-        ------
-        InvalidInputError
-            It is not a regular file, or its time of change is not a date.
-        OSError
-            It is gone, or its folder may not be read.
+        Raises ``InvalidInputError``: it is not a regular file, or its time of change is not a date; ``OSError``: it is
+        gone, or its folder may not be read.
         """
         state = os.lstat(path)
         if not stat.S_ISREG(state.st_mode):
@@ -69,14 +65,8 @@ class LocalFiles:
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
         """The bytes [start, end).
 
-        Raises
-        ------
-        UnreadableFileError
-            The file is gone, or is not as it was found, before or after the bytes were read.
-        DeniedFileError
-            It may not be read.
-        OSError
-            Anything else.
+        Raises ``UnreadableFileError``: the file is gone, or is not as it was found, before or after the bytes were
+        read; ``DeniedFileError``: it may not be read; ``OSError``: anything else.
         """
         try:
             # A pipe that has taken the file's place does not hold up the task.
@@ -147,12 +137,8 @@ class InputFiles:
 def list_named(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:
     """The object of this name, and every object below the name as a folder; page by page.
 
-    Raises
-    ------
-    InvalidInputError
-        No bucket is named.
-    BotoCoreError, ClientError
-        S3 refused the listing or did not answer.
+    Raises ``InvalidInputError``: no bucket is named; ``BotoCoreError``, ``ClientError``: S3 refused the listing or did
+    not answer.
     """
     bucket, _, key = uri.removeprefix(SCHEME).partition("/")
     if not bucket:

@@ -102,20 +102,11 @@ def find_files(
     What lies in ``output`` was written by a conversion, and hidden names are left out as well. A link in a folder is
     followed to files of the folder only.
 
-    The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset.
-    A file that no rule matches goes to a dataset of its folder's name (``name_of_folder``).
-
-    Parameters
-    ----------
-    on_refusal
-        Called with the path of an entry that looks like input and cannot be converted, and with the reason.
-    on_left_out
-        Called with the path of an entry in a folder that has none of ``input.suffixes``.
-
-    Raises
-    ------
-    InvalidInputError
-        A path does not exist.
+    The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset. A
+    file that no rule matches goes to a dataset of its folder's name (``name_of_folder``). ``on_refusal``: called with
+    the path of an entry that looks like input and cannot be converted, and with the reason. ``on_left_out``: called
+    with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``: a path does
+    not exist.
     """
     for path in paths:
         if path.is_dir():

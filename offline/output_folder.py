@@ -91,11 +91,8 @@ class OutputFolder:
         """Lock the folder, complete what was committed, and remove what was not.
 
         Others may be able to write to the folder: nothing in it makes this process move or remove anything elsewhere.
-
-        Raises
-        ------
-        InvalidInputError
-            Another process uses it, it cannot be written to, or something in it was not written by a conversion.
+        Raises ``InvalidInputError``: another process uses it, it cannot be written to, or something in it was not
+        written by a conversion.
         """
         for folder in (self._results, self._commits, self._withdrawn, self._own / "staging", self.root / TABLES):
             self._refuse_links(folder)

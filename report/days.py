@@ -93,14 +93,8 @@ def first_day(now: datetime) -> date:
 def last_days(settled: Iterable[Mapping[str, object]], micro_dollars: Mapping[str, int], now: datetime) -> list[Day]:
     """The days, the newest first, from the first one of which something is known; one without executions is a day too.
 
-    Parameters
-    ----------
-    settled
-        What ``Executions.settled`` has, oldest first.
-    micro_dollars
-        What ``Costs.day_sums`` has.
-    now
-        Aware.
+    ``settled``: what ``Executions.settled`` has, oldest first. ``micro_dollars``: what ``Costs.day_sums`` has. ``now``:
+    aware.
     """
     days = {}
     for number in range(DAYS):

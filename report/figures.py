@@ -92,12 +92,8 @@ class UnfinishedManifest:
 class ManifestFigures:
     """Adds up current rows, one after the other; a row that is not a result (SUPERSEDED, ABANDONED) counts nothing.
 
-    Its size depends on datasets, reasons and commits of tables, not on the number of rows.
-
-    Parameters
-    ----------
-    begin
-        Of the period; aware.
+    Its size depends on datasets, reasons and commits of tables, not on the number of rows. ``begin``: of the period;
+    aware.
     """
 
     def __init__(self, begin: datetime) -> None:

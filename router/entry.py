@@ -51,12 +51,8 @@ def with_refusals(
     """Decorate the handler of a function that people invoke: a wrong request gets an answer,
     ``{"refused": message, "error": class}``.
 
-    Lambda counts each exception as an error of the function, and an alarm notifies people.
-
-    Raises
-    ------
-    InvalidInputError
-        The request is wrong, and the event has ``"raiseRefusal": true``.
+    Lambda counts each exception as an error of the function, and an alarm notifies people. Raises
+    ``InvalidInputError``: the request is wrong, and the event has ``"raiseRefusal": true``.
     """
 
     @wraps(handler)

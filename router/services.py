@@ -122,14 +122,9 @@ def parse_time(value: Any) -> datetime:  # noqa: ANN401
 def container_services() -> Services:
     """The services of the Lambda's environment; parsed and connected at the first call only.
 
-    ``SETTINGS_FILE`` (default ``settings.json``) is relative to the root of the Lambda's asset.
-
-    Raises
-    ------
-    InvalidInputError
-        An environment variable is missing.
-    InvalidSettingsError
-        The settings file is missing or not valid.
+    ``SETTINGS_FILE`` (default ``settings.json``) is relative to the root of the Lambda's asset. Raises
+    ``InvalidInputError``: an environment variable is missing; ``InvalidSettingsError``: the settings file is missing or
+    not valid.
     """
     resources = ResourceNames.from_environment(os.environ)
     settings = load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json"))

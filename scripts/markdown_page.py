@@ -14,10 +14,7 @@ def markdown_table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[
 def replace_between(document: str, text: str, begin_marker: str, end_marker: str) -> str:
     """The document with ``text`` between two markers, instead of what was there.
 
-    Raises
-    ------
-    ValueError
-        A marker is missing.
+    Raises ``ValueError``: a marker is missing.
     """
     head, begin, rest = document.partition(begin_marker)
     _, end, tail = rest.partition(end_marker)

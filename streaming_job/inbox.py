@@ -55,12 +55,8 @@ def has_open_manifests(services: JobServices, inboxes: Iterable[str] = (INBOX,))
 def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str]:
     """Delete pointers that were read; returns the keys that are left after a fault of the environment, which is logged.
 
-    After a fault no further deletion begins. A key that does not exist is deleted.
-
-    Raises
-    ------
-    BotoCoreError, ClientError
-        An error that no fault of the environment explains.
+    After a fault no further deletion begins. A key that does not exist is deleted. Raises ``BotoCoreError``,
+    ``ClientError``: an error that no fault of the environment explains.
     """
     services, bucket = context.services, context.services.resources.control_bucket
     faults: list[EnvironmentFault] = []

@@ -26,12 +26,8 @@ INTERVAL = timedelta(minutes=15)
 class StreamMeter:
     """Adds up live workers over time, and writes a row of costs for each ``INTERVAL``.
 
-    The time before the driver has started, and after it has ended, is not metered.
-
-    Parameters
-    ----------
-    workers
-        Returns the number of workers that are alive, the driver's included.
+    The time before the driver has started, and after it has ended, is not metered. ``workers``: returns the number of
+    workers that are alive, the driver's included.
     """
 
     def __init__(self, context: ConversionContext, workers: Callable[[], int]) -> None:
@@ -107,12 +103,8 @@ class StreamMeter:
 def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int) -> Units:
     """What the engine bills of an interval, times milliseconds. Pure.
 
-    Parameters
-    ----------
-    milliseconds
-        Length of the interval, in which the driver's worker was alive.
-    worker_milliseconds
-        The same of all workers, the driver's included.
+    ``milliseconds``: length of the interval, in which the driver's worker was alive. ``worker_milliseconds``: the same
+    of all workers, the driver's included.
     """
     engine = ENGINES[stream.engine]
     executors = engine.worker(stream.worker_type).times(worker_milliseconds - milliseconds)

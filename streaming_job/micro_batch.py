@@ -45,31 +45,16 @@ def convert_pointers(
 
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most
-    ``StreamSettings.side_by_side_seconds`` of work.
-    A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
-    ledger decides, the inbox is a hint.
-
-    Parameters
-    ----------
-    pointers
-        Lines of the inbox's objects.
-    wait
-        Pauses for a number of seconds, before a manifest that another run holds is tried again.
-    check_first
-        Whether to find out, before anything is claimed, if the run may read the input and write the output. It is
-        found out in any case after manifests that the environment did not let it convert.
-    leaves_held
-        Returns whether the run ends: then a manifest that another run holds is returned as ``HELD``, for the next run.
-    on_open
-        Gets the work of the portions that have not ended, in seconds of one core, before the first one begins and after
-        each one.
-
-    Raises
-    ------
-    BlockedRunError
-        The environment lets no manifest be converted: the micro-batch is to be repeated.
-    TransientError
-        From ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
+    ``StreamSettings.side_by_side_seconds`` of work. A line that is not a valid pointer, or that names a manifest the
+    ledger does not know, is logged and skipped: the ledger decides, the inbox is a hint. ``pointers``: lines of the
+    inbox's objects. ``wait``: pauses for a number of seconds, before a manifest that another run holds is tried again.
+    ``check_first``: whether to find out, before anything is claimed, if the run may read the input and write the
+    output. It is found out in any case after manifests that the environment did not let it convert. ``leaves_held``:
+    returns whether the run ends: then a manifest that another run holds is returned as ``HELD``, for the next run.
+    ``on_open``: gets the work of the portions that have not ended, in seconds of one core, before the first one begins
+    and after each one. Raises ``BlockedRunError``: the environment lets no manifest be converted: the micro-batch is to
+    be repeated; ``TransientError``: from ``convert``, or requests for a manifest got no answer: the micro-batch is to
+    be repeated.
     """
     ids = manifest_ids(pointers, context.log)
     sizes = input_sizes(context, ids)

@@ -57,11 +57,7 @@ class InboxStream:
     """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
 
     One follows another as soon as the slowest files of the first one leave room for it: they do not stop the lane.
-
-    Parameters
-    ----------
-    wait
-        Pauses for a number of seconds, before a manifest that another run holds is tried again.
+    ``wait``: pauses for a number of seconds, before a manifest that another run holds is tried again.
     """
 
     def __init__(self, context: ConversionContext, wait: Callable[[float], object] = time.sleep) -> None:

@@ -39,16 +39,9 @@ class UrgentInbox:
     """Converts what urgent pointers name, the oldest first, in portions side by side, in threads of its own.
 
     No checkpoint is needed. A pointer is deleted once its manifest is terminal, unknown or waiting, for which the sweep
-    writes another one. Until then each look finds it again, that of the next run as well.
-
-    Parameters
-    ----------
-    wait
-        Pauses for a number of seconds, before a manifest that another run holds is tried again.
-    on_converted
-        Gets the outcomes of each portion; called from several threads.
-    inboxes
-        Returns the prefixes of the inboxes that are looked at.
+    writes another one. Until then each look finds it again, that of the next run as well. ``wait``: pauses for a number
+    of seconds, before a manifest that another run holds is tried again. ``on_converted``: gets the outcomes of each
+    portion; called from several threads. ``inboxes``: returns the prefixes of the inboxes that are looked at.
     """
 
     def __init__(

@@ -26,18 +26,10 @@ def audit(
 ) -> tuple[SourceCount, ...]:
     """The counts of each file, in the manifest's order.
 
-    Parameters
-    ----------
-    excluded
-        Files that an earlier attempt could not read to their end, with the reason.
-    kept
-        Counts of files whose rows an earlier generation has published and this one keeps.
-
-    Raises
-    ------
-    AuditError
-        A task has no result or two, the splits of a file do not tile it, a line is neither row nor reject nor blank,
-        the Parquet footers count other rows than were read, or the quarantine holds other lines than were rejected.
+    ``excluded``: files that an earlier attempt could not read to their end, with the reason. ``kept``: counts of files
+    whose rows an earlier generation has published and this one keeps. Raises ``AuditError``: a task has no result or
+    two, the splits of a file do not tile it, a line is neither row nor reject nor blank, the Parquet footers count
+    other rows than were read, or the quarantine holds other lines than were rejected.
     """
     _check_results(manifest, tasks, results)
     kept = kept or {}

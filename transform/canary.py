@@ -54,9 +54,7 @@ WorkerReport = tuple[list[CheckResult], dict[str, Any], list["PendingObject"]]
 def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Make every check, and store what was found in the control bucket.
 
-    Returns
-    -------
-    The exit code: 0, also when checks have failed, because the report says which.
+    Returns the exit code: 0, also when checks have failed, because the report says which.
     """
     request, services = CanaryRequest.from_text(arguments[CANARY_ARGUMENT]), context.services
     # First, so that the log has it when the run has ended.

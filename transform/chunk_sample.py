@@ -88,11 +88,8 @@ class ChunkSample:
     def check(self, file: pq.ParquetFile, names: Sequence[str]) -> None:
         """Decode the sampled chunks of the finished file, whose batches had the columns ``names``.
 
-        Raises
-        ------
-        AuditError
-            A chunk does not hold the values that were given to the writer; a column with values is not in the file; or
-            columns or row groups differ.
+        Raises ``AuditError``: a chunk does not hold the values that were given to the writer; a column with values is
+        not in the file; or columns or row groups differ.
         """
         rows = [count for count in self._rows if count]
         metadata = file.metadata

@@ -33,12 +33,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
     WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
     without attempts left is superseded or FAILED. One that could only replace published rows by fewer is DONE again
-    with these rows.
-
-    Raises
-    ------
-    TransientError
-        The row changed concurrently at each of ``MAX_READS`` reads.
+    with these rows. Raises ``TransientError``: the row changed concurrently at each of ``MAX_READS`` reads.
     """
     services, clock = context.services, context.clock
     manifests = services.ledger.manifests
@@ -82,10 +77,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
 def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
     """Claim a QUEUED manifest, or end it if no attempt can bring anything; None: read its row again.
 
-    Raises
-    ------
-    InvalidDocumentError
-        A document of it is gone or was changed.
+    Raises ``InvalidDocumentError``: a document of it is gone or was changed.
     """
     services, now = context.services, context.clock()
     kept = find_kept_generation(services, row)
@@ -117,10 +109,8 @@ RENEWALS_PER_LEASE = 4
 class LeaseKeeper:
     """A context manager that renews claims in the background.
 
-    Parameters
-    ----------
-    on_all_lost
-        Called in the background, more than once, when claims were lost and none is left: the work is of no use now.
+    ``on_all_lost``: called in the background, more than once, when claims were lost and none is left: the work is of no
+    use now.
     """
 
     def __init__(

@@ -67,10 +67,7 @@ _SESSION_LOCK = threading.Lock()
 def session(region: str) -> boto3.Session:
     """The session of this process: its clients and readers share credentials, and one of them renews these for all.
 
-    Parameters
-    ----------
-    region
-        Of the deployment, which is the only one that a process uses.
+    ``region``: of the deployment, which is the only one that a process uses.
     """
     core = botocore.session.get_session()
     for variable, (setting, value) in METADATA_SETTINGS.items():
@@ -105,10 +102,7 @@ def engine_clients(region: str, engines: Iterable[str]) -> dict[str, Any]:
 def object_store(region: str, bucket: str) -> S3Store:
     """A reader of one bucket that releases the interpreter's lock; the same endpoint and credentials as boto3.
 
-    Raises
-    ------
-    NoCredentialsError
-        No credentials were found; a later call looks for them again.
+    Raises ``NoCredentialsError``: no credentials were found; a later call looks for them again.
     """
     with _SESSION_LOCK:
         credentials = credential_provider(session(region))
@@ -138,12 +132,7 @@ class InputRanges(Protocol):
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.
 
-        Raises
-        ------
-        UnreadableFileError
-            They can never be read.
-        TransientError
-            Anything else.
+        Raises ``UnreadableFileError``: they can never be read; ``TransientError``: anything else.
         """
 
 

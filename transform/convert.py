@@ -41,19 +41,12 @@ The clients have repeated each request for about a minute by then (``transform/c
 def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[ConversionOutcome]:
     """Bring every manifest as far as this run may, by several Spark jobs side by side; one by one only if a job fails.
 
-    Returns
-    -------
-    One outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. After them the
-    outcomes of manifests of the batch lane that supersede one of these, of the same lane.
-
-    An error of one manifest, whatever it is, is logged and ends that manifest's attempt only. A fault of the
-    environment uses up no attempt: the manifest is WAITING, with the fault, and this run does not claim it again.
-
-    Raises
-    ------
-    TransientError
-        The Spark session has ended, or ``MAX_ROUNDS`` rounds were not enough. Claims that were not given back end
-        with their leases.
+    Returns one outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. After
+    them the outcomes of manifests of the batch lane that supersede one of these, of the same lane. An error of one
+    manifest, whatever it is, is logged and ends that manifest's attempt only. A fault of the environment uses up no
+    attempt: the manifest is WAITING, with the fault, and this run does not claim it again. Raises ``TransientError``:
+    the Spark session has ended, or ``MAX_ROUNDS`` rounds were not enough. Claims that were not given back end with
+    their leases.
     """
     return _Conversion(context).run(list(dict.fromkeys(manifest_ids)))
 

@@ -41,13 +41,8 @@ class SplitDeadline:
     Only the time counts for which this thread has had a processor: not what S3, the network, the disk or other tasks
     made it wait. So no fault of the environment is taken for a fault of the file. A large gzip file is inflated by a
     thread of its own, whose time is not counted: its limits are those of bytes (`native/src/inflate.rs`).
-
-    Parameters
-    ----------
-    processor_time
-        Seconds of processor time of the thread that reads the split.
-    stream_seconds
-        Those that the split may take in the stream lane; None in the batch lane.
+    ``processor_time``: seconds of processor time of the thread that reads the split. ``stream_seconds``: those that the
+    split may take in the stream lane; None in the batch lane.
     """
 
     def __init__(
@@ -74,12 +69,8 @@ class SplitDeadline:
     def check(self) -> None:
         """Raise an error if the split takes too long.
 
-        Raises
-        ------
-        SlowFileError
-            It is a task of the stream lane: the batch lane decides whether the file can be read.
-        UnreadableFileError
-            It is a task of the batch lane.
+        Raises ``SlowFileError``: it is a task of the stream lane: the batch lane decides whether the file can be read;
+        ``UnreadableFileError``: it is a task of the batch lane.
         """
         seconds = self._processor_time() - self._begun
         if (limit := self._broken_limit(seconds)) is None:

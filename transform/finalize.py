@@ -32,10 +32,8 @@ COMMIT_UNSETTLED = "its commit was refused or got no answer"
 def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult]) -> ConversionOutcome | None:
     """Audit, commit, publish; None: the attempt was given up, claim the manifest again.
 
-    Raises
-    ------
-    BotoCoreError, ClientError
-        S3 or the ledger did not answer; the caller gives the attempt up, which is safe at every point.
+    Raises ``BotoCoreError``, ``ClientError``: S3 or the ledger did not answer; the caller gives the attempt up, which
+    is safe at every point.
     """
     services = context.services
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
@@ -64,10 +62,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
 def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
     """Audit the results, and collect everything that publishing needs.
 
-    Raises
-    ------
-    AuditError
-        What was written does not add up to what was read.
+    Raises ``AuditError``: what was written does not add up to what was read.
     """
     sources = audit(attempt.manifest, attempt.left_out, attempt.tasks, results, attempt.kept_sources)
     ordered = sorted(results, key=lambda result: result.number)
@@ -117,10 +112,8 @@ def _commit(
 ) -> bool:
     """The commit point. Refused or unanswered, the row is read before anything is aborted.
 
-    Raises
-    ------
-    BotoCoreError, ClientError
-        A fault of the environment was the cause, and the ledger does not have the commit: nothing was aborted yet.
+    Raises ``BotoCoreError``, ``ClientError``: a fault of the environment was the cause, and the ledger does not have
+    the commit: nothing was aborted yet.
     """
     manifests = context.services.ledger.manifests
     refusal: Exception | None = None

@@ -53,16 +53,9 @@ def give_up(
 ) -> None:
     """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
 
-    Uploads that only a lost task attempt knows remain; they are aborted once the manifest is committed.
-
-    Parameters
-    ----------
-    reason
-        For the row, and for the person who reads it.
-    exclusions
-        Key of the document that names the files which the next attempt leaves out.
-    counted
-        Whether the attempt uses up a try.
+    Uploads that only a lost task attempt knows remain; they are aborted once the manifest is committed. ``reason``: for
+    the row, and for the person who reads it. ``exclusions``: key of the document that names the files which the next
+    attempt leaves out. ``counted``: whether the attempt uses up a try.
     """
     services = context.services
     released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
@@ -131,14 +124,9 @@ def format_given_up(row: ManifestRow) -> str:
 def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
     """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has changed, read it again.
 
-    A manifest of the stream lane goes to the batch lane as it is. There it is halved until a bad file has a manifest
-    of its own, which ends FAILED. A manifest that was published before is never superseded: it ends FAILED, and what
-    it published stays.
-
-    Raises
-    ------
-    InvalidDocumentError
-        The manifest's document is not valid.
+    A manifest of the stream lane goes to the batch lane as it is. There it is halved until a bad file has a manifest of
+    its own, which ends FAILED. A manifest that was published before is never superseded: it ends FAILED, and what it
+    published stays. Raises ``InvalidDocumentError``: the manifest's document is not valid.
     """
     assert row.state == State.QUEUED
     reason = format_given_up(row)

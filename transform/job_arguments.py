@@ -41,12 +41,8 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
 def open_services(arguments: Mapping[str, str]) -> JobServices:
     """Clients of the region, names and settings: all from the arguments.
 
-    Raises
-    ------
-    InvalidInputError
-        An argument is missing, or ``--settings`` is not a valid S3 URI.
-    InvalidSettingsError
-        A setting is wrong; the error names its key and value.
+    Raises ``InvalidInputError``: an argument is missing, or ``--settings`` is not a valid S3 URI;
+    ``InvalidSettingsError``: a setting is wrong; the error names its key and value.
     """
     resources = ResourceNames.from_arguments(arguments)
     region = _required(arguments, "region")

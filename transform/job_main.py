@@ -44,14 +44,10 @@ def run_job(
 ) -> str | None:
     """Parse the arguments, connect, open a Spark session and call ``run``, which returns an exit code.
 
-    With the argument of a canary, ``run_canary`` takes its place.
-
-    Returns
-    -------
-    None: the job has succeeded. Otherwise the last line of its log, one sentence, with which the process has to end:
-    ``sys.exit`` of a text ends it with code 1, and the text takes the place of ``SystemExit: 1`` in what an engine
-    reports of the run. Neither Glue's nor EMR Serverless's pages describe that text. The trace of an error that is not
-    deliberate is on stderr before it.
+    With the argument of a canary, ``run_canary`` takes its place. Returns None if the job has succeeded. Otherwise the
+    last line of its log, one sentence, with which the process has to end: ``sys.exit`` of a text ends it with code 1,
+    and the text takes the place of ``SystemExit: 1`` in what an engine reports of the run. Neither Glue's nor EMR
+    Serverless's pages describe that text. The trace of an error that is not deliberate is on stderr before it.
     """
     arguments, log = parse_arguments(argv), RunLog()
     try:

@@ -33,10 +33,7 @@ MIN_REST = 0.5
 class OpenFile:
     """One Parquet file while it is written; every file of the lake is written by it.
 
-    Raises
-    ------
-    OSError
-        From any method, with its ``errno``: the disk is full or broken.
+    Raises ``OSError``: from any method, with its ``errno``: the disk is full or broken.
     """
 
     def __init__(self, path: Path, settings: ConvertSettings, sample: ChunkSample) -> None:
@@ -101,16 +98,9 @@ class OpenFile:
 class ParquetFiles:
     """Writes batches, each of which has the columns of the one before and perhaps more; passes each finished file on.
 
-    Parameters
-    ----------
-    folder
-        Where the files are written.
-    settings
-        Target size, size of row groups, compression, encoding.
-    on_finished
-        Called with the path of a whole file and the rows of its footer; it removes the file.
-    sampling
-        Which column chunks of the finished files are decoded and compared; by default all.
+    ``folder``: where the files are written. ``settings``: target size, size of row groups, compression, encoding.
+    ``on_finished``: called with the path of a whole file and the rows of its footer; it removes the file. ``sampling``:
+    which column chunks of the finished files are decoded and compared; by default all.
     """
 
     def __init__(

@@ -69,12 +69,8 @@ class Attempt:
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
 
-    Raises
-    ------
-    InvalidDocumentError
-        The manifest or its list of excluded files is not what this system wrote.
-    TransientError, BotoCoreError, ClientError
-        A document, the ledger or the input could not be read now.
+    Raises ``InvalidDocumentError``: the manifest or its list of excluded files is not what this system wrote;
+    ``TransientError``, ``BotoCoreError``, ``ClientError``: a document, the ledger or the input could not be read now.
     """
     services = context.services
     resources, settings = services.resources, services.settings.convert
@@ -124,12 +120,7 @@ def divide_input(
 
     By the manifest's own ratio: the dataset's earlier manifests may have been different, or small. Input that is not
     larger than the target of one output file is one task, whatever its ratio. At least ``min_tasks`` where the input
-    has as many splits.
-
-    Raises
-    ------
-    TransientError, BotoCoreError, ClientError
-        The input could not be read now.
+    has as many splits. Raises ``TransientError``, ``BotoCoreError``, ``ClientError``: the input could not be read now.
     """
     splits = split_files(files, _whole_files(source, files, settings), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
@@ -179,14 +170,8 @@ def pack_tasks(
     """Consecutive splits to tasks, each of which is expected to write about ``target_file_bytes``.
 
     The number of tasks is rounded and the input shared evenly. So a task writes between two thirds and one and a half
-    of the target, as far as the ratio holds and there is enough input.
-
-    Parameters
-    ----------
-    output_ratio
-        Parquet bytes per input byte; None: ``DEFAULT_OUTPUT_RATIO``.
-    min_tasks
-        At least so many, where there are as many splits.
+    of the target, as far as the ratio holds and there is enough input. ``output_ratio``: Parquet bytes per input byte;
+    None: ``DEFAULT_OUTPUT_RATIO``. ``min_tasks``: at least so many, where there are as many splits.
     """
     ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, MIN_OUTPUT_RATIO)
     total = sum(split.size for split in splits)
@@ -243,10 +228,7 @@ MAX_BATCHES = 8
 def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
     """Parquet bytes per stored input byte, from a few places of the splits; None: the sample has no row.
 
-    Raises
-    ------
-    TransientError
-        The input could not be read now.
+    Raises ``TransientError``: the input could not be read now.
     """
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
         path = Path(folder) / "sample.parquet"

@@ -49,21 +49,11 @@ def check_environment(
 ) -> None:
     """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
-    Parameters
-    ----------
-    manifests
-        Those that the run is about to claim.
-    others
-        More manifests of the lane. They are only taken if no file of the first ones can be read: then a file of another
-        manifest shows whether the input as a whole is denied, or single objects of it.
-    every
-        After those of the sample, try a file of every other manifest before the input counts as denied.
-
-    Raises
-    ------
-    BlockedRunError
-        One sentence: what is refused, and what to do. It is recorded as the reason of a manifest that waits for it, so
-        that the verdict of the execution names it.
+    ``manifests``: those that the run is about to claim. ``others``: more manifests of the lane. They are only taken if
+    no file of the first ones can be read: then a file of another manifest shows whether the input as a whole is denied,
+    or single objects of it. ``every``: after those of the sample, try a file of every other manifest before the input
+    counts as denied. Raises ``BlockedRunError``: one sentence: what is refused, and what to do. It is recorded as the
+    reason of a manifest that waits for it, so that the verdict of the execution names it.
     """
     fault = _output_fault(context)
     denied = manifests if fault is not None and fault.denied else ()

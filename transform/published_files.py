@@ -31,12 +31,8 @@ class KeptGeneration:
 def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
     """What the next attempt keeps, because a file of it can no longer be read; None: it converts all files again.
 
-    Raises
-    ------
-    UnusableDocumentError
-        A document is gone, was changed, or cannot be read by this version.
-    ClientError, BotoCoreError
-        A document could not be read now.
+    Raises ``UnusableDocumentError``: a document is gone, was changed, or cannot be read by this version;
+    ``ClientError``, ``BotoCoreError``: a document could not be read now.
     """
     if row.published is None or row.exclusions is None:
         return None

@@ -123,12 +123,8 @@ class QuarantineBudget:
 class QuarantineFiles:
     """Writes records to local files; passes each finished file on.
 
-    Parameters
-    ----------
-    target_bytes
-        A file ends when it has at least this size.
-    on_finished
-        Called with the path of a whole file and what was read back from it; it removes the file.
+    ``target_bytes``: a file ends when it has at least this size. ``on_finished``: called with the path of a whole file
+    and what was read back from it; it removes the file.
     """
 
     def __init__(self, folder: Path, target_bytes: int, on_finished: Callable[[Path, QuarantineContent], None]) -> None:
@@ -176,13 +172,7 @@ class QuarantineContent:
 
 
 def read_back(path: Path) -> QuarantineContent:
-    """Count the records of a file.
-
-    Raises
-    ------
-    AuditError
-        A record cannot be read.
-    """
+    """Count the records of a file. Raises ``AuditError``: a record cannot be read."""
     counts: Counter[QuarantinedThing] = Counter()
     size = records = 0
     with path.open("rb") as file:
@@ -210,10 +200,7 @@ ONE_FILE = 1 << 40
 def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
     """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks.
 
-    Raises
-    ------
-    AuditError
-        The written file does not hold each of them once.
+    Raises ``AuditError``: the written file does not hold each of them once.
     """
     if not attempt.left_out:
         return []
@@ -239,10 +226,7 @@ def write_excluded(
 ) -> list[PendingObject]:
     """The excluded files, with the reason of each, as one object that ``uploads`` takes over.
 
-    Raises
-    ------
-    AuditError
-        The written file does not hold each of them once.
+    Raises ``AuditError``: the written file does not hold each of them once.
     """
     pending: list[Future[PendingObject]] = []
     contents: list[QuarantineContent] = []

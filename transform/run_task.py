@@ -59,17 +59,9 @@ BATCH_BYTES = 8 << 20
 def run_task(task: Task, source: InputRanges, uploads: OutputFiles, folder: Path) -> TaskResult:
     """Convert all splits. After a file that cannot be read, the others are only read, to find all such files at once.
 
-    Parameters
-    ----------
-    folder
-        For files that are not uploaded yet; empty, on a local disk.
-
-    Raises
-    ------
-    TransientError, BotoCoreError, ClientError
-        Reading or uploading did not work now; the caller aborts the uploads.
-    AuditError
-        The written files do not hold the rows that were read.
+    ``folder``: for files that are not uploaded yet; empty, on a local disk. Raises ``TransientError``,
+    ``BotoCoreError``, ``ClientError``: reading or uploading did not work now; the caller aborts the uploads;
+    ``AuditError``: the written files do not hold the rows that were read.
     """
     started = time.monotonic()
     task_run = TaskRun(task, uploads, folder)

@@ -67,15 +67,9 @@ class Source:
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.
 
-        Raises
-        ------
-        UnreadableFileError
-            The version was deleted, overwritten or archived, its key cannot be used, or it is shorter than its event
-            says.
-        DeniedFileError
-            S3 refuses the read.
-        TransientError
-            Anything else: trying again can succeed.
+        Raises ``UnreadableFileError``: the version was deleted, overwritten or archived, its key cannot be used, or it
+        is shorter than its event says; ``DeniedFileError``: S3 refuses the read; ``TransientError``: anything else:
+        trying again can succeed.
         """
         try:
             data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)

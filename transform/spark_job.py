@@ -54,12 +54,8 @@ class SparkJob:
         """One result or fault for each task: that of the task attempt which Spark reports as successful. Thread-safe.
 
         Spark starts tasks in the order of their partitions: the longest go first, so that no core waits at the end for
-        one that has begun last.
-
-        Raises
-        ------
-        JobFailedError
-            A task failed as often as Spark allows, or the job was cancelled.
+        one that has begun last. Raises ``JobFailedError``: a task failed as often as Spark allows, or the job was
+        cancelled.
         """
         if not tasks:
             return []

@@ -92,10 +92,7 @@ class _Element:
 def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = False) -> Iterator[Line]:
     """All lines or elements; memory holds one of at most ``max_line_bytes``.
 
-    Parameters
-    ----------
-    concatenated
-        The setting ``convert.concatenated``.
+    ``concatenated``: the setting ``convert.concatenated``.
     """
     rest = Unread(stream)
     offset = number = 0

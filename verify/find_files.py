@@ -59,11 +59,7 @@ class UnownedFiles:
 def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, UnownedFiles]:
     """List the dataset's prefixes, every version; the files that have a manifest are added to ``index``.
 
-    Memory holds one page of the listing.
-
-    Returns
-    -------
-    The others, by hour.
+    Memory holds one page of the listing. Returns the others, by hour.
     """
     unowned: dict[str, UnownedFiles] = {}
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
@@ -138,10 +134,7 @@ CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
 class FileIndex:
     """Used by one thread; a context manager that closes its database.
 
-    Parameters
-    ----------
-    folder
-        The database is made in it; the caller removes it.
+    ``folder``: the database is made in it; the caller removes it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -205,14 +198,8 @@ def locate(
 ) -> list[Difference]:
     """Rows that only one side has, those of the input first, in its order.
 
-    Parameters
-    ----------
-    lake
-        Rows with the URI of their object.
-    buckets
-        Buckets whose sums differ. If only some are looked at, the first differing line may be in another.
-    rows
-        Number of rows of the lake.
+    ``lake``: rows with the URI of their object. ``buckets``: buckets whose sums differ. If only some are looked at, the
+    first differing line may be in another. ``rows``: number of rows of the lake.
     """
     chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
     columns = ColumnSums()

@@ -57,12 +57,7 @@ class HoursCheck:
     """Compares hours one after another; listings come first, ledger rows afterwards.
 
     Memory holds what one hour has: the names of its objects, the rows of its manifests, and the files of those that are
-    compared.
-
-    Parameters
-    ----------
-    on_progress
-        Called with a line of text for each manifest; from several threads.
+    compared. ``on_progress``: called with a line of text for each manifest; from several threads.
     """
 
     def __init__(self, stack: Stack, hours: Hours, effort: Effort, on_progress: Callable[[str], None]) -> None:
@@ -74,10 +69,7 @@ class HoursCheck:
     def run(self) -> Iterator[HourReport]:
         """The report of each hour, in order.
 
-        Raises
-        ------
-        ClientError, BotoCoreError
-            A listing or the ledger was refused or did not answer.
+        Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer.
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,

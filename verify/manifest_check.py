@@ -47,19 +47,9 @@ class CheckedManifest:
 def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_place: bool) -> CheckedManifest:
     """Compare a manifest that has published a generation.
 
-    Everything is read once. The disk of a process holds one object at a time.
-
-    Parameters
-    ----------
-    run_tasks
-        Where the rows of both sides are read.
-    find_place
-        If rows differ, the rows of some buckets are read a second time, by this process, to find the place.
-
-    Raises
-    ------
-    ClientError, BotoCoreError
-        S3 refused a request or did not answer.
+    Everything is read once. The disk of a process holds one object at a time. ``run_tasks``: where the rows of both
+    sides are read. ``find_place``: if rows differ, the rows of some buckets are read a second time, by this process, to
+    find the place. Raises ``ClientError``, ``BotoCoreError``: S3 refused a request or did not answer.
     """
     report = ManifestReport()
     assert row.published is not None

@@ -78,10 +78,7 @@ def line_digest(line: bytes) -> bytes:
 def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> None:
     """Add the records of a quarantine object to ``files``, by URI and version of the input file.
 
-    Raises
-    ------
-    ValueError
-        A record cannot be read; the message says which.
+    Raises ``ValueError``: a record cannot be read; the message says which.
     """
     with path.open("rb") as stream:
         for number, text in enumerate(stream, 1):

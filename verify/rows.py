@@ -49,12 +49,7 @@ def parse_row(line: bytes, *, first: bool) -> Pairs | None:
     """The row of a line, which is without its newline and not too long; None for a blank line.
 
     The fast parser decides only that a line is valid. Whatever it refuses is judged by the slow rules, which also name
-    the reason.
-
-    Raises
-    ------
-    RejectedError
-        The line is not a row; its argument is the reason.
+    the reason. Raises ``RejectedError``: the line is not a row; its argument is the reason.
     """
     body = line.removeprefix(BYTE_ORDER_MARK) if first else line
     members = pairs_of(body) if len(body) <= MAX_FAST_BYTES else None
@@ -159,21 +154,9 @@ class InputReader:
     ) -> Iterator[tuple[Line, Pairs]]:
         """The rows of a file with their lines, in order.
 
-        Parameters
-        ----------
-        provenance
-            Adds the values of ``_source``, ``_offset`` and ``_arrived_at``.
-        count
-            Counts every line.
-        on_reject
-            Called with each rejected line and the reason.
-
-        Raises
-        ------
-        GoneError
-            S3 no longer has this version.
-        OSError, EOFError, ValueError
-            It cannot be decompressed to its end.
+        ``provenance``: adds the values of ``_source``, ``_offset`` and ``_arrived_at``. ``count``: counts every line.
+        ``on_reject``: called with each rejected line and the reason. Raises ``GoneError``: S3 no longer has this
+        version; ``OSError``, ``EOFError``, ``ValueError``: it cannot be decompressed to its end.
         """
         counted = InputCount() if count is None else count
         with open_text(self.s3, file) as stream:

@@ -122,13 +122,7 @@ class Proposal:
 
 
 def propose(counts: Mapping[str, int]) -> Proposal:
-    """The type that accepts most values of a sample.
-
-    Parameters
-    ----------
-    counts
-        How often each value occurs, without NULL.
-    """
+    """The type that accepts most values of a sample. ``counts``: how often each value occurs, without NULL."""
     values = sum(counts.values())
     best, refused = None, values
     for candidate in _candidates(counts):

@@ -32,12 +32,7 @@ def print_suggestion(
 ) -> int:
     """Print proposed types with what they would refuse, and the SQL of views; the exit code: 1 if there is no data.
 
-    Parameters
-    ----------
-    max_objects
-        Maximum number of Parquet objects that are read.
-    dialect
-        Print only this SQL, for a pipe.
+    ``max_objects``: maximum number of Parquet objects that are read. ``dialect``: print only this SQL, for a pipe.
     """
     row = stack.ledger.datasets.get(dataset)
     if row is None:

@@ -65,10 +65,7 @@ def athena_view(database: str, table: str, columns: Sequence[str], typed: Mappin
 def spark_view(database: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
     """A view of the session. A stored one would take the name of Athena's in the catalog, which only Spark can read.
 
-    Parameters
-    ----------
-    database
-        Empty: the table is a view of the session, or in the current database.
+    ``database``: empty: the table is a view of the session, or in the current database.
     """
     source = ".".join(quoted(name, Dialect.SPARK) for name in (database, table) if name)
     view, body = quoted(view_name(table), Dialect.SPARK), _selected(columns, typed, Dialect.SPARK)
@@ -78,10 +75,7 @@ def spark_view(database: str, table: str, columns: Sequence[str], typed: Mapping
 def duckdb_view(folder: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
     """A view over the objects of a folder: it has every column of theirs, those without a type as they are.
 
-    Parameters
-    ----------
-    folder
-        URI or path of the dataset's folder, without a slash at the end.
+    ``folder``: URI or path of the dataset's folder, without a slash at the end.
     """
     dialect, names = Dialect.DUCKDB, text_names(columns, typed)
     casts = [f"    {cast_of(name, kind, dialect)} AS {quoted(name, dialect)}" for name, kind in typed.items()]

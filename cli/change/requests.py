@@ -87,18 +87,9 @@ def reprocess_manifests(
 ) -> int:
     """Invoke the function ``reprocess`` until it has visited the whole selection, and print what it did.
 
-    Parameters
-    ----------
-    options
-        Fields of its input, None for each option that was not given.
-    every
-        Include DONE manifests that left no file out.
-    now
-        Start ``overnight`` for the hours of the manifests that were queued.
-
-    Returns
-    -------
-    The exit code: 1 when everything that was named is unknown, ignored or unusable.
+    ``options``: fields of its input, None for each option that was not given. ``every``: include DONE manifests that
+    left no file out. ``now``: start ``overnight`` for the hours of the manifests that were queued. Returns the exit
+    code: 1 when everything that was named is unknown, ignored or unusable.
     """
     fields = {name: value for name, value in options.items() if value is not None}
     named = fields.keys() & {"files", "manifests"}

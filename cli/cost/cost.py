@@ -57,14 +57,9 @@ def cost_report(
 ) -> CostReport:
     """The report of ``rows``.
 
-    Parameters
-    ----------
-    near
-        Rows of the days before and after: a night has runs on two days, and is shown as a whole.
-    sums
-        Millionths of a dollar that the ledger had added up, by day: before the rows were read, and after.
-    plans
-        Execution -> millionths of a dollar that its plan has forecast.
+    ``near``: rows of the days before and after: a night has runs on two days, and is shown as a whole. ``sums``:
+    millionths of a dollar that the ledger had added up, by day: before the rows were read, and after. ``plans``:
+    execution -> millionths of a dollar that its plan has forecast.
     """
     groups: dict[str, CostPart] = {}
     total = CostPart()

@@ -114,12 +114,7 @@ def write_page(report: Report, path: Path) -> None:
 def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report | None:
     """An execution: the manifests of its plan, by their current rows, as ``settle`` judges them; None: it has no plan.
 
-    Parameters
-    ----------
-    now
-        Aware.
-    track
-        Passes the rows on and shows how far it is.
+    ``now``: aware. ``track``: passes the rows on and shows how far it is.
     """
     recorded = stack.ledger.executions.get(name) or {}
     if "plan" not in recorded:

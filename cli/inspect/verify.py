@@ -25,12 +25,7 @@ from verify.stack import Hours, Stack
 def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_json: bool) -> int:
     """Print the outcome of each hour; returns the exit code.
 
-    Parameters
-    ----------
-    options
-        ``dataset``, ``from`` and ``to``.
-    share
-        Share of the manifests that are compared, 0 to 1.
+    ``options``: ``dataset``, ``from`` and ``to``. ``share``: share of the manifests that are compared, 0 to 1.
     """
     try:
         if not 0 < share <= 1:

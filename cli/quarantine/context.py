@@ -46,10 +46,7 @@ def read_contexts(
 ) -> dict[tuple[str, str, int], LineContext | str]:
     """The context of each rejected line, by its identity; a text says why there is none.
 
-    Parameters
-    ----------
-    count
-        Lines before and after a rejected line. Memory holds them, and one line of at most ``MAX_LINE_BYTES``.
+    ``count``: lines before and after a rejected line. Memory holds them, and one line of at most ``MAX_LINE_BYTES``.
     """
     lines = sorted((record for record in records if record.kind == ONE_LINE), key=lambda record: record.identity)
     contexts: dict[tuple[str, str, int], LineContext | str] = {}

@@ -36,13 +36,7 @@ COLUMNS = {
 def print_quarantine(
     stack: DeployedStack, selection: QuarantineSelection, by: str, limit: int, *, as_json: bool
 ) -> int:
-    """Count the selected records by group; the exit code.
-
-    Parameters
-    ----------
-    limit
-        Maximum number of records that are counted.
-    """
+    """Count the selected records by group; the exit code. ``limit``: maximum number of records that are counted."""
     columns = COLUMNS[by]
     lines: Counter[tuple[str, ...]] = Counter()
     given_back: Counter[tuple[str, ...]] = Counter()
@@ -111,11 +105,8 @@ def print_records(
 ) -> int:
     """Print the selected records, each with its place and reason; the exit code: 1 if there is none.
 
-    Parameters
-    ----------
-    context
-        Lines of the input file to print before and after each rejected line, which is then numbered; None reads no
-        input file.
+    ``context``: lines of the input file to print before and after each rejected line, which is then numbered; None
+    reads no input file.
     """
     scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
     shown = list(scan)

@@ -106,12 +106,8 @@ def parse_quarantine_selection(stack: DeployedStack, options: Mapping[str, str |
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing and one record. Progress is printed on stderr.
-
-    Parameters
-    ----------
-    limit
-        Maximum number of selected records. Of all records together ``MAX_READ`` are read.
+    Memory holds one page of the listing and one record. Progress is printed on stderr. ``limit``: maximum number of
+    selected records. Of all records together ``MAX_READ`` are read.
     """
 
     def __init__(self, stack: DeployedStack, selection: QuarantineSelection, limit: int) -> None:

@@ -206,15 +206,8 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     """Give the repaired lines of an export back: those that differ from what was exported and were never given back.
 
     Lines of one hour are one or more resubmissions. What an earlier, interrupted retry has recorded is completed.
-
-    Parameters
-    ----------
-    now
-        Start ``overnight`` for their hours.
-
-    Returns
-    -------
-    The exit code: 1 if there is no line to give back, and none was given back before.
+    ``now``: start ``overnight`` for their hours. Returns the exit code: 1 if there is no line to give back, and none
+    was given back before.
     """
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)

@@ -143,12 +143,8 @@ class Collections:
     def add(self, collection: CollectionId, part: Part, now: datetime) -> bool:
         """Add a part whose document is written, in one transaction; False: the collection is closed.
 
-        The row of the part has the key of a manifest's row: an owner that was presumed dead is refused.
-
-        Raises
-        ------
-        OwnershipError
-            Another process has presumed the caller dead: its part must not be used.
+        The row of the part has the key of a manifest's row: an owner that was presumed dead is refused. Raises
+        ``OwnershipError``: another process has presumed the caller dead: its part must not be used.
         """
         table, row_key = self._table.name, manifest_row_key(part.id)
         sums = {"parts": 1, "files": part.files, "bytes": part.bytes}

@@ -117,15 +117,9 @@ class Datasets:
         """The folder whose files the dataset has: the first one that asked for it; None: ``max_datasets`` others exist.
 
         Idempotent. Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that exists already,
-        because the settings named it, is let in without being counted.
-
-        Parameters
-        ----------
-        named
-            Datasets that do not count.
-        folder
-            It gets the dataset if no other one has it; None: the folder of its own name. Folders can have one name by
-            ``name_of_folder``.
+        because the settings named it, is let in without being counted. ``named``: datasets that do not count.
+        ``folder``: it gets the dataset if no other one has it; None: the folder of its own name. Folders can have one
+        name by ``name_of_folder``.
         """
         if (found := self.folder(name)) is not None:
             return found

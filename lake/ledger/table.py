@@ -55,16 +55,9 @@ class RefusedError(Exception):
 class LedgerTable:
     """Typed access to the table; thread-safe. Every method raises botocore's errors.
 
-    A write that met a transaction on the same item is repeated a bounded number of times.
-
-    Parameters
-    ----------
-    client
-        The ``meta.client`` of a boto3 DynamoDB *resource*: it takes and gives plain Python values.
-    name
-        The table's name.
-    wait
-        Pauses for a number of seconds, before a write that met a transaction is tried again.
+    A write that met a transaction on the same item is repeated a bounded number of times. ``client``: the
+    ``meta.client`` of a boto3 DynamoDB *resource*: it takes and gives plain Python values. ``name``: the table's name.
+    ``wait``: pauses for a number of seconds, before a write that met a transaction is tried again.
     """
 
     def __init__(self, client: DynamoDBClient, name: str, wait: Callable[[float], object] = time.sleep) -> None:
@@ -107,14 +100,8 @@ class LedgerTable:
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
         """Apply all actions or none.
 
-        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``.
-
-        Raises
-        ------
-        RefusedError
-            A condition did not hold.
-        ValueError
-            More than ``MAX_TRANSACTION_ACTIONS`` actions.
+        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``. Raises ``RefusedError``: a
+        condition did not hold; ``ValueError``: more than ``MAX_TRANSACTION_ACTIONS`` actions.
         """
         if len(actions) > MAX_TRANSACTION_ACTIONS:
             raise ValueError(f"a transaction takes {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
@@ -267,11 +254,7 @@ def read_batch(
     """The items of these keys that exist, in any order; keys that DynamoDB leaves unprocessed are asked for again.
 
     It leaves some where the answer would have more than 16 MB, or where the table has no capacity for all of them.
-
-    Raises
-    ------
-    TransientError
-        It has processed none of the remaining keys ``MAX_TRIES`` times in succession.
+    Raises ``TransientError``: it has processed none of the remaining keys ``MAX_TRIES`` times in succession.
     """
     found: list[dict[str, Any]] = []
     remaining, tries = list(keys), 0
@@ -303,12 +286,8 @@ MAX_WAIT_SECONDS = 2.0
 def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) -> T:
     """Call ``write``, again after each conflict, at most ``MAX_TRIES`` times; returns what it returns.
 
-    The clients repeat throttled requests, but not those that met a transaction, nor cancelled transactions.
-
-    Raises
-    ------
-    ClientError
-        What the last try raised, or any other error.
+    The clients repeat throttled requests, but not those that met a transaction, nor cancelled transactions. Raises
+    ``ClientError``: what the last try raised, or any other error.
     """
     for number in range(MAX_TRIES - 1):
         try:

@@ -238,12 +238,8 @@ class Manifests:
     def force(self, row: ManifestRow, now: datetime, request: str | None = None) -> bool:
         """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation; False: the row has changed.
 
-        ``request`` is the id of the request for it; the row keeps it, so that the request can be repeated.
-
-        Raises
-        ------
-        InvalidInputError
-            The manifest is in another state.
+        ``request`` is the id of the request for it; the row keeps it, so that the request can be repeated. Raises
+        ``InvalidInputError``: the manifest is in another state.
         """
         check_forceable(row)
         changes, forgotten = forced_attributes(row, request, now)

@@ -20,10 +20,8 @@ PRODUCTION = "prod"
 def load_settings(path: Path) -> Settings:
     """Settings of a ``.toml`` or ``.json`` file (UTF-8).
 
-    Raises
-    ------
-    InvalidSettingsError
-        A value is not valid; or the file is missing or cannot be parsed, then ``key`` is ``file``.
+    Raises ``InvalidSettingsError``: a value is not valid; or the file is missing or cannot be parsed, then ``key`` is
+    ``file``.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -40,12 +38,8 @@ def parse_settings(body: dict[str, Any]) -> Settings:
     """Settings of a parsed TOML or JSON document.
 
     No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1. In the stage
-    ``prod`` stored data is protected unless the document says otherwise.
-
-    Raises
-    ------
-    InvalidSettingsError
-        The first error of the document, with all ``others``.
+    ``prod`` stored data is protected unless the document says otherwise. Raises ``InvalidSettingsError``: the first
+    error of the document, with all ``others``.
     """
     if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
         body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
@@ -60,11 +54,8 @@ def dump_settings(settings: Settings) -> str:
 def build(kind: type[T], body: object) -> T:
     """An instance of a class whose fields are declared (``lake.settings.declaration``) from a parsed table.
 
-    Raises
-    ------
-    InvalidSettingsError
-        An unknown or missing key, a value of a wrong type or range, or values that do not fit together; ``key`` is the
-        full dotted key. Its ``others`` are all further errors.
+    Raises ``InvalidSettingsError``: an unknown or missing key, a value of a wrong type or range, or values that do not
+    fit together; ``key`` is the full dotted key. Its ``others`` are all further errors.
     """
     table = _Table()
     built: T = table.build(kind, body, "")

@@ -25,21 +25,10 @@ def install(
 ) -> None:
     """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
 
-    Parameters
-    ----------
-    engines
-        Each adds a service that has job runs.
-    logs
-        The folder for the functions' logs and for the record of used permissions.
-    runtime_dir
-        An existing, empty folder for the packages that functions may import.
-    limits
-        The account's limits, asked for whenever one is needed.
-
-    Raises
-    ------
-    LocalCloudError
-        Another version of the emulator is installed, or a patch point has changed.
+    ``engines``: each adds a service that has job runs. ``logs``: the folder for the functions' logs and for the record
+    of used permissions. ``runtime_dir``: an existing, empty folder for the packages that functions may import.
+    ``limits``: the account's limits, asked for whenever one is needed. Raises ``LocalCloudError``: another version of
+    the emulator is installed, or a patch point has changed.
     """
     version = metadata.version("ministack")
     if version != PINNED_VERSION:

@@ -29,10 +29,7 @@ _error_type: contextvars.ContextVar[str | None] = contextvars.ContextVar("error_
 def patch(logs: Path, runtime_dir: Path) -> None:
     """Apply the patches of this file.
 
-    Raises
-    ------
-    LocalCloudError
-        A package of the Lambda runtime is missing here, or the emulator's worker has changed.
+    Raises ``LocalCloudError``: a package of the Lambda runtime is missing here, or the emulator's worker has changed.
     """
     _patch_isolation(runtime_dir)
     _patch_error_type()

@@ -92,13 +92,9 @@ class EmrRuns(JobRuns):
     def start(self, application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
         """Start a job run; returns its record. A request with the client token of an earlier one finds its run.
 
-        ``application`` and ``request`` are like those of the service's API.
-
-        Raises
-        ------
-        ServiceError
-            ``ValidationException``: the request is not valid. ``ConflictException``: its client token is that of
-            another request.
+        ``application`` and ``request`` are like those of the service's API. Raises ``ServiceError``:
+        ``ValidationException``: the request is not valid. ``ConflictException``: its client token is that of another
+        request.
         """
         needed = needed_capacity(spark_properties(request))
         token = (application["applicationId"], str(request.get("clientToken") or uuid.uuid4()))
@@ -180,10 +176,8 @@ class EmrRuns(JobRuns):
 def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
     """The properties of a request's ``sparkSubmitParameters``.
 
-    Raises
-    ------
-    ServiceError
-        ``ValidationException``: there is an option that the service, or the local cloud, does not support.
+    Raises ``ServiceError``: ``ValidationException``: there is an option that the service, or the local cloud, does not
+    support.
     """
     words = shlex.split(_spark_submit(request).get("sparkSubmitParameters", ""))
     properties = {}
@@ -199,10 +193,7 @@ def spark_properties(request: Mapping[str, Any]) -> dict[str, str]:
 def needed_capacity(properties: Mapping[str, str]) -> Capacity:
     """What a run uses with all of its executors.
 
-    Raises
-    ------
-    ServiceError
-        ``ValidationException``: there is no worker of this size.
+    Raises ``ServiceError``: ``ValidationException``: there is no worker of this size.
     """
     driver, executor = _worker(properties, "driver"), _worker(properties, "executor")
     executors = int(properties.get(EXECUTORS, DEFAULT_EXECUTORS))

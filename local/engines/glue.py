@@ -53,11 +53,8 @@ class GlueRuns(JobRuns):
     def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
         """Add a run to ``runs`` and start it; returns its record in state STARTING.
 
-        Raises
-        ------
-        ServiceError
-            The job already has MaxConcurrentRuns live runs (a STOPPING one is live), or with this run the account would
-            have more live runs, or more DPUs, than its quotas allow; nothing was started.
+        Raises ``ServiceError``: the job already has MaxConcurrentRuns live runs (a STOPPING one is live), or with this
+        run the account would have more live runs, or more DPUs, than its quotas allow; nothing was started.
         """
         limit = int((job.get("ExecutionProperty") or {}).get("MaxConcurrentRuns") or 1)
         run = _new_record(job, request, self._clock())

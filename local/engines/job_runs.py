@@ -54,17 +54,9 @@ class JobRuns:
     ) -> int | None:
         """Run the process of ``launch`` to its end; its exit code, or None if it was killed after ``minutes``.
 
-        Parameters
-        ----------
-        role
-            ARN of the run's role, the service that assumes it, and the name of the session.
-        begins
-            Called when the process has started; False: the run was stopped before, and is killed.
-
-        Raises
-        ------
-        Exception
-            The role may not be assumed, or its files could not be read.
+        ``role``: ARN of the run's role, the service that assumes it, and the name of the session. ``begins``: called
+        when the process has started; False: the run was stopped before, and is killed. Raises ``Exception``: the role
+        may not be assumed, or its files could not be read.
         """
         log_file.parent.mkdir(parents=True, exist_ok=True)
         folder = self._settings.runs / run

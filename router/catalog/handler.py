@@ -38,20 +38,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def catalog(services: Services) -> dict[str, Any]:
     """Create and extend tables so that they have all columns that the ledger knows and say what they are; idempotent.
 
-    No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and
-    from the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot
-    be brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of
-    somebody else under that name is only reported.
-
-    Returns
-    -------
-    ``tables`` is the number of tables looked at; ``created``, ``extended`` and ``foreign``, which are not ours, are the
-    first ``MAX_NAMES`` names.
-
-    Raises
-    ------
-    Exception
-        The first error of a table, after all the others were tried; the log names each table.
+    No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
+    the beginning after the last of all. A dataset with an Iceberg table has no other one. A table that cannot be
+    brought up to date holds back no other. An uploader can choose the name of a dataset, so a table or view of somebody
+    else under that name is only reported. Returns ``tables`` is the number of tables looked at; ``created``,
+    ``extended`` and ``foreign``, which are not ours, are the first ``MAX_NAMES`` names. Raises ``Exception``: the first
+    error of a table, after all the others were tried; the log names each table.
     """
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
     changed: dict[str, list[str]] = {"created": [], "extended": [], "foreign": []}

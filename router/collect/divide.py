@@ -46,14 +46,9 @@ def is_over(hour: str, now: datetime) -> bool:
 def divide(services: Services, collection: CollectionId, pace: WritePace | None = None) -> list[str]:
     """Close a collection, and make it manifests, which are QUEUED then; returns their ids.
 
-    ``pace`` limits the writes to the index's partition key, which all manifests have in common.
-
-    Raises
-    ------
-    InvalidDocumentError
-        The division document was changed, or the document of a part that was set apart is damaged still.
-    NewerDocumentError
-        A newer version has written a document: it divides the collection.
+    ``pace`` limits the writes to the index's partition key, which all manifests have in common. Raises
+    ``InvalidDocumentError``: the division document was changed, or the document of a part that was set apart is damaged
+    still; ``NewerDocumentError``: a newer version has written a document: it divides the collection.
     """
     ledger, bucket = services.ledger, services.resources.control_bucket
     row = ledger.collections.get(collection)
@@ -209,12 +204,8 @@ Developer Guide, "Best practices for partition keys", "Global secondary indexes"
 class WritePace:
     """Lets the threads of one invocation write at most ``per_second`` on average; thread-safe.
 
-    Parameters
-    ----------
-    per_second
-        Writes of one item each.
-    now, wait
-        Seconds of a clock that only goes forward, and the pause for a number of them.
+    ``per_second``: writes of one item each. ``now``, ``wait``: seconds of a clock that only goes forward, and the pause
+    for a number of them.
     """
 
     def __init__(

@@ -216,16 +216,8 @@ def choose(
     """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
 
     An engine on spare capacity has to leave time for one wait in vain where what is left could then go to another one.
-
-    Parameters
-    ----------
-    workers
-        Workers of a run (``batch.workers``); multiples of it are considered too, where the quota has room.
-
-    Raises
-    ------
-    ValueError
-        No allowed engine has room for a single run.
+    ``workers``: workers of a run (``batch.workers``); multiples of it are considered too, where the quota has room.
+    Raises ``ValueError``: no allowed engine has room for a single run.
     """
     limit = seconds * (1 - MARGIN)
     waits = {engine: ENGINES[engine].max_wait_seconds for engine in Engine}

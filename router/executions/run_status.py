@@ -60,12 +60,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     empty if it is not known; what it has cost is recorded.
 
     With ``engine``, the one of the last job run, the answer has the engine of the next one. ``failed`` says that it
-    failed.
-
-    Raises
-    ------
-    InvalidInputError
-        ``run`` is not the URI of a run document, or the document does not exist.
+    failed. Raises ``InvalidInputError``: ``run`` is not the URI of a run document, or the document does not exist.
     """
     prefix = f"s3://{services.resources.control_bucket}/"
     uri = event.get("run")
@@ -200,10 +195,7 @@ def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_cap
 def late_minutes(run: Mapping[str, Any], offers: Sequence[Offer], engine: Engine, left: float, now: datetime) -> float:
     """Minutes after the deadline at which a run is expected to end that begins its next job run ``now`` (aware).
 
-    Parameters
-    ----------
-    left
-        Share of the run's manifests that are open; with 0 it has ended.
+    ``left``: share of the run's manifests that are open; with 0 it has ended.
     """
     (offer,) = (offer for offer in offers if offer.engine == engine)
     seconds = run_seconds(RunWork(run["coreSeconds"] * left), run["workers"], offer) if left else 0.0
@@ -214,12 +206,8 @@ def late_minutes(run: Mapping[str, Any], offers: Sequence[Offer], engine: Engine
 def current_row_pages(services: Services, manifests: Iterable[str]) -> Iterator[list[ManifestRow]]:
     """Rows by consistent reads, page by page; a superseded manifest is replaced by its successors.
 
-    Manifests of the stream lane are left out: what was promoted belongs to no plan any more.
-
-    Raises
-    ------
-    InvalidDocumentError
-        The ledger does not know a manifest.
+    Manifests of the stream lane are left out: what was promoted belongs to no plan any more. Raises
+    ``InvalidDocumentError``: the ledger does not know a manifest.
     """
     for page in follow(services.ledger, manifests, follows=_is_superseded):
         rows = []

@@ -122,17 +122,8 @@ class _Snapshot:
 def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_from: int) -> Metadata:
     """Write the files of the next snapshot; returns the document that makes it the current one.
 
-    Parameters
-    ----------
-    now
-        Milliseconds since the epoch.
-    keep_from
-        Snapshots that were replaced before this time are dropped from the document.
-
-    Raises
-    ------
-    MissingFilesError
-        A file of ``batch.remove`` is not in the table.
+    ``now``: milliseconds since the epoch. ``keep_from``: snapshots that were replaced before this time are dropped from
+    the document. Raises ``MissingFilesError``: a file of ``batch.remove`` is not in the table.
     """
     metadata = with_columns(metadata, batch.columns)
     snapshot = _Snapshot(metadata, files)

@@ -85,10 +85,7 @@ class ListingProgress:
     def of(cls, token: str | None) -> ListingProgress:
         """Read a token back; None begins from the start.
 
-        Raises
-        ------
-        InvalidInputError
-            ``token`` does not come from ``token()``.
+        Raises ``InvalidInputError``: ``token`` does not come from ``token()``.
         """
         if token is None:
             return cls()
@@ -112,19 +109,10 @@ def find_unrecorded(
     """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
 
     Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited again after
-    ``waitSeconds``, unless the request leaves them.
-
-    Returns
-    -------
-    ``{"token", "waitSeconds", "found", "known", "recorded", "unsettled", "bytes"}``; ``token`` is None when all is
-    listed.
-
-    Raises
-    ------
-    OwnershipError
-        Arrivals of a page still have no owner after ``MAX_VISITS`` visits.
-    InvalidInputError
-        ``max_datasets`` has no room for the dataset, and the request does not leave what has no owner.
+    ``waitSeconds``, unless the request leaves them. Returns ``{"token", "waitSeconds", "found", "known", "recorded",
+    "unsettled", "bytes"}``; ``token`` is None when all is listed. Raises ``OwnershipError``: arrivals of a page still
+    have no owner after ``MAX_VISITS`` visits; ``InvalidInputError``: ``max_datasets`` has no room for the dataset, and
+    the request does not leave what has no owner.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:

@@ -57,12 +57,8 @@ def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime)
 def write_pointer(services: Services, manifest: str, *, urgent: bool) -> None:
     """Put one more pointer to a manifest into the inbox of its shard, under a key that was never used before.
 
-    An urgent one has a prefix of its own, so that the streaming job finds it without listing the others.
-
-    Raises
-    ------
-    BotoCoreError, ClientError
-        The pointer may or may not have been written.
+    An urgent one has a prefix of its own, so that the streaming job finds it without listing the others. Raises
+    ``BotoCoreError``, ``ClientError``: the pointer may or may not have been written.
     """
     shard = services.settings.shards.of(manifest)
     key = pointer_key(manifest, secrets.token_hex(8), urgent=urgent, shard=shard)

@@ -149,10 +149,8 @@ class Intent:
 def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: datetime) -> str:
     """Put the intent under a key that was never used before; returns the key.
 
-    Raises
-    ------
-    BotoCoreError, ClientError
-        It may or may not have been written: no arrival row may be written for it.
+    Raises ``BotoCoreError``, ``ClientError``: it may or may not have been written: no arrival row may be written for
+    it.
     """
     key = intent_key(new_manifest_id(now))
     body = encode_body(Intent(iso_utc(now), tuple(arrivals)))
@@ -163,12 +161,8 @@ def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: dat
 def read_intent(services: Services, key: str) -> Intent:
     """Get an intent.
 
-    Raises
-    ------
-    NewerDocumentError
-        Another version has written it.
-    ClientError
-        ``NoSuchKey``, when all of its arrivals have an owner by now, among others.
+    Raises ``NewerDocumentError``: another version has written it; ``ClientError``: ``NoSuchKey``, when all of its
+    arrivals have an owner by now, among others.
     """
     body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
     return decode_body(Intent, body, f"intent {key}")

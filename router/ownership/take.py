@@ -36,15 +36,9 @@ def take_ownership(
     """Own the routed arrivals, and record the reason of each ignored one.
 
     A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
-    Each object version may be given once.
-    A request that fails does not raise: its arrivals are UNSETTLED.
-
-    Parameters
-    ----------
-    skip_known
-        Read the rows of all arrivals first, because most have an owner: a read costs less than a refused write.
-    intent
-        Key of an intent that names all routed arrivals already; None: one is written.
+    Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED.
+    ``skip_known``: read the rows of all arrivals first, because most have an owner: a read costs less than a refused
+    write. ``intent``: key of an intent that names all routed arrivals already; None: one is written.
     """
     ledger, now = services.ledger, services.clock()
     stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)

@@ -75,14 +75,8 @@ def forecast(
 ) -> Forecast:
     """Expected duration and cost of runs, in this order, as many side by side as the choice says.
 
-    Parameters
-    ----------
-    works
-        Work of each run.
-    other
-        What the manifests cost besides the runs.
-    margin
-        Share of the time until the deadline that stays unused.
+    ``works``: work of each run. ``other``: what the manifests cost besides the runs. ``margin``: share of the time
+    until the deadline that stays unused.
     """
     night = choice.night
     ends = [last_end(runs, night.workers, night.concurrency, offer) for runs in works]

@@ -47,18 +47,9 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     """Plan the backlog, or the part of it that the event selects.
 
     A dry run writes the summary only, and plans for the next start of ``schedule.overnight``; any other run plans from
-    now. A repetition plans what is queued at its time.
-
-    Parameters
-    ----------
-    service_quotas
-        A client of Service Quotas; None: the quotas of the settings hold.
-
-    Raises
-    ------
-    InvalidInputError
-        Unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an engine that the settings do not
-        allow, missing ``execution``.
+    now. A repetition plans what is queued at its time. ``service_quotas``: a client of Service Quotas; None: the quotas
+    of the settings hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown
+    dataset, an engine that the settings do not allow, missing ``execution``.
     """
     given = {key: value for key, value in event.items() if key != "execution"}
     check_fields(given, FIELDS, "overnight")

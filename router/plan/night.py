@@ -114,10 +114,7 @@ def pack_oldest_first(
 def allowed_engines(given: Mapping[str, Any], batch: BatchSettings) -> tuple[str, ...]:
     """The engine that the input field ``engine`` names; without one, all of ``batch.engines``.
 
-    Raises
-    ------
-    InvalidInputError
-        The settings do not allow the engine, so it may not be deployed.
+    Raises ``InvalidInputError``: the settings do not allow the engine, so it may not be deployed.
     """
     asked = given.get("engine")
     if asked is None:

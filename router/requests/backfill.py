@@ -63,10 +63,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Validate a request, or list its objects for a bounded time; ``token`` is null when all are listed.
 
-    Raises
-    ------
-    InvalidInputError
-        Unknown action, invalid request, or a token of another function.
+    Raises ``InvalidInputError``: unknown action, invalid request, or a token of another function.
     """
     action = event.get("action")
     if action == "validate":
@@ -82,10 +79,7 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 def _parse(given: object, services: Services) -> BackfillRequest:
     """Read and validate the input of a backfill.
 
-    Raises
-    ------
-    InvalidInputError
-        One sentence that says what is wrong and what to pass.
+    Raises ``InvalidInputError``: one sentence that says what is wrong and what to pass.
     """
     fields = parse_fields(given, FIELDS, "backfill", EXAMPLE)
     missing = [name for name in ("dataset", "from", "to") if fields.get(name) is None]

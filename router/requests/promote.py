@@ -49,12 +49,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Move files that are queued for the batch lane to the stream lane; a dry run writes nothing.
 
-    Idempotent: a repetition moves nothing twice, and finishes what a crashed invocation has begun.
-
-    Raises
-    ------
-    InvalidInputError
-        Unknown field, neither files nor a selection or both, too many files.
+    Idempotent: a repetition moves nothing twice, and finishes what a crashed invocation has begun. Raises
+    ``InvalidInputError``: unknown field, neither files nor a selection or both, too many files.
     """
     fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
     target, dry_run = parse_target(fields, services, ("files",), "promote", EXAMPLE), parse_flag(fields, "dryRun")

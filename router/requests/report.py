@@ -78,10 +78,7 @@ class ReprocessReport(Report):
     def continuing(cls, token: str | None) -> ReprocessReport:
         """The report of the invocation that returned ``token``, without its messages; None begins a new one.
 
-        Raises
-        ------
-        InvalidInputError
-            ``token`` is not one that the function returned.
+        Raises ``InvalidInputError``: ``token`` is not one that the function returned.
         """
         if token is None:
             return cls()

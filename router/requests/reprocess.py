@@ -78,13 +78,8 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Every file of a queued manifest is read again, in the manifest's next generation; what it has published stays until
     that one is published, and after it where a file is gone. ``"only": "all"`` includes DONE manifests that left
-    nothing out. A dry run writes nothing, and looks for files that are gone.
-    Idempotent: a repetition with the same ``request`` queues nothing twice.
-
-    Raises
-    ------
-    InvalidInputError
-        The input is not valid; says what to pass.
+    nothing out. A dry run writes nothing, and looks for files that are gone. Idempotent: a repetition with the same
+    ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
     """
     request = _parse(event, services)
     target = request.target

@@ -43,14 +43,9 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Record a resubmission, whose document and lines are in the control bucket, and own its file.
 
     Order of the writes: the intent, which names the file; the row of the resubmission, which no other one with the same
-    line can follow; then ownership, as for every arrival. Idempotent: a repetition completes what is left.
-
-    Raises
-    ------
-    InvalidInputError
-        The event is not valid, the documents are missing, or the lines may not be given back.
-    OwnershipError
-        A request had no answer: a repetition, or the sweep, completes it.
+    line can follow; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
+    ``InvalidInputError``: the event is not valid, the documents are missing, or the lines may not be given back;
+    ``OwnershipError``: a request had no answer: a repetition, or the sweep, completes it.
     """
     name = _parse(event)
     body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
@@ -112,14 +107,9 @@ def check_resubmission(
 ) -> None:
     """Compare a resubmission with the ledger; ``earlier`` are all that are recorded of its hour.
 
-    Memory holds its own lines and those of one earlier resubmission.
-
-    Raises
-    ------
-    InvalidInputError
-        It holds no line, too many, or one twice; a line is no longer in the quarantine; or it was given back before.
-    InvalidDocumentError
-        The document of an earlier one is gone or was changed.
+    Memory holds its own lines and those of one earlier resubmission. Raises ``InvalidInputError``: it holds no line,
+    too many, or one twice; a line is no longer in the quarantine; or it was given back before;
+    ``InvalidDocumentError``: the document of an earlier one is gone or was changed.
     """
     lines = set(resubmission.identities())
     if not 0 < len(lines) <= MAX_LINES or len(lines) != resubmission.lines:

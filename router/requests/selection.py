@@ -100,14 +100,8 @@ def parse_flag(given: Mapping[str, Any], name: str) -> bool:
 def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
     """Read ``dataset``, ``from`` and ``to``; a missing or null field does not restrict the selection.
 
-    A day means all of its 24 hours; ``to`` is inclusive.
-
-    Raises
-    ------
-    UnknownDatasetError
-        There is no such dataset; says which there are.
-    InvalidInputError
-        Invalid time, or ``from`` later than ``to``; says what to pass.
+    A day means all of its 24 hours; ``to`` is inclusive. Raises ``UnknownDatasetError``: there is no such dataset; says
+    which there are; ``InvalidInputError``: invalid time, or ``from`` later than ``to``; says what to pass.
     """
     dataset = given.get("dataset")
     if dataset is not None:
@@ -121,10 +115,8 @@ def parse_target(
 ) -> Target:
     """Read what a request is about; ``lists`` are the fields of ``manifests`` and ``files`` that ``function`` takes.
 
-    Raises
-    ------
-    InvalidInputError
-        Not exactly one kind of target, a list that is not valid or too long, or what ``parse_selection`` raises.
+    Raises ``InvalidInputError``: not exactly one kind of target, a list that is not valid or too long, or what
+    ``parse_selection`` raises.
     """
     kinds = [name for name in lists if given.get(name) is not None]
     if any(given.get(name) is not None for name in ("dataset", "from", "to")):
@@ -162,10 +154,7 @@ def _parse_manifest_id(given: object) -> str:
 def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Read ``from`` and ``to`` as ``YYYY-MM-DDTHH``, both inclusive; None: no bound. A day means all of its 24 hours.
 
-    Raises
-    ------
-    InvalidInputError
-        Invalid time, or ``from`` later than ``to``; says what to pass.
+    Raises ``InvalidInputError``: invalid time, or ``from`` later than ``to``; says what to pass.
     """
     first, last = _parse_hour(given, "from", "00"), _parse_hour(given, "to", "23")
     if first is not None and last is not None and first > last:
@@ -266,12 +255,8 @@ def find_queued(
     """The files of QUEUED manifests of the selection, by manifest, from the index: a hint.
 
     The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
-    a promote that crashed may have left them without a pointer.
-
-    Raises
-    ------
-    InvalidInputError
-        More than ``MAX_QUEUED_FILES`` files of the batch lane.
+    a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
+    ``MAX_QUEUED_FILES`` files of the batch lane.
     """
     divided = [] if dry_run else divide_selected(services, selection)
     listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))

@@ -100,10 +100,8 @@ def read_until_decided(
 def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
     """Values by their names, which S3 gives in lower case for metadata: one request.
 
-    Raises
-    ------
-    BotoCoreError, ClientError
-        S3 did not answer, or is throttling after the retries of the client: the same request can succeed later.
+    Raises ``BotoCoreError``, ``ClientError``: S3 did not answer, or is throttling after the retries of the client: the
+    same request can succeed later.
     """
     request = {"Bucket": file.bucket, "Key": file.key}
     if file.version_id is not None:

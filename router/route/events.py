@@ -50,10 +50,7 @@ class AnnouncedVersion:
 def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
     """The object versions that a message announces; none for S3's test event and for removals.
 
-    Raises
-    ------
-    InvalidInputError
-        The message is not a valid S3 event.
+    Raises ``InvalidInputError``: the message is not a valid S3 event.
     """
     try:
         body = message.json_body
@@ -97,12 +94,8 @@ class VersionLookup:
     def complete(self, announced: AnnouncedVersion) -> ObjectVersion:
         """The arrival that an event announces.
 
-        Raises
-        ------
-        InvalidInputError
-            The event has no size or no ETag, and no version of the key belongs to it.
-        BotoCoreError, ClientError
-            S3 did not answer: the event has to be redelivered.
+        Raises ``InvalidInputError``: the event has no size or no ETag, and no version of the key belongs to it;
+        ``BotoCoreError``, ``ClientError``: S3 did not answer: the event has to be redelivered.
         """
         is_input = announced.bucket == self._services.resources.input_bucket
         is_whole = announced.size is not None and announced.etag is not None

@@ -43,12 +43,8 @@ def handler(event: SQSEvent, context: LambdaContext) -> dict[str, Any]:  # noqa:
 def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     """Own every arrival of the batch; returns the messages that SQS has to redeliver.
 
-    A message that is not a valid S3 event, or whose arrivals cannot be routed, fails alone. Idempotent.
-
-    Raises
-    ------
-    BotoCoreError, ClientError
-        A permission or a resource is missing for all messages: SQS redelivers them all.
+    A message that is not a valid S3 event, or whose arrivals cannot be routed, fails alone. Idempotent. Raises
+    ``BotoCoreError``, ``ClientError``: a permission or a resource is missing for all messages: SQS redelivers them all.
     """
     messages: dict[str, list[ObjectVersion]] = {}
     by_id = {message.message_id: message for message in event.records}

@@ -52,12 +52,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Judge an execution by the ledger and the published objects; OPEN while a manifest is worked on. Idempotent.
 
-    Raises
-    ------
-    InvalidInputError
-        ``execution`` is missing or was never planned.
-    InvalidDocumentError
-        The plan names a manifest that the ledger does not know.
+    Raises ``InvalidInputError``: ``execution`` is missing or was never planned; ``InvalidDocumentError``: the plan
+    names a manifest that the ledger does not know.
     """
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
@@ -148,10 +144,7 @@ PLAN_FACTS = ("engine", "runs", "manifests", "files", "bytes")
 class ReportPage:
     """Collects the rows that ``settle`` reads anyway, and writes the page once the verdict is known.
 
-    Parameters
-    ----------
-    summary
-        The summary of the plan.
+    ``summary``: the summary of the plan.
     """
 
     def __init__(self, services: Services, execution: str, summary: Mapping[str, Any]) -> None:

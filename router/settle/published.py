@@ -58,12 +58,8 @@ NO_DAMAGE = Damage(0)
 
 def find_damage(services: Services, row: ManifestRow) -> Damage:
     """Compare each object with the commit document, and with the ETag of the result document: two GETs, and a listing
-    of the manifest's own prefix for each bucket that has objects of it.
-
-    Raises
-    ------
-    ClientError
-        S3 or DynamoDB refused a request.
+    of the manifest's own prefix for each bucket that has objects of it. Raises ``ClientError``: S3 or DynamoDB refused
+    a request.
     """
     document = _read_document(services, row)
     if isinstance(document, Damage):
@@ -224,12 +220,8 @@ class PublishedManifests:
 
         Folders are listed, 1,000 objects to a request, and never more requests than a listing of each manifest needs.
         Only where a row's digest differs from what is listed, the documents of the manifest say what is wrong with
-        which object: another object under its prefix is not damage.
-
-        Raises
-        ------
-        ClientError
-            S3 or DynamoDB refused a request.
+        which object: another object under its prefix is not damage. Raises ``ClientError``: S3 or DynamoDB refused a
+        request.
         """
         generations = {item.id: item.generation for group in self._by_partition.values() for item in group}
         with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
@@ -287,12 +279,7 @@ def _suspects(s3: S3Client, listing: _Listing) -> list[tuple[str, int | None]]:
 def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]) -> list[PublishedObjects]:
     """The objects under each prefix, by listing the folder and leaving out what lies between the prefixes.
 
-    Parameters
-    ----------
-    folder
-        Begins every prefix.
-    prefixes
-        Sorted; none begins another one.
+    ``folder``: begins every prefix. ``prefixes``: sorted; none begins another one.
     """
     digests = [ObjectsDigest() for _ in prefixes]
     position, after = 0, ""

@@ -101,10 +101,8 @@ def judge(tally: Tally, max_quarantined_share: float = 1) -> Verdict:
 def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
     """Whether a person is told of the verdict.
 
-    Parameters
-    ----------
-    notify_quarantine
-        The setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all others are reported.
+    ``notify_quarantine``: the setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all
+    others are reported.
     """
     if verdict.outcome == ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE:
         if notify_quarantine == NotifyQuarantine.NEVER:
@@ -196,14 +194,8 @@ def format_notification(
 ) -> str:
     """Verdict, counts, and what to do next with the commands for it; plain text for an email.
 
-    Parameters
-    ----------
-    night
-        What differs from the plan, in sentences without a full stop.
-    stage
-        Name of the deployment, as the command line takes it.
-    details
-        Lines about the quarantine, after the counts.
+    ``night``: what differs from the plan, in sentences without a full stop. ``stage``: name of the deployment, as the
+    command line takes it. ``details``: lines about the quarantine, after the counts.
     """
     lines = [
         f"Execution {execution} of overnight, stage {stage}: {verdict.outcome}",

@@ -194,12 +194,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Take one action and record its metrics.
 
-    Raises
-    ------
-    InvalidInputError
-        The action is unknown.
-    Exception
-        The first error of a shard, after all the others have had their turn.
+    Raises ``InvalidInputError``: the action is unknown; ``Exception``: the first error of a shard, after all the others
+    have had their turn.
     """
     action = event.get("action")
     if action not in ACTIONS:

@@ -78,13 +78,8 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns counts of what was repaired, by kind.
 
     A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
-    and keeps no position.
-
-    Raises
-    ------
-    Exception
-        What items or repairs have failed at (``error_of_sweep``), after all the others were tried; the log has the
-        counts.
+    and keeps no position. Raises ``Exception``: what items or repairs have failed at (``error_of_sweep``), after all
+    the others were tried; the log has the counts.
     """
     done = dict.fromkeys(COUNTS, 0)
     failed: list[list[FailedItem]] = []

@@ -144,14 +144,8 @@ def announce(services: Services, row: HourRow) -> None:
     """Make the marker what the row tells, then send the event, then note both; idempotent, by any caller.
 
     A caller that resumes late may have put a marker that is no longer true. It learns that from the last write, and
-    makes the marker what the current row tells.
-
-    Raises
-    ------
-    ClientError
-        A request was refused: the next sweep announces it.
-    TransientError
-        EventBridge did not take the event.
+    makes the marker what the current row tells. Raises ``ClientError``: a request was refused: the next sweep announces
+    it; ``TransientError``: EventBridge did not take the event.
     """
     assert services.events is not None
     write_marker(services, row)

@@ -182,10 +182,7 @@ def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
 def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
-    Raises
-    ------
-    InvalidDocumentError
-        It does not exist, its hash differs from the ledger's, or another version wrote it.
+    Raises ``InvalidDocumentError``: it does not exist, its hash differs from the ledger's, or another version wrote it.
     """
     bucket = services.resources.control_bucket
     data: dict[str, Any] = json.loads(get_bound_document(services.s3, bucket, reference.key, reference.sha256))

@@ -57,14 +57,9 @@ MAX_TRIES = 8
 def commit_round(services: Services, dataset: str) -> int | None:
     """Bring one batch into the table; its number, or None: nothing is left to do.
 
-    A batch that another process has begun is finished first.
-
-    Raises
-    ------
-    TableStoppedError
-        Table and ledger disagree, or another writer has changed rows: nothing was changed, a person decides.
-    TransientError
-        Other writers changed the entry at each of ``MAX_TRIES`` tries.
+    A batch that another process has begun is finished first. Raises ``TableStoppedError``: table and ledger disagree,
+    or another writer has changed rows: nothing was changed, a person decides; ``TransientError``: other writers changed
+    the entry at each of ``MAX_TRIES`` tries.
     """
     tables = services.ledger.tables
     row = tables.get(dataset) or tables.create(dataset, str(uuid4()))
@@ -123,10 +118,7 @@ def _create(services: Services, catalog: TableCatalog, row: TableRow) -> None:
 def is_applied(services: Services, row: TableRow, metadata: Metadata, number: int) -> bool:
     """Whether the batch ``number`` is in the table; False: it is the next one.
 
-    Raises
-    ------
-    TableStoppedError
-        Table and ledger disagree.
+    Raises ``TableStoppedError``: table and ledger disagree.
     """
     advice = f"run 'hybrid-router tables status', then tables restore or tables rebuild {row.dataset}"
     if metadata["table-uuid"] != row.uuid:

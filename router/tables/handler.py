@@ -53,12 +53,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[str, Any]:
     """Bring what is published into all tables, every ``tables.commit_seconds`` within a minute.
 
-    ``wait`` pauses for a number of seconds. A table that cannot be brought up to date holds back no other.
-
-    Raises
-    ------
-    Exception
-        The first error of a table, after all the others were tried; the log names each table.
+    ``wait`` pauses for a number of seconds. A table that cannot be brought up to date holds back no other. Raises
+    ``Exception``: the first error of a table, after all the others were tried; the log names each table.
     """
     started, seconds = services.clock(), services.settings.tables.commit_seconds
     batches, looks = 0, max(1, INVOCATION_SECONDS // seconds)

@@ -12,13 +12,7 @@ from local.emulator_patches.identities import access_keys, encryption_keys, requ
 
 
 def patch(uses_file: Path) -> None:
-    """Apply the patches of this package.
-
-    Parameters
-    ----------
-    uses_file
-        Gets a line of JSON for each permission that was used, once.
-    """
+    """Apply the patches of this package. ``uses_file``: gets a line of JSON for each permission that was used, once."""
     uses.patch(uses_file)
     access_keys.patch()
     requests.patch()

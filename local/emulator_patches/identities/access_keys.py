@@ -35,10 +35,7 @@ def patch() -> None:
 def session_key(role_arn: str, service: str, session: str) -> AccessKey:
     """Temporary credentials of the role for ``service``; the same for the same session.
 
-    Raises
-    ------
-    NotAllowedError
-        The role does not trust the service.
+    Raises ``NotAllowedError``: the role does not trust the service.
     """
     name = check_trust(role_arn, service, {"aws:sourceaccount": ACCOUNT})
     with _lock:

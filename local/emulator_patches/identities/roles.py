@@ -16,12 +16,8 @@ from local.isolation import ACCOUNT, REGION
 def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
     """The role's name, if its trust policy lets ``service`` assume it; ``keys``: condition keys in lower case.
 
-    The emulator's own evaluation of trust policies knows no service principals.
-
-    Raises
-    ------
-    NotAllowedError
-        The role does not exist, or does not trust the service.
+    The emulator's own evaluation of trust policies knows no service principals. Raises ``NotAllowedError``: the role
+    does not exist, or does not trust the service.
     """
     name = role_arn.rpartition("/")[2]
     role = iam._roles.get_scoped(ACCOUNT, None, name)
@@ -43,11 +39,8 @@ def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
 def check_role(role_arn: str, service: str, action: str, resource: str, keys: Mapping[str, str] | None = None) -> None:
     """Check a call that the emulator makes in its own process for ``service`` with a role.
 
-    Raises
-    ------
-    NotAllowedError
-        The service may not assume the role, or the role may not do ``action`` on ``resource`` or use the resource's KMS
-        key; with AWS's sentence.
+    Raises ``NotAllowedError``: the service may not assume the role, or the role may not do ``action`` on ``resource``
+    or use the resource's KMS key; with AWS's sentence.
     """
     name = check_trust(role_arn, service, keys or {})
     for asked_action, asked_resource, context in ((action, resource, dict(keys or {})), *needed(action, resource)):
