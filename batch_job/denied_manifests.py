@@ -33,7 +33,6 @@ class DeniedManifests:
         return others
 
     def record(self, manifests: Iterable[str]) -> None:
-        """Add what this job run was denied."""
         denied = self._denied.union(manifests)
         if denied == self._denied:
             return

@@ -125,7 +125,6 @@ class DateCheck:
 
     @property
     def key(self) -> str:
-        """Key of its document."""
         return verification_key(self.date, early=self.early)
 
     def run(self) -> bool:
@@ -161,7 +160,6 @@ class DateCheck:
         return not late and not failed and not any(report.outcome == HourOutcome.DIFFERS for report in hours)
 
     def _check_dataset(self, dataset: str) -> list[HourReport]:
-        """The hours in which something arrived or was published."""
         context, services = self.context, self.context.services
         stack = Stack.of(services.s3, services.ledger, services.resources, services.settings, dataset, context.clock)
         hours = Hours(dataset, f"{self.date}T00", f"{self.date}T23")

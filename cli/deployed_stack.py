@@ -70,7 +70,6 @@ class DeployedStack:
 
     @property
     def name(self) -> str:
-        """The name of the CloudFormation stack."""
         return self.resources.stack
 
     @property
@@ -141,11 +140,9 @@ class DeployedStack:
         return self._invoke("plan", self.outputs.plan, event)
 
     def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``promote``."""
         return self._invoke("promote", self.outputs.promote, fields)
 
     def reprocess(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``reprocess``."""
         return self._invoke("reprocess", self.outputs.reprocess, fields)
 
     def resubmit(self, name: str) -> dict[str, Any]:
@@ -166,7 +163,6 @@ class DeployedStack:
         return self._invoke("tables", self.outputs.tables, request)
 
     def check_backfill(self, request: Mapping[str, Any]) -> None:
-        """Invoke ``backfill`` to validate the input of a backfill."""
         self._invoke("backfill", self.outputs.backfill_function, {"action": "validate", "input": request})
 
     def find_unrecorded(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,13 +199,11 @@ class DeployedStack:
 
 
 def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:
-    """Look the dataset up in the ledger."""
     if not stack.ledger.datasets.is_known(dataset):
         raise unknown_dataset(stack, dataset)
 
 
 def unknown_dataset(stack: DeployedStack, dataset: str) -> UnknownDatasetError:
-    """The error for a dataset that the ledger does not have."""
     names = ", ".join(stack.ledger.datasets.names())
     known = f"pass one of {names}" if names else "no file has arrived yet"
     return UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")

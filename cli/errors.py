@@ -68,7 +68,6 @@ class ExitCode(IntEnum):
 
 
 def exit_code_of(error: Exception) -> ExitCode:
-    """The exit code of a command that ends with this error."""
     if isinstance(error, UnknownDatasetError):
         return ExitCode.NOT_SO
     if isinstance(error, (InvalidInputError, InvalidSettingsError)):

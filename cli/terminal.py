@@ -38,7 +38,6 @@ class _Column(NamedTuple):
         return any(map(_is_uri, self.cells))
 
     def width(self, *, wrapped: bool) -> int:
-        """Characters of the widest cell, the head included."""
         heads = self.heads if wrapped else [self.name]
         return max(map(cell_len, (*heads, *self.cells)))
 

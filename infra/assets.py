@@ -88,7 +88,6 @@ def asset_prefix(stack_name: str) -> str:
 
 
 def glue_code(asset: s3_assets.Asset) -> glue.Code:
-    """The asset as an argument of a Glue job."""
     return glue.Code.from_bucket(asset.bucket, asset.s3_object_key)
 
 

@@ -134,7 +134,6 @@ class OwnMetrics:
         statistic: str = "Sum",
         period: Duration = METRIC_PERIOD,
     ) -> cloudwatch.Metric:
-        """A metric that a function writes."""
         return cloudwatch.Metric(
             namespace=self.namespace,
             metric_name=metric_name,

@@ -260,7 +260,6 @@ def _create_application(
 
 
 def _create_role(scope: Construct, assets: Assets, log: logs.LogGroup) -> iam.Role:
-    """The role of the job runs: so far it reads its code and writes its log."""
     role = iam.Role(
         scope,
         "Role",

@@ -38,17 +38,14 @@ class Engines:
 
     @property
     def all(self) -> tuple[Jobs | EmrBatch | EmrStream, ...]:
-        """Everything that has job runs of the stage."""
         return tuple(item for item in (self.jobs, self.emr_batch, self.emr_stream) if item is not None)
 
     @property
     def stream(self) -> Jobs | EmrStream:
-        """Where the streaming jobs run."""
         return self.emr_stream or self.jobs
 
     @property
     def roles(self) -> list[iam.Role]:
-        """The roles of the job runs."""
         return [item.role for item in self.all]
 
     @property

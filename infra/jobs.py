@@ -93,7 +93,6 @@ class Jobs(Construct):
         allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.stream_arns)
 
     def allow_stream_end(self, role: iam.Role) -> None:
-        """List the runs of the streaming jobs, and end them."""
         allow(role, ("glue:GetJobRuns",), self.stream_arns)
         allow(role, ("glue:BatchStopJobRun",), self.stream_arns)
 

@@ -38,7 +38,6 @@ class StackNames:
 
     @classmethod
     def of(cls, settings: Settings) -> StackNames:
-        """The names of the settings' stage."""
         stack = stack_name(settings.stage)
         return cls(
             stack=stack,

@@ -14,7 +14,6 @@ def node_folder() -> Path:
 
 
 def node_binary() -> Path:
-    """The bundled ``node``."""
     folder = node_folder()
     return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
 

@@ -61,7 +61,6 @@ class StackOutputs:
 
     @property
     def stream_engine(self) -> Engine:
-        """The engine of the streaming jobs."""
         return Engine.EMR_SERVERLESS if self.stream_application else Engine.GLUE
 
     def to_outputs(self) -> dict[str, str]:

@@ -38,7 +38,6 @@ class CanaryRequest:
 
     @classmethod
     def from_text(cls, text: str) -> CanaryRequest:
-        """The inverse of ``to_text``."""
         return cls(*text.split(","))
 
     def file(self, bucket: str, *, deleted: bool = False) -> ObjectVersion:

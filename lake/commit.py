@@ -106,7 +106,6 @@ class CommitDocument:
 
     @property
     def rows(self) -> int:
-        """Rows that it publishes."""
         return sum(item.rows for item in self.objects)
 
     @property
@@ -119,7 +118,6 @@ class CommitDocument:
 
     @property
     def failed_files(self) -> int:
-        """Number of files that could not be read as a whole."""
         return sum(source.failed is not None for source in self.sources)
 
 

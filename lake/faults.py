@@ -170,7 +170,6 @@ def is_denial(error: BaseException) -> bool:
 
 
 def error_code(error: ClientError) -> str:
-    """The code of AWS's answer; "" if it has none."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 

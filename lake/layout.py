@@ -112,22 +112,18 @@ def preflight_key(run: str) -> str:
 
 
 def canary_key(name: str) -> str:
-    """Key of an object of a canary in input, lake or quarantine."""
     return f"{CANARY}{name}"
 
 
 def canary_report_key(run: str) -> str:
-    """Key of the document of what a canary's run has found."""
     return f"{RESULTS}{CANARY}{run}.json"
 
 
 def manifest_key(manifest: str) -> str:
-    """Key of the manifest document."""
     return f"{MANIFESTS}{manifest[:8]}/{manifest}.json"
 
 
 def part_key(part: str) -> str:
-    """Key of the document of a part."""
     return f"{PARTS}{part[:8]}/{part}.json"
 
 
@@ -227,12 +223,10 @@ def plan_index_key(execution: str) -> str:
 
 
 def plan_summary_key(execution: str) -> str:
-    """Key of the summary of a plan, which people and settle read."""
     return f"{PLANS}{execution}/plan.json"
 
 
 def run_key(execution: str, number: int) -> str:
-    """Key of the document that lists the manifests of one run."""
     return f"{PLANS}{execution}/runs/{number:05d}.json"
 
 
@@ -242,7 +236,6 @@ def denial_key(run: str) -> str:
 
 
 def verdict_key(execution: str) -> str:
-    """Key of the verdict document of an execution."""
     return f"{PLANS}{execution}/verdict.json"
 
 
@@ -252,7 +245,6 @@ REPORT_INDEX = f"{PLANS}index.html"
 
 
 def report_key(execution: str) -> str:
-    """Key of the page about an execution."""
     return f"{PLANS}{execution}/{REPORT_PAGE}"
 
 

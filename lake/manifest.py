@@ -76,7 +76,6 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, file: ObjectVersion) -> Identity:
-        """The identity of an object version."""
         return cls(file.bucket, file.key, file.version)
 
 
@@ -95,7 +94,6 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Size of its files as stored."""
         return sum(file.size for file in self.files)
 
     @property
@@ -110,7 +108,6 @@ def new_manifest_id(now: datetime) -> str:
 
 
 def is_manifest_id(text: str) -> bool:
-    """Whether ``new_manifest_id`` makes an id like this one."""
     return re.fullmatch(r"\d{8}T\d{6}[0-9a-f]{20}", text, re.ASCII) is not None
 
 
@@ -151,7 +148,6 @@ class Partition:
 
     @classmethod
     def of(cls, dataset: str, instant: datetime) -> Partition:
-        """The partition of an aware instant."""
         utc = instant.astimezone(UTC)
         return cls(dataset, utc.date().isoformat(), utc.hour)
 

@@ -49,7 +49,6 @@ class ResourceNames:
 
     @property
     def stack(self) -> str:
-        """Name of the CloudFormation stack."""
         return self.batch_job.removesuffix(BATCH_JOB_SUFFIX)
 
     def stream_job_of(self, shard: str) -> str:
@@ -68,7 +67,6 @@ class ResourceNames:
 
     @property
     def output_buckets(self) -> tuple[str, str]:
-        """Buckets that conversions write to: lake and quarantine."""
         return self.lake_bucket, self.quarantine_bucket
 
     def to_environment(self) -> dict[str, str]:

@@ -47,7 +47,6 @@ class Resubmission:
 
     @property
     def lines(self) -> int:
-        """Number of lines."""
         return sum(len(item.offsets) for item in self.rejected)
 
     def identities(self) -> Iterator[tuple[str, str, int]]:

@@ -21,7 +21,6 @@ class Shards:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all shards, ``FIRST_SHARD`` first."""
         return tuple(map(str, range(1, self.jobs + 1)))
 
     def of(self, manifest: str) -> str:

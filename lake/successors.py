@@ -23,7 +23,6 @@ PARALLEL_READS = 16
 
 
 def is_superseded(row: ManifestRow) -> bool:
-    """Whether the files of the manifest are in its successors."""
     return row.state == State.SUPERSEDED
 
 

@@ -111,7 +111,6 @@ class LocalCloud:
             return self._clients[service]
 
     def limit(self, limits: Limits) -> None:
-        """Set the account's limits; they hold from the next request on."""
         limits.write(self.state_dir / _LIMITS)
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:

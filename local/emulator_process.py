@@ -41,7 +41,6 @@ class EmulatorSettings:
 
     @property
     def endpoint(self) -> str:
-        """The emulator's address; loopback only."""
         return f"http://127.0.0.1:{self.port}"
 
 

@@ -63,7 +63,6 @@ class AccessKey:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables from which AWS's libraries read it."""
         token = {} if self.session_token is None else {"AWS_SESSION_TOKEN": self.session_token}
         return {"AWS_ACCESS_KEY_ID": self.id, "AWS_SECRET_ACCESS_KEY": self.secret, **token}
 

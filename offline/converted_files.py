@@ -32,7 +32,6 @@ class ConvertedFiles:
         """Manifests by the versions that have something in the quarantine."""
 
     def add(self, body: Mapping[str, Any]) -> None:
-        """Remember the files of a manifest's document."""
         for source in body["sources"]:
             version = identity(source["uri"], source["version"])
             self._done.add(version)
@@ -43,7 +42,6 @@ class ConvertedFiles:
                 self._quarantined[version] = body["manifest"]
 
     def discard(self, body: Mapping[str, Any]) -> None:
-        """Forget the files of a manifest's document."""
         for source in body["sources"]:
             version, file = identity(source["uri"], source["version"]), identity(source["uri"], "")
             self._done.discard(version)

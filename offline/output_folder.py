@@ -179,7 +179,6 @@ class OutputFolder:
             self._written[path] = self._disk.submit(_synchronize_file, path)
 
     def discard(self, manifest: str) -> None:
-        """Remove what an attempt has written."""
         for path in [path for path in self._written if path.is_relative_to(self.staging(manifest))]:
             del self._written[path]
         shutil.rmtree(self.staging(manifest), ignore_errors=True)
@@ -245,12 +244,10 @@ class OutputFolder:
             self._remove_objects(withdrawn)
 
     def remove_withdrawn(self) -> None:
-        """Remove the objects of manifests that are withdrawn."""
         for document in sorted(self._withdrawn.glob("*.json")):
             self._remove_objects(document)
 
     def published_files(self) -> Iterator[PublishedFile]:
-        """The Parquet files of all published manifests."""
         root = self.root.resolve()
         for result in sorted(self._results.glob("*.json")):
             for item in self._read(result)["objects"]:
@@ -266,7 +263,6 @@ class OutputFolder:
         withdrawn.unlink()
 
     def _read(self, path: Path) -> dict[str, Any]:
-        """The document of a manifest that was committed or is published."""
         try:
             if path.is_symlink() or not path.is_file():
                 raise ValueError("it is not a file")

@@ -45,7 +45,6 @@ class SettledExecution:
 
     @property
     def failed(self) -> bool:
-        """Whether it did not do what it was planned for."""
         return self.outcome == "FAILED"
 
 
@@ -68,7 +67,6 @@ class Day:
 
     @property
     def executions(self) -> int:
-        """All of them."""
         return self.outcomes.total()
 
     def add(self, item: SettledExecution) -> None:

@@ -24,7 +24,6 @@ SCROLLED_FROM = 8
 
 
 def outcome_of(execution: ExecutionFacts) -> str:
-    """Outcome of its verdict; ``not settled`` without one."""
     return str((execution.verdict or {}).get("outcome", "not settled"))
 
 

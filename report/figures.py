@@ -27,11 +27,9 @@ class Counts(ManifestCounts):
 
     @property
     def manifests(self) -> int:
-        """All of them."""
         return self.done + self.failed + self.open
 
     def add(self, row: ManifestRow, totals: PublishedTotals | None) -> None:
-        """Add a manifest, and what it has published."""
         self.count_state(row)
         self.files += row.files
         self.bytes += row.bytes

@@ -26,14 +26,12 @@ class CostPart:
     """Of the files that were converted, as stored."""
 
     def add(self, share: CostShare) -> None:
-        """Add a part of a job run."""
         self.micro_dollars += share.micro_dollars
         self.files += share.files
         self.bytes += share.bytes
 
     @property
     def dollars(self) -> float:
-        """The sum."""
         return self.micro_dollars / MICRO
 
     @property
@@ -74,7 +72,6 @@ class CostFigures:
 
 
 def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
-    """Add up cost rows."""
     parts: defaultdict[tuple[str, str], CostPart] = defaultdict(CostPart)
     total, runs = CostPart(), []
     for row in rows:

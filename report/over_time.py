@@ -63,7 +63,6 @@ class LatencyOverTime:
             self._intervals = joined
 
     def points(self) -> list[LatencyPoint]:
-        """The intervals in which files arrived, in order."""
         found = ((start, percentiles(self._intervals[start])) for start in sorted(self._intervals))
         return [LatencyPoint(start, figures) for start, figures in found if figures is not None]
 

@@ -21,7 +21,6 @@ SOURCE_MAP = "\n//# sourceMappingURL="
 
 
 def render_page(report: Report) -> str:
-    """The page about an execution or a day, in UTF-8."""
     message = f"<p>{safe(report.message)}</p>" if report.message else ""
     made = f"Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC."
     header = f"""<p class="outcomes">{outcomes(report.executions)}</p>

@@ -129,7 +129,6 @@ def executions(report: Report) -> str:
 
 
 def latency(report: Report) -> str:
-    """Each lane's latency by the time at which files arrived."""
     rows = []
     for lane, figures in report.figures.lanes.items():
         if (found := figures.latency.total()) is not None:
@@ -142,7 +141,6 @@ def latency(report: Report) -> str:
 
 
 def backlog(report: Report) -> str:
-    """What waited, by lane."""
     rows = []
     for lane, figures in report.figures.lanes.items():
         if points := figures.backlog.points():
@@ -155,7 +153,6 @@ def backlog(report: Report) -> str:
 
 
 def runs(report: Report) -> str:
-    """Job runs on a time line."""
     rows = [
         [
             text(run.id),
@@ -177,7 +174,6 @@ def runs(report: Report) -> str:
 
 
 def rejects(report: Report) -> str:
-    """Quarantined lines by reason."""
     counts = report.figures.total.rejects.most_common()
     rows = [[text(reason), number(lines)] for reason, lines in counts]
     failed = report.figures.total.failed_files
@@ -186,7 +182,6 @@ def rejects(report: Report) -> str:
 
 
 def datasets(report: Report) -> str:
-    """What each dataset has published."""
     rows = [
         [
             text(name),
@@ -256,7 +251,6 @@ def item_list(items: Sequence[tuple[str, str, Sequence[str], str]]) -> str:
 
 
 def cost(report: Report) -> str:
-    """Dollars by lane and dataset."""
     rows = [
         [
             text(lane),

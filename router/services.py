@@ -83,7 +83,6 @@ class Services:
 
 
 def write_document(services: Services, key: str, body: object) -> str:
-    """Put a document into the control bucket; returns its URI."""
     bucket = services.resources.control_bucket
     put_document(services.s3, bucket, key, encode_document(body))
     return f"s3://{bucket}/{key}"

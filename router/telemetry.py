@@ -68,10 +68,8 @@ class Metric(StrEnum):
 
 
 def count(metric: Metric, value: float) -> None:
-    """Add a count to the metrics of this invocation."""
     metrics.add_metric(name=metric.value, unit=MetricUnit.Count, value=value)
 
 
 def count_bytes(metric: Metric, value: float) -> None:
-    """Add a number of bytes to the metrics of this invocation."""
     metrics.add_metric(name=metric.value, unit=MetricUnit.Bytes, value=value)

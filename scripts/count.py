@@ -72,7 +72,6 @@ def _alarms() -> int:
 
 
 def main() -> None:
-    """Print one line for each figure."""
     for name, (value, limit) in count().items():
         sys.stdout.write(f"{value:>8,}  {name}{f' (at most {limit:,})' if limit else ''}\n")
 

@@ -159,7 +159,6 @@ def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]
 
 
 def side_by_side_limit(context: ConversionContext) -> InputSize:
-    """What is converted side by side."""
     limits = context.services.settings.stream
     return InputSize(limits.side_by_side_seconds, BATCH_FILES)
 
@@ -182,7 +181,6 @@ def parallel_conversions(context: ConversionContext) -> int:
 
 
 def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:
-    """The size of these manifests together."""
     found = [sizes[manifest] for manifest in portion]
     return InputSize(sum(size.core_seconds for size in found), sum(size.files for size in found))
 

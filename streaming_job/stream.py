@@ -107,7 +107,6 @@ class InboxStream:
             self._meter.end()
 
     def _run_query(self) -> bool:
-        """Whether another query is to follow."""
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
             self._read, self._full = 0, False
             self._wake.clear()

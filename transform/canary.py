@@ -179,7 +179,6 @@ def _upload(region: str, request: CanaryRequest, bucket: str) -> PendingObject:
 
 
 def _complete_twice(services: JobServices, uploads: list[PendingObject]) -> None:
-    """As two processes that publish the same manifest do."""
     first, second = (complete_all(services.s3, uploads) for _ in range(2))
     if first != second:
         raise TransientError(f"the second completion has changed the object: {first} became {second}; report it")

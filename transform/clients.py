@@ -77,7 +77,6 @@ def session(region: str) -> boto3.Session:
 
 
 def s3_client(region: str) -> S3Client:
-    """A thread-safe boto3 client."""
     with _SESSION_LOCK:
         return session(region).client("s3", config=JOB_CLIENT_CONFIG)
 

@@ -34,7 +34,6 @@ class RunLog:
         self.last = ""
 
     def __call__(self, message: str) -> None:
-        """Print one line."""
         self.last = message
         print_line(message)
 

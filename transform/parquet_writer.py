@@ -52,7 +52,6 @@ class OpenFile:
         return self._file.size
 
     def chunks_with(self, batch: Batch) -> int:
-        """Row groups times columns if this batch is appended."""
         return self._row_groups * len({*self._file.columns, *batch.filled_columns})
 
     def write(self, batch: Batch) -> None:

@@ -136,7 +136,6 @@ class QuarantineFiles:
         self._count = 0
 
     def write(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Append the records."""
         lines = [encode_record(record) for record in records]
         if not lines:
             return

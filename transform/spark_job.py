@@ -71,7 +71,6 @@ class SparkJob:
             self._context.removeJobTag(self._tag)
 
     def cancel(self) -> None:
-        """Stop those of its jobs that run."""
         self._context.cancelJobsWithTag(self._tag)
 
     @property

@@ -47,7 +47,6 @@ class Split:
 
     @property
     def size(self) -> int:
-        """Bytes."""
         return self.end - self.start
 
     @property
@@ -145,7 +144,6 @@ class TaskResult:
 
     @property
     def uploaded(self) -> tuple[PendingObject, ...]:
-        """Its Parquet and quarantine objects."""
         return (*self.objects, *self.quarantine)
 
 

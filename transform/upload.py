@@ -62,7 +62,6 @@ class Uploads:
             future.result()
 
     def abort(self) -> None:
-        """Abort every upload; one that no longer exists is not an error."""
         for begun in self._begun:
             abort_upload(self._s3, begun.bucket, begun.key, begun.upload_id)
         self._begun.clear()

@@ -61,7 +61,6 @@ class Unread:
         return line if newline >= 0 or end == size else line + self._stream.readline(size - end)
 
     def read(self) -> bytes:
-        """Some bytes; none at the end."""
         data, self._returned = self._returned, b""
         return data or self._stream.read(READ_BYTES)
 

@@ -40,7 +40,6 @@ class FirstFiles:
     """At most ``MAX_DIFFERENCES`` of them."""
 
     def add(self, file: ObjectVersion, reason: str = "") -> None:
-        """Count one, and keep it unless there are many already."""
         self.number += 1
         if len(self.first) < MAX_DIFFERENCES:
             self.first.append((file, reason))
@@ -159,17 +158,14 @@ class FileIndex:
         self._database.executemany("INSERT INTO arrived VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def manifests(self, hour: str) -> list[str]:
-        """Manifests that have files of the hour, sorted."""
         rows = self._database.execute("SELECT DISTINCT manifest FROM arrived WHERE hour = ? ORDER BY 1", (hour,))
         return [manifest for (manifest,) in rows]
 
     def files_of(self, manifest: str) -> set[ObjectVersion]:
-        """The files that were added for a manifest."""
         query = "SELECT bucket, key, etag, size, arrived_at, version_id FROM arrived WHERE manifest = ?"
         return {ObjectVersion(*row) for row in self._database.execute(query, (manifest,))}
 
     def remove(self, manifest: str) -> None:
-        """Forget the files of a manifest: others have them."""
         self._database.execute("DELETE FROM arrived WHERE manifest = ?", (manifest,))
 
     def publisher(self, identity: Identity, manifest: str) -> str:

@@ -178,7 +178,6 @@ class SideDigest:
     """The rows have the columns that say which line they come from."""
 
     def add(self, other: SideDigest) -> None:
-        """Add another part of the same side."""
         self.rows.merge(other.rows)
         self.report.merge(other.report)
         self.complete = self.complete and other.complete

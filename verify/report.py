@@ -72,7 +72,6 @@ class ManifestReport:
             self.unproven.append(reason)
 
     def merge(self, report: ManifestReport) -> None:
-        """Add what another part of the same comparison has found."""
         for name in ("files", "rows", "rejects", "whole_files"):
             setattr(self, name, getattr(self, name) + getattr(report, name))
         for difference in report.differences:
@@ -96,7 +95,6 @@ class HourReport(ManifestReport):
     """Manifests of the share that were not compared, because of an error."""
 
     def add(self, report: ManifestReport) -> None:
-        """Add a compared manifest."""
         self.compared += 1
         self.merge(report)
 
@@ -128,5 +126,4 @@ class HourReport(ManifestReport):
         return f"{self.hour}  {self.outcome}{partial}: {counts}{whole}"
 
     def to_json(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {"hour": self.hour, "outcome": self.outcome, **asdict(self)}

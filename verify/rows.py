@@ -41,7 +41,6 @@ _cached_name = lru_cache(maxsize=1 << 16)(line_rules.column_name)
 
 
 def column_name(key: str) -> str:
-    """The column of a key."""
     return _cached_name(key) if len(key) <= MAX_CACHED_KEY else line_rules.column_name(key)
 
 
@@ -94,13 +93,11 @@ class RowMultiset:
     sums: list[int] = field(default_factory=lambda: [0] * BUCKETS)
 
     def add(self, digest: int) -> None:
-        """Add one row."""
         self.rows += 1
         bucket = digest % BUCKETS
         self.sums[bucket] = (self.sums[bucket] + digest) % MODULUS
 
     def merge(self, other: RowMultiset) -> None:
-        """Add all rows of another multiset."""
         self.rows += other.rows
         self.sums = [(mine + theirs) % MODULUS for mine, theirs in zip(self.sums, other.sums, strict=True)]
 

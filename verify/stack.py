@@ -74,7 +74,6 @@ class Hours:
     """``YYYY-MM-DDTHH``, UTC, inclusive."""
 
     def contain(self, partition: Partition) -> bool:
-        """Whether it is one of them."""
         return partition.dataset == self.dataset and self.first <= partition.stamp <= self.last
 
     def stamps(self) -> Iterator[str]:

@@ -27,7 +27,6 @@ class Dialect(StrEnum):
 
 
 def quoted(name: str, dialect: Dialect) -> str:
-    """A name of a column, table or database."""
     mark = "`" if dialect is Dialect.SPARK else '"'
     return f"{mark}{name}{mark}"
 
@@ -89,7 +88,6 @@ def duckdb_view(folder: str, table: str, columns: Sequence[str], typed: Mapping[
 
 
 def view_name(table: str) -> str:
-    """Name of the view of a table."""
     return f"{table}_typed"
 
 

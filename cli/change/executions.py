@@ -72,7 +72,6 @@ def follow_execution(
 
 
 def print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print how an execution ended: for a person one sentence."""
     if as_json:
         typer.echo(json.dumps(body, indent=1))
         return
@@ -82,7 +81,6 @@ def print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_started(arn: str, *, as_json: bool) -> None:
-    """Print which execution was started, and is not followed."""
     typer.echo(json.dumps({"execution": arn}, indent=1) if as_json else f"started: {arn}")
 
 

@@ -58,7 +58,6 @@ def on_stack(command: Callable[..., int]) -> Callable[..., None]:
 
 
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a command, as typer reads them."""
     # Only type checkers import the classes of the first parameters.
     classes = {"DeployedStack": object, "QuarantineSelection": object}
     signature = inspect.signature(function, eval_str=True, locals=classes)

@@ -79,7 +79,6 @@ def cost_report(
 
 
 def executions_of(rows: Iterable[CostRow]) -> list[str]:
-    """The executions that have planned the job runs, in order."""
     return list(dict.fromkeys(row.execution for row in rows if row.execution is not None))
 
 
@@ -151,7 +150,6 @@ def _sum(part: CostPart) -> dict[str, float | None]:
 
 
 def metered_by(stack: DeployedStack) -> str:
-    """Where the costs of a stack come from."""
     return BY_CLOCK if stack.local else BY_ENGINES
 
 

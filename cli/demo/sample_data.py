@@ -40,7 +40,6 @@ class DemoFile:
 
     @property
     def size(self) -> int:
-        """Bytes on the disk."""
         return self.path.stat().st_size
 
 

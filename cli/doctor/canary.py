@@ -169,7 +169,6 @@ def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
 
 
 def _quoted(expression: str) -> str:
-    """The first text of a JSONata expression."""
     return expression.split("'")[1]
 
 

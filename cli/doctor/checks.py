@@ -78,7 +78,6 @@ def _python() -> Finding:
 
 
 def examine_java() -> Finding:
-    """Whether Spark finds a Java that it can run on."""
     from local.spark_jars import java_command
 
     advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"

@@ -77,7 +77,6 @@ def find_execution(stack: DeployedStack, name: str) -> Execution | None:
 
 
 def execution_arn(stack: DeployedStack, name: str) -> str:
-    """The ARN of the execution of ``overnight`` with this name."""
     return f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{name}"
 
 
@@ -227,7 +226,6 @@ class NightSchedule:
 
     @property
     def zone(self) -> ZoneInfo:
-        """The time zone of the stage."""
         return ZoneInfo(self.time_zone)
 
     def next_start(self, now: datetime) -> datetime | None:

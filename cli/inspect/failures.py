@@ -124,7 +124,6 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:
-    """All that ``failures`` shows. Raises botocore's errors."""
     found: list[Trouble] = []
     complete = True
     for lane in Lane:

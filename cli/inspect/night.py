@@ -80,7 +80,6 @@ def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
 
 
 def night_document(stack: DeployedStack, execution: Execution, limit: int) -> NightDocument:
-    """All that ``night`` shows."""
     bucket = stack.resources.control_bucket
     summary = find_document(stack.s3, bucket, plan_summary_key(execution.name))
     verdict = find_document(stack.s3, bucket, verdict_key(execution.name)) or {}

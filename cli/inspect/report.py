@@ -106,7 +106,6 @@ def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Write the page; the folder is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_page(report), encoding="utf-8")
 

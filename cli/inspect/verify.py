@@ -62,7 +62,6 @@ def _not_reachable(error: Exception) -> int:
 
 
 def _settings(stack: DeployedStack) -> Settings:
-    """The settings that the jobs were deployed with."""
     job = stack.glue.get_job(JobName=stack.resources.batch_job)["Job"]
     return parse_settings(json.loads(read_uri(stack.s3, job["DefaultArguments"]["--settings"])))
 

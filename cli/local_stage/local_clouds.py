@@ -52,7 +52,6 @@ class LocalStage:
 
     @property
     def aws_config(self) -> Path:
-        """How the AWS command line reaches the running cloud."""
         return self.folder / f"{self.stage}.aws"
 
     @property
@@ -62,11 +61,9 @@ class LocalStage:
 
     @property
     def state_file(self) -> Path:
-        """How to reach the running cloud."""
         return self.folder / f"{self.stage}.json"
 
     def cloud_folder(self, pid: int) -> Path:
-        """The folder of the cloud that this process runs."""
         return self.folder / f"{self.stage}-{pid}"
 
     def owner(self) -> int | None:
@@ -104,7 +101,6 @@ class LocalStage:
         return removed
 
     def forget(self) -> None:
-        """Remove what says how to reach the cloud."""
         self.state_file.unlink(missing_ok=True)
         self.aws_config.unlink(missing_ok=True)
 

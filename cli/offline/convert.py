@@ -64,7 +64,6 @@ class Quarantined:
     """Unreadable ones."""
 
     def add(self, rejects: Mapping[str, int], failed: str | None) -> None:
-        """Count a file."""
         self.lines.update({reason: count for reason, count in rejects.items() if count})
         if failed is not None:
             self.files[failed] += 1
@@ -103,7 +102,6 @@ class Summary:
     """Why the conversion has ended before its last file."""
 
     def refuse(self, path: Path, reason: str) -> None:
-        """Remember an entry of a folder."""
         self.refused[str(path)] = reason
 
     def add_other(self, path: str) -> None:
@@ -112,11 +110,9 @@ class Summary:
         self.other_file = path
 
     def refuse_file(self, file: ObjectVersion, reason: str) -> None:
-        """Remember a file that is not converted."""
         self.refused[file.key if isinstance(file, LocalFile) else file.uri] = reason
 
     def add(self, outcome: GroupOutcome) -> None:
-        """Count a group of files."""
         self.parquet_files += len(outcome.objects)
         for file, reason in outcome.denied.items():
             self.refuse_file(file, reason)

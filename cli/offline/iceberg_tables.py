@@ -43,7 +43,6 @@ def update_tables(output: OutputFolder) -> dict[str, int | None]:
 
 
 def open_catalog(root: Path) -> SqlCatalog:
-    """The catalog of an output folder."""
     folder = root.resolve() / TABLES
     folder.mkdir(exist_ok=True)
     return SqlCatalog(CATALOG, uri=f"sqlite:///{folder / 'catalog.db'}")

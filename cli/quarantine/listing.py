@@ -91,7 +91,6 @@ def _print_groups(columns: tuple[str, ...], groups: list[dict[str, Any]]) -> Non
 
 
 def say_if_cut(scan: RecordScan) -> None:
-    """Say so when a limit has left records out."""
     if not scan.is_complete:
         typer.echo("there is more: narrow the selection, or raise --limit")
 

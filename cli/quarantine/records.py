@@ -132,7 +132,6 @@ class RecordScan:
 
 
 def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[QuarantineRecord]:
-    """All records of the selected hours."""
     for span in _spans(stack, selection):
         row: ManifestRow | None = None
         kept: frozenset[str] | None = None

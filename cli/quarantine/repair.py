@@ -103,7 +103,6 @@ def export_lines(
 
 
 def read_origins(exported: Path) -> list[Origin]:
-    """The origin of each line of an export, in their order."""
     path = origins_file(exported)
     try:
         head, *lines = path.read_text(encoding="utf-8").splitlines()
@@ -233,7 +232,6 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
 
 
 def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
-    """The lines of the file that differ from what was exported."""
     origins = read_origins(exported)
     try:
         lines = exported.read_bytes().removesuffix(b"\n").split(b"\n")

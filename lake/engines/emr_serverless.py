@@ -82,7 +82,6 @@ class StreamLaunch:
     """Whether EMR Serverless keeps event logs for its own Spark UI."""
 
     def to_text(self) -> str:
-        """The inverse of ``from_text``."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -130,7 +129,6 @@ class EmrServerless(EngineDescription):
     """EMR Serverless, on either processor."""
 
     def worker(self, worker_type: str) -> Units:
-        """vCPUs and memory."""
         return Units(vcpu=WORKERS[worker_type], gb=MEMORY_GIB[worker_type])
 
     def stream_driver(self, worker_type: str) -> Units:  # noqa: ARG002

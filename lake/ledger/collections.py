@@ -65,7 +65,6 @@ class CollectionId:
         return not self.name.isdigit()
 
     def next(self) -> CollectionId:
-        """The collection of the hour after this one."""
         return self.numbered(self.hour, int(self.name) + 1)
 
 
@@ -120,7 +119,6 @@ class Collections:
         self._table = table
 
     def get(self, collection: CollectionId) -> CollectionRow | None:
-        """The row by a strongly consistent read; None: there is none."""
         item = self._table.get(collection_key(collection))
         return None if item is None else _row(item)
 
@@ -230,7 +228,6 @@ def _pk(hour: str) -> str:
 
 
 def collection_key(collection: CollectionId) -> Key:
-    """Primary key of a collection's row."""
     return Key(_pk(collection.hour), collection.name)
 
 
@@ -239,7 +236,6 @@ def _parts_of(collection: CollectionId) -> str:
 
 
 def part_key(collection: CollectionId, part: str) -> Key:
-    """Primary key of a part in the list of a collection."""
     return Key(_parts_of(collection), part)
 
 
@@ -266,7 +262,6 @@ def part_row(part: Part, collection: CollectionId) -> dict[str, Any]:
 
 
 def part_attributes(part: Part) -> dict[str, Any]:
-    """The attributes of a part in the list of a collection."""
     # One text: a list of hundreds of values costs more time to read than all else of an hour's parts.
     return {**encode(part), "datasets": " ".join(part.datasets)}
 

@@ -80,7 +80,6 @@ class CostRow:
     def of_bill(
         cls, bill: Bill, lane: Lane, micro_dollars: int, shares: tuple[CostShare, ...], execution: str | None = None
     ) -> Self:
-        """The row of a job run, or of an interval of the streaming job."""
         return cls(
             bill.job_run,
             lane,

@@ -173,7 +173,6 @@ class Datasets:
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
     def speed(self, name: str) -> DatasetSpeed:
-        """Measured speed of a dataset, by one strongly consistent read."""
         return decode_partial(NOT_MEASURED, self._table.get(_measurement_key(name))).speed
 
     def speeds(self) -> dict[str, DatasetSpeed]:
@@ -298,7 +297,6 @@ def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any]
 
 
 def name_key(dataset: str) -> Key:
-    """Primary key of the item that says that a dataset exists."""
     return Key(DATASET_NAMES, dataset)
 
 

@@ -209,7 +209,6 @@ def told_attributes(state: HourState, row: HourRow, counts: HourCounts, told_at:
 
 
 def hour_row(partition: Partition, item: Mapping[str, Any] | None) -> HourRow:
-    """The row of a DynamoDB item; None: nothing was recorded."""
     return decode_partial(HourRow(partition), item)
 
 

@@ -58,7 +58,6 @@ class ObjectsDigest:
         self._hash.update(f"{key}\0{size}\0{etag}\n".encode())
 
     def result(self) -> PublishedObjects:
-        """All objects added so far."""
         return PublishedObjects(self._count, self._bytes, self._hash.hexdigest() if self._count else "")
 
 
@@ -205,12 +204,10 @@ class ManifestRow:
 
     @property
     def open(self) -> bool:
-        """Whether its state is not terminal."""
         return self.state in OPEN_STATES
 
 
 def manifest_row_key(manifest: str) -> Key:
-    """Primary key of a manifest's row."""
     return Key(f"manifest#{manifest}", "manifest")
 
 
@@ -232,7 +229,6 @@ def open_attributes(row: ManifestRow, state: str) -> dict[str, str]:
 
 
 def queued_row(manifest: Manifest) -> ManifestRow:
-    """The first row of a new manifest."""
     return ManifestRow(
         id=manifest.id,
         state=State.QUEUED,
@@ -255,7 +251,6 @@ def row_attributes(row: ManifestRow) -> dict[str, Any]:
 
 
 def abandoned_row(manifest: str, now: datetime) -> ManifestRow:
-    """The row of a manifest that never existed."""
     return ManifestRow(
         manifest, State.ABANDONED, Lane.BATCH, NO_PARTITION, "", 0, 0, generation=0, changed_at=iso_utc(now)
     )

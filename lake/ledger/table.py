@@ -66,7 +66,6 @@ class LedgerTable:
         self.name = name
 
     def get(self, key: Key) -> dict[str, Any] | None:
-        """The item by a strongly consistent read; None: there is none."""
         answer = self._client.get_item(TableName=self.name, Key=key.item(), ConsistentRead=True)
         item = answer.get("Item")
         return None if item is None else _plain(item)
@@ -94,7 +93,6 @@ class LedgerTable:
         self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
 
     def delete(self, key: Key) -> None:
-        """Delete an item; does nothing where there is none."""
         self._write("delete_item", {"TableName": self.name, "Key": key.item()})
 
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
@@ -175,7 +173,6 @@ def update_request(
     remove: Sequence[str],
     conditions: Sequence[Condition],
 ) -> dict[str, Any]:
-    """Parameters of UpdateItem, or of a transaction's Update."""
     names: dict[str, str] = {}
     values: dict[str, Any] = {}
     clauses = []

@@ -200,7 +200,6 @@ class Tables:
 
 
 def generation_entry(manifest: str, generation: int) -> str:
-    """Name of the entry of a generation."""
     return f"{manifest}#g{generation}"
 
 

@@ -70,7 +70,6 @@ class ConvertSettings:
     ] = False
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         slowest = self.split_bytes / (60 * self.max_core_minutes)
         if self.min_bytes_per_second and self.min_bytes_per_second < slowest:
             expected = (

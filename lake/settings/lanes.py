@@ -86,7 +86,6 @@ class StreamSettings:
     ] = 1
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         types = ENGINES[self.engine].worker_types
         if self.worker_type not in types:
             expected = f"expected one of {', '.join(types)} with {self.engine}"
@@ -112,7 +111,6 @@ class StreamSettings:
 
     @property
     def on_emr(self) -> bool:
-        """Whether the streaming jobs run on EMR Serverless."""
         return self.engine == Engine.EMR_SERVERLESS
 
     @property
@@ -181,7 +179,6 @@ class BatchSettings:
     ] = (Engine.GLUE_FLEX.value,)
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         if not self.engines or len(set(self.engines)) < len(self.engines):
             yield Conflict(("batch.engines",), list(self.engines), "expected one engine or more, each once")
         for engine in self.engines:
@@ -202,15 +199,12 @@ class BatchSettings:
 
     @property
     def uses_emr(self) -> bool:
-        """Whether a run may be on EMR Serverless."""
         return Engine.EMR_SERVERLESS in self.engines
 
     @property
     def uses_flex(self) -> bool:
-        """Whether a run may be of Glue's execution class FLEX."""
         return Engine.GLUE_FLEX in self.engines
 
     @property
     def uses_glue(self) -> bool:
-        """Whether a run may be on Glue."""
         return "glue" in services_of(self.engines)

@@ -108,7 +108,6 @@ class Settings:
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values of different tables that do not fit together."""
         yield from rule_conflicts(self.datasets)
         yield from records_conflicts(self.records, self.stage, self.datasets, self.input)
         yield from keep_days_conflict("ledger.keep_days", self.ledger.keep_days, self.sweep)
@@ -154,13 +153,11 @@ class Settings:
             yield Conflict(keys, self.emr.max_vcpus, expected)
 
     def has_table(self, dataset: str) -> bool:
-        """Whether the dataset has an Iceberg table."""
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}
         return named.get(dataset, named.get(FOLDER, False))
 
     @property
     def has_tables(self) -> bool:
-        """Whether a dataset can have an Iceberg table."""
         return any(rule.table == ICEBERG for rule in self.datasets)
 
     @property
@@ -170,7 +167,6 @@ class Settings:
 
     @property
     def uses_emr(self) -> bool:
-        """Whether a run of either lane may be on EMR Serverless."""
         return Engine.EMR_SERVERLESS in self.engines
 
     @property

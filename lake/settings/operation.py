@@ -129,7 +129,6 @@ class ScheduleSettings:
     ] = 60
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
             clock = getattr(self, end)
             if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:

@@ -65,7 +65,6 @@ class InputSettings:
     ] = 5
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         if self.keep_days and self.bucket:
             expected = "expected 0 with input.bucket: the lifecycle of a bucket of yours is yours"
             yield Conflict(("input.keep_days", "input.bucket"), self.keep_days, expected)
@@ -111,7 +110,6 @@ class DatasetUrgentSettings:
     ] = 0
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         if 0 < self.max_bytes < self.min_bytes:
             expected = f"expected at least datasets.urgent.min_bytes ({self.min_bytes}), or 0"
             yield Conflict(("datasets.urgent.max_bytes", "datasets.urgent.min_bytes"), self.max_bytes, expected)

@@ -37,7 +37,6 @@ _ends: dict[str, float] = {}
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     record, fail, measure = (
         provisioners._cw_metric_alarm_record,
         stepfunctions._fail_execution,

@@ -8,7 +8,6 @@ from local.emulator_patches import EmulatorValue
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     from ministack.core.iam_actions import _s3_action, s3_service_context  # type: ignore[import-untyped]  # noqa: PLC0415
     from ministack.core.iam_evaluator import (  # type: ignore[import-untyped]  # noqa: PLC0415
         EvalContext,

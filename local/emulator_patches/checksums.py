@@ -21,7 +21,6 @@ _upload: contextvars.ContextVar[EmulatorValue] = contextvars.ContextVar("complet
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     _patch_create()
     _patch_complete()
     _patch_answers()

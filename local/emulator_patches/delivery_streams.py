@@ -26,7 +26,6 @@ DEFAULT_EXTENSIONS = {"GZIP": ".gz"}
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     put = firehose._put_s3_object
 
     def ingest(stream_arn: str, records: Sequence[tuple[str, bytes]]) -> None:
@@ -55,7 +54,6 @@ def patch() -> None:
 
 
 def object_key(name: str, version: int, config: EmulatorValue) -> str:
-    """The key of an object that is written now."""
     now = firehose._arrival_time(config)
     prefix = firehose._evaluate_prefix(config.get("Prefix", ""), now)
     extension = config.get("FileExtension") or DEFAULT_EXTENSIONS.get(config.get("CompressionFormat"), "")

@@ -32,7 +32,6 @@ _opaque = _Opaque()
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     provisioners._S3_BUCKET_CONFIGURATIONS += (
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
     )

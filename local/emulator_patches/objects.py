@@ -6,7 +6,6 @@ from typing import Any
 
 
 def patch() -> None:
-    """Apply the patch of this file."""
     from ministack.services import s3  # type: ignore[import-untyped]  # noqa: PLC0415
 
     original = s3._get_object

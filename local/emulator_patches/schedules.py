@@ -25,7 +25,6 @@ class _ZonedFields(tuple[Any, ...]):
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     _patch_cloudformation()
     _patch_tick()
     _patch_time_zones()

@@ -35,7 +35,6 @@ RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     _patch_abort_and_timeout()
     _patch_distributed_map()
 

@@ -25,7 +25,6 @@ Source: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-hand
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     stepfunctions._error_matches = _error_matches
     for name, subject in (
         ("_apply_jsonata_arguments", "arguments"),

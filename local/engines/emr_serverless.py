@@ -271,7 +271,6 @@ def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:
 
 
 def patch(runs: EmrRuns) -> None:
-    """Apply the patches of this file."""
     _patch_requests(runs)
     _patch_deployment()
     _patch_states(runs)

@@ -172,7 +172,6 @@ def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
 
 
 def find_run(name: str, run_id: str) -> dict[str, Any] | None:
-    """The record of a run of the job in the emulator, or None."""
     return next((run for run in glue._job_runs.get(name, []) if run["Id"] == run_id), None)
 
 
@@ -215,7 +214,6 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
 
 
 def patch(runs: GlueRuns) -> None:
-    """Apply the patches of this file."""
     _patch_jobs()
     _patch_requests(runs)
     _patch_states(runs)
@@ -249,8 +247,6 @@ def _patch_jobs() -> None:
 
 
 def _patch_requests(runs: GlueRuns) -> None:
-    """StartJobRun and BatchStopJobRun control real processes."""
-
     def start_job_run(data: dict[str, Any]) -> EmulatorValue:
         name = data.get("JobName")
         if name not in glue._jobs:

@@ -34,7 +34,6 @@ class RunCosts:
     """By job run: each is read once."""
 
     def add(self, rows: Iterable[ManifestRow]) -> None:
-        """Add current rows of manifests of the run."""
         self.rows += rows
 
     def record(self, services: Services, job_run: str = "") -> int:

@@ -148,7 +148,6 @@ def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] |
 
 
 def live_files(manifest: Mapping[str, Any]) -> int:
-    """Number of the files of a manifest that are in the table."""
     return int(manifest["added_files_count"]) + int(manifest["existing_files_count"])
 
 

@@ -111,7 +111,6 @@ def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metada
 
 
 def current_schema(metadata: Metadata) -> Mapping[str, Any]:
-    """The schema in which readers see the table."""
     schema: Mapping[str, Any] = _by_id(metadata["schemas"], "schema-id", metadata["current-schema-id"])
     return schema
 
@@ -164,7 +163,6 @@ def _encode_mapping(mapping: list[dict[str, Any]]) -> str:
 
 
 def batch_of(metadata: Metadata) -> int:
-    """Number of the last batch that is in the table."""
     return int(metadata["properties"].get(BATCH, 0))
 
 
@@ -174,7 +172,6 @@ def snapshot_of_batch(metadata: Metadata) -> int:
 
 
 def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
-    """The snapshot that readers see; None: the table has none."""
     main = metadata["refs"].get("main")
     if main is None:
         return None
@@ -358,7 +355,6 @@ def encode_manifest_list(manifests: Sequence[Mapping[str, Any]], header: Mapping
 
 
 def decode_manifest_list(body: bytes) -> list[dict[str, Any]]:
-    """The manifests of a snapshot, as any writer lists them."""
     return _decode(_MANIFEST_SCHEMA, body)
 
 

@@ -48,7 +48,6 @@ class ListingRequest:
     """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
 
     def selects(self, partition: Partition) -> bool:
-        """Whether the partition is within the range."""
         return Selection(self.dataset, self.first, self.last).selects(partition)
 
 
@@ -78,7 +77,6 @@ class ListingProgress:
     """The dataset's prefixes, as the first call has found them."""
 
     def token(self) -> str:
-        """Opaque text for the state machine."""
         return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
 
     @classmethod
@@ -98,7 +96,6 @@ class ListingProgress:
             ) from error
 
     def totals(self) -> dict[str, int]:
-        """Running totals of the whole listing."""
         names = ("found", "known", "recorded", "unsettled", "bytes")
         return {name: getattr(self, name) for name in names}
 

@@ -63,7 +63,6 @@ class Ownership:
             self.parts.append(owner)
 
     def add_waiting(self, files: Iterable[ObjectVersion], shard: str) -> None:
-        """Add arrivals that wait for the streaming job of ``shard``."""
         self.waiting_in_stream.setdefault(shard, set()).update(map(Identity.of, files))
 
     def add_duplicates(self, files: Iterable[tuple[ObjectVersion, ManifestRow | None]], shards: Shards) -> None:
@@ -74,7 +73,6 @@ class Ownership:
                 self.add_waiting([file], shards.of(owner.id))
 
     def include(self, other: Ownership) -> None:
-        """Add the outcomes of other arrivals."""
         self.outcomes.update(other.outcomes)
         self.manifests += other.manifests
         self.parts += other.parts
@@ -85,9 +83,7 @@ class Ownership:
 
     @property
     def bytes(self) -> int:
-        """Size of the files that are owned, as stored."""
         return sum(manifest.bytes for manifest in self.manifests) + sum(part.bytes for part in self.parts)
 
     def count(self, outcome: ArrivalOutcome) -> int:
-        """Number of arrivals with this outcome."""
         return sum(value == outcome for value in self.outcomes.values())

@@ -139,7 +139,6 @@ class Draft:
 
     @property
     def partition(self) -> Partition:
-        """The partition of its first arrival."""
         return self.arrivals[0].partition
 
     def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:

@@ -36,12 +36,10 @@ class PlannedRun:
 
     @property
     def bytes(self) -> int:
-        """Size of its files as stored."""
         return sum(row.bytes for row in self.manifests)
 
     @property
     def files(self) -> int:
-        """Number of its files."""
         return sum(row.files for row in self.manifests)
 
 

@@ -37,7 +37,6 @@ class BackfillRequest:
     """Convert again what the ledger knows as DONE or FAILED."""
 
     def listing(self) -> ListingRequest:
-        """What is listed."""
         reason = f"backfill {self.first} to {self.last}"
         return ListingRequest(self.dataset, self.first, self.last, reason, dry_run=self.dry_run)
 

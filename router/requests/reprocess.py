@@ -275,7 +275,6 @@ class InputLook:
         return f": what it has published would stay, and {converted} would be converted"
 
     def _is_there(self, file: ObjectVersion) -> bool:
-        """Whether this version of the object exists."""
         markers: dict[str, str] = {}
         while True:
             page = self._services.s3.list_object_versions(Bucket=file.bucket, Prefix=file.key, **markers)  # type: ignore[arg-type]

@@ -51,7 +51,6 @@ class Selection:
     """``YYYY-MM-DDTHH``, inclusive; None: no upper bound."""
 
     def selects(self, partition: Partition) -> bool:
-        """Whether the partition is within the selection."""
         return self.dataset in (None, partition.dataset) and self.selects_hour(partition.stamp)
 
     def selects_hour(self, hour: str) -> bool:
@@ -225,7 +224,6 @@ MAX_QUEUED_FILES = 10_000
 
 
 def format_unknown_file(uri: S3Uri) -> str:
-    """The message for a file that the ledger does not know."""
     return (
         f"the ledger has never seen {uri}: check the spelling; if the object exists, its event has not arrived yet: "
         "a backfill of its hour finds it"

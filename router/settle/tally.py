@@ -30,11 +30,9 @@ class DatasetTallies:
         self._tallies: dict[str, DatasetTally] = {}
 
     def add(self, row: ManifestRow) -> None:
-        """Add the current row of a manifest."""
         self._of(row).count_state(row)
 
     def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        """Add what a DONE manifest has published."""
         tally = self._of(row)
         tally.bytes += row.bytes
         tally.count_converted(row, totals)
@@ -85,7 +83,6 @@ class Tally(ManifestCounts):
     """A missing permission stops every manifest of a run, so a reason that names one comes before all others."""
 
     def add(self, row: ManifestRow) -> None:
-        """Add the current row of a manifest."""
         self.datasets.add(row)
         self.count_state(row)
         if row.state == State.DONE:
@@ -100,14 +97,12 @@ class Tally(ManifestCounts):
                 self.first_open = row
 
     def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        """Add what a DONE manifest has published."""
         self.datasets.add_totals(row, totals)
         if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
             self.unreadable.append(row)
         self.count_totals(totals)
 
     def add_damage(self, damage: Damage) -> None:
-        """Add damaged objects of a DONE manifest."""
         self.damaged_objects += damage.objects
         self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
 

@@ -55,7 +55,6 @@ class Repair:
 
     @property
     def expired(self) -> bool:
-        """Whether the time is over."""
         return self.services.clock() >= self.stop_at
 
     @contextmanager

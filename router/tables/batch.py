@@ -68,7 +68,6 @@ class PlannedBatch:
 
     @property
     def cleared(self) -> set[tuple[int, int]]:
-        """The partitions of ``hours``."""
         return {hour_of(Partition.parse(f"{self.dataset}#{stamp}")) for stamp in self.hours}
 
 
@@ -117,7 +116,6 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, Manife
 
 
 def forget(services: Services, dataset: str, names: Iterable[str]) -> None:
-    """Delete entries of the outbox."""
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         list(pool.map(lambda name: services.ledger.tables.forget(dataset, name), names))
 
@@ -298,7 +296,6 @@ class TableCatalog:
         return True
 
     def read(self, path: str) -> bytes:
-        """A file of the metadata."""
         place = parse_s3_uri(path)
         return get_document(self.services.s3, place.bucket, place.key)
 

@@ -18,7 +18,6 @@ _lock = threading.Lock()
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     root = os.environ["AWS_ACCESS_KEY_ID"]
 
     def is_root_access_key(access_key_id: str) -> bool:

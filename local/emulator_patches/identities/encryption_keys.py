@@ -30,7 +30,6 @@ LOG_ACTIONS = ("kms:Encrypt", DECRYPT, "kms:ReEncryptFrom", GENERATE, "kms:Descr
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     _patch_deployment()
     _patch_requests()
     sqs.queue_policy_allows = _with_key(sqs.queue_policy_allows)

@@ -21,7 +21,6 @@ _catalog_arns: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar(
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     _patch_transport()
     _patch_refusals()
     _patch_hidden_keys()

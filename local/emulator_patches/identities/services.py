@@ -31,7 +31,6 @@ _REFUSED_POLL_SECONDS = 1
 
 
 def patch() -> None:
-    """Apply the patches of this file."""
     _patch_schedules()
     _patch_event_sources()
     _patch_alarms()
