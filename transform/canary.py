@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import boto3
 import obstore
@@ -25,6 +25,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest, CheckResult
+from lake.commit import PendingObject
 from lake.documents import encode_document, put_document
 from lake.errors import HybridRouterError, TransientError
 from lake.layout import canary_key, canary_report_key
@@ -34,11 +35,8 @@ from transform.give_up import fault_of
 from transform.outcome import ALARM
 from transform.source import Source, UnreadableFileError
 from transform.spark_job import failure_reason
+from transform.task_model import ConversionContext, JobServices
 from transform.upload import Uploads
-
-if TYPE_CHECKING:
-    from lake.commit import PendingObject
-    from transform.task_model import ConversionContext, JobServices
 
 T = TypeVar("T")
 PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError, TransientError
 from lake.ledger import Claim, ManifestRow, State
@@ -18,10 +18,7 @@ from lake.texts import advise_reprocess
 from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.published_files import find_kept_generation
-
-if TYPE_CHECKING:
-    from transform.task_model import ConversionContext, JobServices
-
+from transform.task_model import ConversionContext, JobServices
 
 MAX_READS = 20
 """Other runs change a row a few times while it is claimed; after this many reads something must be wrong."""

@@ -6,10 +6,10 @@ import random
 import traceback
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.commit import PendingObject
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.texts import advise_reprocess, format_count
@@ -19,11 +19,7 @@ from transform.give_up import EnvironmentFault, fault_of, give_up, record_fault,
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, divide_into_portions, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
-from transform.task_model import TaskFault, TaskResult
-
-if TYPE_CHECKING:
-    from lake.commit import PendingObject
-    from transform.task_model import ConversionContext
+from transform.task_model import ConversionContext, TaskFault, TaskResult
 
 DRIVER_THREADS = 8
 PARALLEL_JOBS = 16

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
 
+from lake.settings import ConvertSettings, StreamSettings
 from lake.texts import format_count, reprocess_file_command
 from transform.source import UnreadableFileError
-
-if TYPE_CHECKING:
-    from lake.settings import ConvertSettings, StreamSettings
-    from transform.task_model import Split
-
+from transform.task_model import Split
 
 GRACE_SECONDS = 60.0
 """Processor time in which any speed is allowed: a small file costs little, and the first rows of a file can be slow."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -18,12 +17,9 @@ from lake.texts import format_count
 from transform.audit import audit
 from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, leave_stream, set_apart, slow_files
 from transform.outcome import ConversionOutcome
-from transform.plan_attempt import measure_conversion
+from transform.plan_attempt import Attempt, measure_conversion
 from transform.quarantine_writer import quarantine_excluded
-
-if TYPE_CHECKING:
-    from transform.plan_attempt import Attempt
-    from transform.task_model import ConversionContext, JobServices, TaskResult
+from transform.task_model import ConversionContext, JobServices, TaskResult
 
 MAX_COMMIT_TRIES = 3
 COMMIT_UNSETTLED = "its commit was refused or got no answer"

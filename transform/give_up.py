@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.commit import PendingObject
 from lake.errors import TerminalError
 from lake.faults import (
     CREDENTIAL_CODES,
@@ -31,15 +31,12 @@ from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import read_manifest, write_exclusions, write_manifest
 from lake.publish import abort_upload
+from lake.settings import Settings
 from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
 from transform.outcome import GIVEN_UP, ConversionOutcome
-
-if TYPE_CHECKING:
-    from lake.commit import PendingObject
-    from lake.settings import Settings
-    from transform.plan_attempt import Attempt
-    from transform.task_model import ConversionContext, JobServices, TaskResult
+from transform.plan_attempt import Attempt
+from transform.task_model import ConversionContext, JobServices, TaskResult
 
 
 def give_up(

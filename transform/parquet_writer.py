@@ -5,18 +5,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 from ndjson_arrow import Batch, ParquetFile
 
 from lake.errors import AuditError
+from lake.settings import ConvertSettings
 from lake.texts import format_count
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.task_model import arrow_schema
-
-if TYPE_CHECKING:
-    from lake.settings import ConvertSettings
 
 MAX_ROW_GROUP_ROWS = 1 << 20
 """Rows of one row group, however few bytes they have: pyarrow's default. What decodes a column chunk holds it whole."""

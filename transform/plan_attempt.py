@@ -10,29 +10,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ndjson_arrow import Reader, can_split
 
-from lake.ledger import DatasetMeasurement
+from lake.commit import SourceCount
+from lake.ledger import Claim, DatasetMeasurement
 from lake.ledger.datasets import is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
+from lake.settings import ConvertSettings
 from lake.time import iso_utc
 from transform.chunk_sample import ChunkSample, Sampling
+from transform.clients import InputRanges
 from transform.file_deadline import stream_seconds
 from transform.parquet_writer import OpenFile
 from transform.published_files import KeptGeneration, find_kept_generation
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import Split, Task
-
-if TYPE_CHECKING:
-    from lake.commit import SourceCount
-    from lake.ledger import Claim
-    from lake.settings import ConvertSettings
-    from transform.clients import InputRanges
-    from transform.task_model import ConversionContext, SplitResult, TaskResult
-
+from transform.task_model import ConversionContext, Split, SplitResult, Task, TaskResult
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""

@@ -5,21 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, TransientError
 from lake.layout import preflight_key
 from lake.ledger import State
+from lake.manifest import ObjectVersion
 from lake.manifest_documents import format_blocked_run, read_manifest
 from lake.publish import abort_upload
 from transform.give_up import EnvironmentFault, fault_of, record_fault
 from transform.source import DeniedFileError, Source
-
-if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
-    from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext, JobServices
 
 MAX_SAMPLED = 16
 """Manifests of which files are tried until one can be read: denied objects must not stop all others."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, SourceCount, read_commit
+from lake.ledger import ManifestRow
+from lake.manifest import ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.texts import format_count
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
-    from lake.manifest import ObjectVersion
-    from transform.task_model import JobServices
+from transform.task_model import JobServices
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
+from lake.ledger import Part
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import decode_files
-
-if TYPE_CHECKING:
-    from lake.ledger import Part
-    from lake.settings import BatchSettings
+from lake.settings import BatchSettings
 
 T = TypeVar("T")
 

@@ -9,14 +9,11 @@ import heapq
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS, max_workers
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
-
+from lake.settings import Settings
 
 RAMP_SECONDS = 30.0
 """Assumed: until auto scaling has added the last worker; half of it is lost."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lake.engines import ENGINES
 from lake.engines.description import WORKERS
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
+from lake.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

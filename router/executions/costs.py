@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from lake.bills import Bill, divide
 from lake.engines import ENGINES
@@ -13,10 +12,8 @@ from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane
 from lake.time import iso_utc
+from router.services import Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from router.services import Services
 
 
 @dataclass(slots=True)

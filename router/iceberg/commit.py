@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lake.errors import TransientError
 from router.iceberg.metadata import (
@@ -18,6 +19,8 @@ from router.iceberg.metadata import (
     PARTITION_FIELDS,
     SPEC,
     TAG,
+    DataFile,
+    Metadata,
     current_schema,
     decode_manifest,
     decode_manifest_list,
@@ -27,11 +30,6 @@ from router.iceberg.metadata import (
     with_columns,
     without_expired,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from router.iceberg.metadata import DataFile, Metadata
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -13,9 +12,7 @@ from lake.errors import HybridRouterError
 from lake.ledger import ManifestRow, Part, State
 from lake.ledger.table import RefusedError
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion
-
-if TYPE_CHECKING:
-    from lake.shards import Shards
+from lake.shards import Shards
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""

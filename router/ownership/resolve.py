@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lake.documents import decode_body, encode_body, put_document
 from lake.layout import intent_key
@@ -21,11 +21,8 @@ from lake.manifest import Identity, ObjectVersion, Partition, new_manifest_id
 from lake.time import iso_utc
 from router.ownership.outcome import UNANSWERED
 from router.ownership.owner import RoutedArrival
+from router.services import Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from router.services import Services
-
 
 OWNER_GRACE = timedelta(minutes=5)
 """An owner whose manifest has no row after this time is presumed dead.

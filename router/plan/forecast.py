@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lake.time import iso_utc
-from router.estimate.night import Night, Offer, RunWork, last_end, run_dollars
-
-if TYPE_CHECKING:
-    from router.estimate.night import Choice
-    from router.estimate.other_costs import Estimate
+from router.estimate.night import Choice, Night, Offer, RunWork, last_end, run_dollars
+from router.estimate.other_costs import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.engines.glue import live_runs
+from lake.settings import Settings
 from lake.texts import format_count
+from router.services import Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
-    from router.services import Services
 
 DPU_QUOTA = "L-08F3B322"
 """Service Quotas, AWS Glue: "Max task DPUs per account"."""

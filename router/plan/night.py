@@ -7,22 +7,19 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.engines import Engine
 from lake.engines.description import WORKERS
 from lake.errors import InvalidInputError
+from lake.ledger import ManifestRow
+from lake.settings import BatchSettings, Settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.speed import FAST, SLOW, Speeds
 from router.estimate.night import DRIVERS, MARGIN, Choice, Night, Room, RunWork, Work, choose, offers, run_seconds
 from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.forecast import Forecast, SpeedRange, forecast
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
-    from lake.settings import BatchSettings, Settings
-    from router.plan.glue_room import GlueRoom
-
+from router.plan.glue_room import GlueRoom
 
 MAX_TRIES = 8
 """Runs that are tried for a manifest before it gets a new one; with all of them, packing would take quadratic time."""

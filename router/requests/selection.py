@@ -10,25 +10,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
 from lake.errors import InvalidInputError, UnknownDatasetError, UnusableDocumentError
 from lake.layout import MANIFESTS, S3Uri, manifest_day_prefix, manifest_of_key, parse_s3_uri
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, is_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, is_manifest_id
 from lake.manifest_documents import read_manifest
 from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER
 from lake.texts import format_count
 from router.collect.divide import divide_selected, draft_selected
 from router.listing.folders import folders_of
-
-if TYPE_CHECKING:
-    from lake.manifest import Partition
-    from router.requests.report import Report, ReprocessReport
-    from router.services import Services
-
+from router.requests.report import Report, ReprocessReport
+from router.services import Services
 
 T = TypeVar("T")
 

@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.settings import NotifyQuarantine
 from lake.texts import format_count, printable, with_options
-
-if TYPE_CHECKING:
-    from router.settle.published import UnreadableFile
-    from router.settle.tally import DatasetTally, Tally
-
+from router.settle.published import UnreadableFile
+from router.settle.tally import DatasetTally, Tally
 
 MAX_QUOTED_CHARACTERS = 1000
 """Maximum length of a reason in the message, which goes through the state machine, to the topic and into the cause of

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.engines import ENGINES, StreamRuns
 from lake.errors import TransientError
+from lake.ledger.stream import StreamRow
 from lake.time import iso_utc
+from router.services import Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.ledger.stream import StreamRow
-    from router.services import Services
 
 HEARTBEAT_TRIGGERS = 6
 """A heartbeat is valid for this number of trigger intervals ..."""

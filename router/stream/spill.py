@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from lake.ledger import ManifestRow
+from lake.ledger.stream import Stream, StreamRow
+from lake.manifest import ObjectVersion
+from lake.settings import StreamSettings
 from lake.speed import Speeds
 from router.services import PARALLEL_REQUESTS, Services
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
-    from lake.ledger.stream import Stream, StreamRow
-    from lake.manifest import ObjectVersion
-    from lake.settings import StreamSettings
 
 LOW_MARK = 0.25
 """Share of the latency goal below which the lane is no longer said to be spilling."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from lake.documents import encode_document, put_document, to_json
 from lake.errors import TransientError
@@ -19,14 +19,10 @@ from lake.hours import may_be_complete, may_confirm, read_hour, state_of_hour
 from lake.layout import complete_marker_key, partition_prefix
 from lake.ledger import HourCounts, HourRow, HourState, State
 from lake.ledger.table import batches_of
-from router.services import PARALLEL_REQUESTS
+from lake.manifest import Partition
+from router.services import PARALLEL_REQUESTS, Services
+from router.sweep.repair import Repair
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.manifest import Partition
-    from router.services import Services
-    from router.sweep.repair import Repair
-
 
 KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
 """What a sweep counts."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
+from lake.ledger.costs import DueBill
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.services import Services, read_document
+from router.sweep.repair import Repair
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.ledger.costs import DueBill
-    from router.sweep.repair import Repair
 
 MAX_BILL_WAIT = timedelta(days=1)
 """After this time what is known of a bill is taken as it is; an assumed value."""

@@ -7,7 +7,6 @@ whose hour is over, or that a crashed process has left closed, become manifests.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from lake.errors import NewerDocumentError
 from lake.layout import INTENTS, pointer_prefix
@@ -20,12 +19,10 @@ from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide
 from router.executions.run_status import reason_to_release, release_unheld
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
 from router.requests.resubmit import is_recorded
+from router.services import Services
 from router.stream.runs import ensure_running
 from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from router.services import Services
 
 
 def release_leases(repair: Repair) -> None:

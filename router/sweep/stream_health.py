@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
+from router.services import Services
 from router.stream.runs import has_valid_heartbeat
-
-if TYPE_CHECKING:
-    from router.services import Services
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,30 +9,23 @@ import hashlib
 import json
 import secrets
 import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.commit import read_commit
 from lake.documents import encode_document, get_bound_document, get_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
-from lake.ledger import BatchReference, State, Tabled
+from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, Tabled, TableRow
 from lake.ledger.manifest_row import CommitReference
 from lake.ledger.table import batches_of
 from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
 from lake.successors import follow
-from router.iceberg.metadata import BATCH, DataFile, batch_of, current_schema, following, hour_of
-from router.services import PARALLEL_REQUESTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from lake.ledger import ManifestRow, OutboxEntry, TableRow
-    from router.iceberg.metadata import Metadata
-    from router.services import Services
-
+from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
+from router.services import PARALLEL_REQUESTS, Services
 
 MAX_MANIFESTS = 1000
 """Manifests of a batch, as long as no whole hour has more."""

@@ -5,16 +5,17 @@ docs/exactly-once.md has the protocol. Nothing here deletes an object.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
 from lake.errors import TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
+from lake.ledger import TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
 from lake.publish import NOT_FOUND_CODES
@@ -22,6 +23,8 @@ from lake.time import epoch_milliseconds
 from router.catalog.handler import column_names
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
+    DataFile,
+    Metadata,
     batch_of,
     foreign_change,
     hour_of,
@@ -29,8 +32,10 @@ from router.iceberg.metadata import (
     oldest_batch,
     snapshot_of_batch,
 )
-from router.services import PARALLEL_REQUESTS
+from router.services import PARALLEL_REQUESTS, Services
 from router.tables.batch import (
+    CatalogEntry,
+    PlannedBatch,
     TableCatalog,
     forget,
     marks_of,
@@ -41,14 +46,6 @@ from router.tables.batch import (
 )
 from router.tables.optimizer import follow_setting
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.ledger import TableRow
-    from router.iceberg.metadata import DataFile, Metadata
-    from router.services import Services
-    from router.tables.batch import CatalogEntry, PlannedBatch
 
 MAX_TRIES = 8
 """Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""
