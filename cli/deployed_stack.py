@@ -129,7 +129,7 @@ class DeployedStack:
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
         """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them."""
         event = {"action": action, "shards": shards, "manual": True}
-        return self._invoke("stream_control", self.outputs.stream_control, event)
+        return self.invoke("stream_control", event)
 
     def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke ``plan`` for a dry run: it changes nothing but a summary. That of the whole backlog on all engines is
@@ -137,21 +137,7 @@ class DeployedStack:
         """
         name = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if fields else PLAN_AHEAD_EXECUTION
         event = {**fields, "execution": name, "dryRun": True}
-        return self._invoke("plan", self.outputs.plan, event)
-
-    def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return self._invoke("promote", self.outputs.promote, fields)
-
-    def reprocess(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return self._invoke("reprocess", self.outputs.reprocess, fields)
-
-    def resubmit(self, name: str) -> dict[str, Any]:
-        """Invoke ``resubmit`` for the resubmission of this name, whose document and lines are in the control bucket."""
-        return self._invoke("resubmit", self.outputs.resubmit, {"resubmission": name})
-
-    def sweep(self, *, dry_run: bool) -> dict[str, Any]:
-        """Invoke ``sweep``, which takes up to its timeout of 15 minutes."""
-        return self._invoke("sweep", self.outputs.sweep, {"dryRun": dry_run})
+        return self.invoke("plan", event)
 
     def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:
         """Invoke ``tables`` with ``{"restore": dataset}``, ``{"rebuild": dataset}``, or ``{}``: bring in what waits."""
@@ -160,28 +146,16 @@ class DeployedStack:
                 'no dataset of the stage has an Iceberg table: set table = "iceberg" in a rule of [[datasets]], and '
                 "deploy the stack"
             )
-        return self._invoke("tables", self.outputs.tables, request)
+        return self.invoke("tables", request)
 
-    def check_backfill(self, request: Mapping[str, Any]) -> None:
-        self._invoke("backfill", self.outputs.backfill_function, {"action": "validate", "input": request})
+    def start(self, machine: str, request: Mapping[str, Any]) -> str:
+        """Start the state machine ``overnight`` or ``backfill`` with this input; returns the execution's ARN."""
+        arn = getattr(self.outputs, machine)
+        return str(self.sfn.start_execution(stateMachineArn=arn, input=json.dumps(request))["executionArn"])
 
-    def find_unrecorded(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``backfill`` to queue objects of the range that have no owner; no execution is started for them."""
-        return self._invoke(
-            "backfill", self.outputs.backfill_function, {"action": "find", "request": request, "token": None}
-        )
-
-    def start_backfill(self, request: Mapping[str, Any]) -> str:
-        """Start the state machine ``backfill`` with this input; returns the execution's ARN."""
-        answer = self.sfn.start_execution(stateMachineArn=self.outputs.backfill, input=json.dumps(request))
-        return str(answer["executionArn"])
-
-    def start_overnight(self, selection: Mapping[str, Any]) -> str:
-        """Start the state machine ``overnight`` with this input; returns the execution's ARN."""
-        answer = self.sfn.start_execution(stateMachineArn=self.outputs.overnight, input=json.dumps(selection))
-        return str(answer["executionArn"])
-
-    def _invoke(self, name: str, function: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    def invoke(self, name: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Invoke the function whose name is the output ``name``, and return its answer; a refusal is raised."""
+        function = getattr(self.outputs, name)
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())
         if response.get("FunctionError"):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
+from router.settle.published import DamagedObject, UnreadableFile
+
 Instant = Annotated[str, "ISO 8601, UTC"]
 Hour = Annotated[str, "YYYY-MM-DDTHH, UTC"]
 Rejects = Annotated[dict[str, int], "quarantined lines by reason"]
@@ -391,16 +393,6 @@ class NightDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableFile:
-    """A file that is in the quarantine as a whole."""
-
-    uri: str
-    version: str
-    manifest: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class ManifestNotDone:
     """A manifest of the plan that has not been converted."""
 
@@ -408,15 +400,6 @@ class ManifestNotDone:
     partition: str
     state: str
     reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedObject:
-    """A published object that is missing or differs."""
-
-    manifest: str
-    uri: str
-    problem: str
 
 
 @dataclass(frozen=True, slots=True)

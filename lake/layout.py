@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.shards import FIRST_SHARD
@@ -280,3 +280,15 @@ def list_objects(s3: S3Client, bucket: str, prefix: str = "", after: str = "") -
         if not page["IsTruncated"]:
             return
         after = found[-1]["Key"]
+
+
+def list_versions(s3: S3Client, bucket: str, key: str) -> Iterator[Any]:
+    """All versions of one key, newest first. Raises botocore's errors."""
+    markers: dict[str, Any] = {}
+    while True:
+        page = s3.list_object_versions(Bucket=bucket, Prefix=key, **markers)
+        yield from (item for item in page.get("Versions", []) if item["Key"] == key)
+        # A key is listed before its extensions.
+        if not page["IsTruncated"] or page["NextKeyMarker"] != key:
+            return
+        markers = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}

@@ -13,7 +13,7 @@ from lake.manifest import Partition
 from lake.settings import BatchSettings, PriceSettings, Settings
 from lake.speed import Speeds
 from lake.time import next_local_time
-from router.estimate.night import Offer, RunWork, offers, run_dollars, run_seconds
+from router.estimate.night import Offer, RunWork, offers, poll_delay, run_dollars, run_seconds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from sizing.arrivals import DAY_SECONDS
@@ -176,7 +176,7 @@ class _Runs:
         end = start + run_seconds(work, self._workers, self._offer)
         self.dollars += run_dollars(work, self._workers, self._offer)
         begin = start + self._offer.wait_seconds + self._offer.start_seconds
-        busy = end - self._offer.times.poll_delay(end - start) - begin
+        busy = end - poll_delay(end - start) - begin
         done = 0.0
         for item in items:
             done += item.core_seconds

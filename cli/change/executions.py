@@ -170,7 +170,7 @@ def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     parse_hours(fields)
     if "dataset" in fields:
         check_dataset_is_known(stack, fields["dataset"])
-    return _run(stack, stack.start_overnight(fields), wait=wait, as_json=as_json)
+    return _run(stack, stack.start("overnight", fields), wait=wait, as_json=as_json)
 
 
 def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
@@ -179,8 +179,8 @@ def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: b
     A wrong request starts no execution.
     """
     request = {**options, "dryRun": dry_run}
-    stack.check_backfill(request)
-    arn = stack.start_backfill(request)
+    stack.invoke("backfill_function", {"action": "validate", "input": request})
+    arn = stack.start("backfill", request)
     if not dry_run:
         return _run(stack, arn, wait=wait, as_json=as_json)
     code, body = follow_execution(stack, arn)

@@ -46,7 +46,7 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     fields = {name: value for name, value in options.items() if value is not None}
     if ("files" in fields) == bool(fields.keys() - {"files"}):
         raise InvalidInputError(f"promote needs either files or a selection of the backlog: {PROMOTE_EXAMPLES}")
-    response = stack.promote({**fields, "dryRun": dry_run})
+    response = stack.invoke("promote", {**fields, "dryRun": dry_run})
     if as_json:
         typer.echo(json.dumps(response, indent=1))
     else:
@@ -101,7 +101,7 @@ def reprocess_manifests(
     response = _invoke_to_the_end(stack, event, is_quiet=as_json)
     selection = response["selection"]
     is_started = selection is not None and now and not dry_run
-    overnight = stack.start_overnight(selection) if is_started else None
+    overnight = stack.start("overnight", selection) if is_started else None
     if as_json:
         typer.echo(json.dumps({**response, "overnight": overnight}, indent=1))
     else:
@@ -119,7 +119,7 @@ def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any], *, is_qui
     """The last response, which has the totals of all; prints the messages of each unless ``is_quiet``."""
     token = None
     while True:
-        response = stack.reprocess(event if token is None else {**event, "token": token})
+        response = stack.invoke("reprocess", event if token is None else {**event, "token": token})
         if not is_quiet:
             print_messages(response)
         token = response["token"]

@@ -34,7 +34,7 @@ LABELS = {
 
 def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
     """Invoke the function ``sweep`` and print what it repaired, or would repair; the exit code."""
-    answer = stack.sweep(dry_run=dry_run)
+    answer = stack.invoke("sweep", {"dryRun": dry_run})
     if as_json:
         typer.echo(json.dumps(answer, indent=1))
         return ExitCode.FINE

@@ -177,20 +177,21 @@ class Demo:
         first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
         for dataset in sorted({item.file.dataset for item in late}):
             self.log(f"backfill of {dataset}: queued for the night")
-            self.stack.find_unrecorded({"dataset": dataset, "from": first, "to": last, "dryRun": False})
+            request = {"dataset": dataset, "from": first, "to": last, "dryRun": False}
+            self.stack.invoke("backfill_function", {"action": "find", "request": request, "token": None})
         twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
         if not twice:
-            self._follow("overnight", self.stack.start_overnight({}))
+            self._follow("overnight", self.stack.start("overnight", {}))
             return [*arrived, *late]
         self._commit_table(twice)
         manifests = [trace.manifests[-1].id for item in twice if (trace := _trace(self.stack, item)) is not None]
-        self.stack.reprocess({"manifests": manifests, "only": "all"})
+        self.stack.invoke("reprocess", {"manifests": manifests, "only": "all"})
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
             spark_with_iceberg(Path(folder), self.cloud.endpoint, self.cloud.access_key) as spark,
         ):
             # Spark starts while the night runs.
-            self._follow("overnight", self.stack.start_overnight({}))
+            self._follow("overnight", self.stack.start("overnight", {}))
             self._commit_table(twice)
             self._show_table(twice[0].file.dataset, spark)
         return [*arrived, *late]

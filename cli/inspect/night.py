@@ -13,14 +13,12 @@ import typer
 from cli.change.executions import FINE_VERDICTS
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
-    DamagedObject,
     ManifestNotDone,
     NightDataset,
     NightDocument,
     NightLine,
     NightsDocument,
     OmittedOfNight,
-    UnreadableFile,
 )
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import (
@@ -42,6 +40,7 @@ from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
 from lake.time import iso_utc
+from router.settle.published import DamagedObject, UnreadableFile
 
 LAST = "last"
 NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import typer
@@ -23,13 +22,6 @@ LATE_MINUTES = 15
 """As the alarm TablesBehind."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    number: int
-    minutes: float
-    """Age of the oldest one."""
-
-
 def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bool) -> int:
     """Print each Iceberg table, or that of ``dataset``: last batch, what waits for it, and why it is stopped.
 
@@ -38,7 +30,7 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
     if dataset is not None and not stack.ledger.datasets.is_known(dataset):
         raise unknown_dataset(stack, dataset)
     now = datetime.now(UTC)
-    tables = [_state(stack, row, _waiting(stack, row, now)) for row in _rows(stack, dataset)]
+    tables = [_state(stack, row, now) for row in _rows(stack, dataset)]
     if as_json:
         typer.echo(format_json(TablesDocument(tuple(tables))))
     elif not tables:
@@ -61,26 +53,28 @@ def _rows(stack: DeployedStack, dataset: str | None) -> Iterator[TableRow]:
         yield from stack.ledger.tables.get_many(batch)
 
 
-def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> _Waiting:
+def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, float]:
+    """Number of entries, and the age of the oldest in minutes."""
     number, oldest = 0, now
     for entry in stack.ledger.tables.outbox(row.dataset):
         number += 1
         oldest = min(oldest, datetime.fromisoformat(entry.listed_at))
         if number == MAX_COUNTED:
             break
-    return _Waiting(number, (now - oldest).total_seconds() / 60)
+    return number, (now - oldest).total_seconds() / 60
 
 
-def _state(stack: DeployedStack, row: TableRow, waiting: _Waiting) -> TableState:
-    is_behind = waiting.minutes >= LATE_MINUTES
+def _state(stack: DeployedStack, row: TableRow, now: datetime) -> TableState:
+    waiting, minutes = _waiting(stack, row, now)
+    is_behind = minutes >= LATE_MINUTES
     return TableState(
         dataset=row.dataset,
         state="stopped" if row.stopped else "behind" if is_behind else "current",
         batch=row.applied,
         pending_batch=row.pending.number if row.pending else None,
         oldest_batch=row.oldest,
-        waiting=waiting.number,
-        behind_minutes=round(waiting.minutes, 1),
+        waiting=waiting,
+        behind_minutes=round(minutes, 1),
         stopped=row.stopped and stack.runnable(row.stopped),
     )
 

@@ -221,7 +221,7 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         # An earlier retry may have been interrupted after it was recorded.
         names = {given_back[line.origin.identity].name for line in lines if line.origin.identity in given_back}
         for name in sorted(names) if not dry_run else ():
-            stack.resubmit(name)
+            stack.invoke("resubmit", {"resubmission": name})
         parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
         answers += [_resubmit(stack, partition, part, dry_run=dry_run) for part in parts]
     body = {"dryRun": dry_run, "resubmissions": answers, **{name: left_out[name] for name in LEFT_OUT}}
@@ -267,7 +267,7 @@ def _resubmit(
     body = b"".join(line.line + b"\n" for line in lines)
     stack.s3.put_object(Bucket=control, Key=resubmitted_lines_key(resubmission.name), Body=body)
     put_document(stack.s3, control, resubmission_key(resubmission.name), encode_body(resubmission))
-    return stack.resubmit(resubmission.name)
+    return stack.invoke("resubmit", {"resubmission": resubmission.name})
 
 
 def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
@@ -280,7 +280,7 @@ def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
 
 def _start(stack: DeployedStack, partition: str) -> str:
     dataset, _, hour = partition.rpartition("#")
-    return stack.start_overnight({"dataset": dataset, "from": hour, "to": hour})
+    return stack.start("overnight", {"dataset": dataset, "from": hour, "to": hour})
 
 
 def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:

@@ -32,26 +32,9 @@ LONG_POLL_SECONDS = 300.0
 free half an interval before the machine knows it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunTimes:
-    """Time around the work of a run, in seconds; the defaults are those of AWS."""
-
-    ramp: float = RAMP_SECONDS
-    tail: float = TAIL_SECONDS
-    min_billed: float = MIN_BILLED_SECONDS
-    short_poll: float = SHORT_POLL_SECONDS
-    """Interval in which the state machine asks for the end of a run of up to ``SHORT_RUN_SECONDS`` ..."""
-    long_poll: float = LONG_POLL_SECONDS
-    """... and of a longer one."""
-    bills_start: bool = False
-    """Whether the start is billed."""
-
-    def poll_delay(self, run_seconds: float) -> float:
-        """Average time until the state machine notices that a run of this length has ended."""
-        return (self.short_poll if run_seconds <= SHORT_RUN_SECONDS else self.long_poll) / 2
-
-
-AWS_TIMES = RunTimes()
+def poll_delay(run_seconds: float) -> float:
+    """Average time until the state machine notices that a run of this length has ended."""
+    return (SHORT_POLL_SECONDS if run_seconds <= SHORT_RUN_SECONDS else LONG_POLL_SECONDS) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +53,6 @@ class Offer:
     start_seconds: float
     wait_seconds: float
     """Assumed time in which a run waits for capacity, before it starts."""
-    times: RunTimes = AWS_TIMES
 
 
 def offers(settings: Settings) -> Iterator[Offer]:
@@ -116,13 +98,12 @@ class Night:
 def run_seconds(work: RunWork, workers: int, offer: Offer) -> float:
     """From the start of a run to the end that Step Functions sees."""
     lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(work, workers, offer)
-    return lived + offer.times.poll_delay(lived)
+    return lived + poll_delay(lived)
 
 
 def billed_seconds(work: RunWork, workers: int, offer: Offer) -> float:
-    """For which each worker of a run is billed: from the first task to the end, or from its start if that is billed."""
-    used = _busy_seconds(work, workers, offer) + (offer.start_seconds if offer.times.bills_start else 0.0)
-    return max(used, offer.times.min_billed)
+    """For which each worker of a run is billed: from the first task to the end."""
+    return max(_busy_seconds(work, workers, offer), MIN_BILLED_SECONDS)
 
 
 def run_dollars(work: RunWork, workers: int, offer: Offer) -> float:
@@ -155,8 +136,8 @@ def night(work: RunWork, runs: int, workers: int, concurrency: int, offer: Offer
 
 def _busy_seconds(work: RunWork, workers: int, offer: Offer) -> float:
     cores = (workers - DRIVERS) * offer.vcpus
-    tail = max(offer.times.tail, TAIL_OF_LONGEST * work.longest_seconds)
-    return offer.times.ramp / 2 + max(work.core_seconds / cores + tail, work.longest_seconds + offer.times.tail)
+    tail = max(TAIL_SECONDS, TAIL_OF_LONGEST * work.longest_seconds)
+    return RAMP_SECONDS / 2 + max(work.core_seconds / cores + tail, work.longest_seconds + TAIL_SECONDS)
 
 
 MARGIN = 0.1

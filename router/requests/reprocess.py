@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
 from lake.errors import InvalidInputError, UnusableDocumentError
+from lake.layout import list_versions
 from lake.ledger import ManifestRow, State
 from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
@@ -275,16 +276,8 @@ class InputLook:
         return f": what it has published would stay, and {converted} would be converted"
 
     def _is_there(self, file: ObjectVersion) -> bool:
-        markers: dict[str, str] = {}
-        while True:
-            page = self._services.s3.list_object_versions(Bucket=file.bucket, Prefix=file.key, **markers)  # type: ignore[arg-type]
-            for item in page.get("Versions", []):
-                if item["Key"] == file.key and _is_version(file, item["VersionId"], item["ETag"].strip('"')):
-                    return True
-            # A key is listed before its extensions.
-            if not page["IsTruncated"] or page["NextKeyMarker"] != file.key:
-                return False
-            markers = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
+        versions = list_versions(self._services.s3, file.bucket, file.key)
+        return any(_is_version(file, item["VersionId"], item["ETag"].strip('"')) for item in versions)
 
 
 def _is_version(file: ObjectVersion, version_id: str, etag: str) -> bool:

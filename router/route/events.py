@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.data_classes import S3Event
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError
+from lake.layout import list_versions
 from lake.manifest import UNVERSIONED, ObjectVersion
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
@@ -129,7 +130,7 @@ class VersionLookup:
         etag = None if announced.etag is None else announced.etag.strip('"')
         matching = [
             item
-            for item in self._versions(announced.key)
+            for item in list_versions(self._services.s3, announced.bucket, announced.key)
             if announced.version_id in (None, item["VersionId"]) and etag in (None, item["ETag"].strip('"'))
         ]
         if not matching:
@@ -137,21 +138,6 @@ class VersionLookup:
         item = next((item for item in matching if item["VersionId"] == UNVERSIONED), matching[0])
         version = item["VersionId"]
         return ObjectVersion.of(announced.bucket, announced.key, item["ETag"], item["Size"], announced.instant, version)
-
-    def _versions(self, key: str) -> Iterator[Any]:
-        """All versions of the key, newest first: S3 lists the keys in order, and a key before its extensions."""
-        markers: dict[str, str] = {}
-        while True:
-            page = self._services.s3.list_object_versions(
-                Bucket=self._services.resources.input_bucket,
-                Prefix=key,
-                **markers,  # type: ignore[arg-type]
-            )
-            own = [item for item in page.get("Versions", []) if item["Key"] == key]
-            yield from own
-            if not page["IsTruncated"] or page["NextKeyMarker"] != key:
-                return
-            markers = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
 
 
 PAUSES = (10, 60, 300)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from lake.errors import NewerDocumentError
-from lake.layout import INTENTS, pointer_prefix
+from lake.layout import INTENTS, list_objects, pointer_prefix
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
@@ -160,27 +160,20 @@ def resume_intents(repair: Repair) -> None:
     """
     services = repair.services
     after = str(read_progress(services, LISTING).get("after", ""))
-    while not repair.expired:
-        page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=INTENTS, StartAfter=after)
-        is_end = not page["IsTruncated"]
-        for item in page.get("Contents", []):
-            if repair.expired:
-                return
-            is_young = False
-            with repair.isolated("intent", key=item["Key"]):
-                is_young = not _resume(repair, item["Key"])
-            # Keys sort by age: what follows is younger.
-            if is_young:
-                is_end = True
-                break
-            after = item["Key"]
-            if repair.dry_run:
-                continue
-            write_progress(services, LISTING, {"after": after})
-        if is_end:
-            if after and not repair.dry_run:
-                write_progress(services, LISTING, {"after": ""})
+    for item in list_objects(services.s3, services.resources.control_bucket, INTENTS, after):
+        if repair.expired:
             return
+        is_young = False
+        with repair.isolated("intent", key=item["Key"]):
+            is_young = not _resume(repair, item["Key"])
+        # Keys sort by age: what follows is younger.
+        if is_young:
+            break
+        after = item["Key"]
+        if not repair.dry_run:
+            write_progress(services, LISTING, {"after": after})
+    if after and not repair.dry_run:
+        write_progress(services, LISTING, {"after": ""})
 
 
 def _resume(repair: Repair, key: str) -> bool:

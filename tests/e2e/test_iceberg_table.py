@@ -90,7 +90,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     assert shown is not None
     assert rows_of(scenario, first, shown.snapshot_id) == rows
     # When one is converted again
-    queued = stack.reprocess({"manifests": [row.id], "only": "all"})
+    queued = stack.invoke("reprocess", {"manifests": [row.id], "only": "all"})
     assert queued["queued"] == 1, queued
     scenario.execute(stack.outputs.overnight, night)
     again = tabled(scenario, other, 2)
@@ -120,7 +120,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     explained = CliRunner().invoke(app, ["explain", late.uri, *place])
     assert f"snapshot {added}\n" in explained.stdout
     # And the sweep finds no metadata that is old enough to be deleted
-    stack.sweep(dry_run=False)
+    stack.invoke("sweep", {"dryRun": False})
     swept = stack.ledger.tables.get(WITH_TABLE)
     assert swept is not None
     assert swept.cleaned_at

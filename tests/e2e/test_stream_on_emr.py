@@ -102,7 +102,7 @@ def test_a_promoted_file_starts_another_run_and_a_kill_cancels_it(on_emr: Scenar
     on_emr.wait_state(file, State.QUEUED)
     assert live(on_emr) == []
     # When it is promoted, then another run converts it
-    stack.promote({"files": [file.uri]})
+    stack.invoke("promote", {"files": [file.uri]})
     wait_for("a streaming run", lambda: live(on_emr))
     (run,) = live(on_emr)
     wait_for("the promoted file", lambda: stack.ledger.stream.get().run == run and not open_manifests(on_emr))

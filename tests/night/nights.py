@@ -65,7 +65,7 @@ def run_nights(night: Night, day: Day) -> NightDocuments:
 def _failed_night(night: Night, day: Day) -> dict[str, Any]:
     """A run is killed while it converts, files are put again meanwhile, and those of one dataset may not be read."""
     stack = night.stack
-    arn = stack.start_overnight({})
+    arn = stack.start("overnight", {})
     run = working_run(stack, Lane.BATCH)
     kill(run)
     put_files(night, day.of(Part.WAITING)[::PUT_AGAIN_EACH])

@@ -57,24 +57,24 @@ class FakeStack:
         self._looks += 1
         return {"status": "RUNNING"} if self._looks == 1 else self._end
 
-    def start_overnight(self, selection: Any) -> str:
+    def start(self, _machine: str, selection: Any) -> str:
         self.asked.append(selection)
         return "arn:1"
 
-    start_backfill = start_overnight
-
-    def check_backfill(self, request: Any) -> None:
+    def invoke(self, name: str, event: Any) -> dict[str, Any]:
+        if name == "sweep":
+            items = {"items": ["released: manifest m"]} if event["dryRun"] else {}
+            return {**dict.fromkeys(COUNTS, 0), **items, "released": 2}
+        request = event["input"]
         assert set(request) >= {"dataset", "dryRun"}
         if request["dataset"] != "orders":
             raise InvalidInputError(f"dataset = {request['dataset']!r} is unknown: pass one of orders")
+        return {}
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
         self.asked.append(f"{action} {shards}".rstrip())
         answer: dict[str, Any] = self.answers["stream"].pop(0)
         return answer
-
-    def sweep(self, *, dry_run: bool) -> dict[str, Any]:
-        return {**dict.fromkeys(COUNTS, 0), **({"items": ["released: manifest m"]} if dry_run else {}), "released": 2}
 
 
 @pytest.fixture(autouse=True)

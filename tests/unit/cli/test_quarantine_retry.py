@@ -33,13 +33,14 @@ class Stack(World):
         settings, none = parse_settings({"stage": "test"}), None
         return Services(settings, self.resources, self.ledger, self.s3, none, lambda: datetime.now(UTC))  # type: ignore[arg-type]
 
-    def resubmit(self, name: str) -> dict[str, Any]:
-        return resubmit({"resubmission": name}, self.services())
+    def invoke(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
+        assert name == "resubmit"
+        return resubmit(event, self.services())
 
     def runnable(self, text: str) -> str:
         return text
 
-    def start_overnight(self, selection: dict[str, str]) -> str:
+    def start(self, _machine: str, selection: dict[str, str]) -> str:
         return f"execution of {selection['dataset']} {selection['from']} {selection['to']}"
 
 
