@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
 from typing import NoReturn
+
+from lake.settings.declaration import is_date
 
 MAX_DIGITS = 38
 """Maximum precision of a DECIMAL in Athena, DuckDB and Spark."""
@@ -100,7 +101,7 @@ class ColumnType:
             return -(2**63) <= int(text) < 2**63
         if self.kind is TypeKind.DOUBLE:
             return math.isfinite(float(text))
-        return self.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.INSTANT) or _is_day(text[:10])
+        return self.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.INSTANT) or is_date(text[:10])
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
@@ -170,14 +171,6 @@ def _has_digits_that_matter(number: re.Match[str]) -> bool:
     if not fraction:
         return not ColumnType(TypeKind.BIGINT).accepts(text) and text != "-0"
     return (len(fraction) > 1 and fraction.endswith("0")) or Decimal(repr(float(text))) != Decimal(text)
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_json(text: str) -> bool:

@@ -87,6 +87,10 @@ class EngineDescription(ABC):
         """What a worker takes of the account's quota of the service."""
 
     @abstractmethod
+    def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:
+        """Units of its quota and job runs in parallel that a night may use; two are what Glue's quotas leave."""
+
+    @abstractmethod
     def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
         """The id of the run whose driver has these arguments and this environment; None if it is not on this engine."""
 

@@ -148,6 +148,9 @@ class EmrServerless(EngineDescription):
         """vCPUs."""
         return float(WORKERS[worker_type])
 
+    def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:  # noqa: ARG002
+        return settings.emr.max_vcpus, settings.batch.max_runs
+
     def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:  # noqa: ARG002
         """EMR Serverless has it in the environment."""
         application, job_run = environment.get(APPLICATION_VARIABLE), environment.get(JOB_RUN_VARIABLE)

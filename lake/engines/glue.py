@@ -57,6 +57,9 @@ class Glue(EngineDescription):
         """DPUs."""
         return DPUS[worker_type]
 
+    def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:
+        return glue_dpus, min(settings.batch.max_runs, glue_runs)
+
     def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:  # noqa: ARG002
         """Glue passes it as an argument."""
         return arguments.get("JOB_RUN_ID")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lake.engines import Engine
+from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow
@@ -157,11 +157,7 @@ def plan_night(
     total = sum(map(core_seconds, rows))
     longest = max(map(speeds.longest_seconds, rows), default=0.0)
     work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1), longest)
-    rooms = {
-        Engine.GLUE: Room(glue.dpus, min(batch.max_runs, glue.runs)),
-        Engine.GLUE_FLEX: Room(glue.dpus, min(batch.max_runs, glue.runs)),
-        Engine.EMR_SERVERLESS: Room(settings.emr.max_vcpus, batch.max_runs),
-    }
+    rooms = {engine.name: Room(*engine.room(settings, glue.dpus, glue.runs)) for engine in ENGINES.values()}
     offered = tuple(offers(settings))
     allowed = [Engine(name) for name in batch.engines]
     choice = choose(work, offered, rooms, allowed, batch.workers, (deadline - start).total_seconds())
@@ -190,7 +186,7 @@ def _run_works(runs: Sequence[PlannedRun], speeds: Speeds) -> list[RunWork]:
 def _fallback(choice: Choice, allowed: Collection[Engine]) -> Engine | None:
     """The cheapest other engine that needs no spare capacity."""
     others = (option.engine for option in choice.options if option.engine in allowed)
-    return next((engine for engine in others if engine not in (choice.night.engine, Engine.GLUE_FLEX)), None)
+    return next((it for it in others if it != choice.night.engine and not ENGINES[it].max_wait_seconds), None)
 
 
 def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:
