@@ -138,7 +138,7 @@ def _supersede(
 ) -> bool:
     for successor in successors:
         write_manifest(services.s3, services.resources.control_bucket, successor)
-    return services.ledger.manifests.supersede([row], successors, reason, now)
+    return services.ledger.manifests.supersede(row, successors, reason, now)
 
 
 def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:

@@ -249,21 +249,19 @@ class Manifests:
             return is_forced_by(self._current(row.id), row, request)
         return True
 
-    def supersede(
-        self, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, now: datetime
-    ) -> bool:
-        """Replace manifests that have published nothing by others, in one transaction; False: a source has changed.
+    def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
+        """Replace a manifest that has published nothing by others, in one transaction; False: the row has changed.
 
         The successors' documents are on S3 already. Allowed from QUEUED, and from RUNNING by the holder, whose row
         is the fence. Raises ``ValueError`` for more manifests than a transaction takes.
         """
-        if not all(row.state in CLAIMABLE for row in sources):
+        if row.state not in CLAIMABLE:
             return False
-        actions = supersede_actions(self._table.name, sources, successors, reason, iso_utc(now))
+        actions = supersede_actions(self._table.name, row, successors, reason, iso_utc(now))
         try:
             self._table.transact(actions)
         except RefusedError:
-            current = self._current(sources[0].id)
+            current = self._current(row.id)
             superseded_by = tuple(manifest.id for manifest in successors)
             return current.state == State.SUPERSEDED and current.superseded_by == superseded_by
         return True
@@ -377,16 +375,15 @@ def is_forced_by(current: ManifestRow, row: ManifestRow, request: str | None) ->
     return request is not None and current.request == request and current.generation == row.generation + 1
 
 
-def successor_row(sources: Sequence[ManifestRow], manifest: Manifest) -> ManifestRow:
+def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:
     """The first row of a successor: all attempts are left to it, and its count shows that its files were tried."""
-    attempts = max(row.attempt for row in sources)
-    return replace(queued_row(manifest), attempt=attempts, base_attempt=attempts)
+    return replace(queued_row(manifest), attempt=row.attempt, base_attempt=row.attempt)
 
 
 def supersede_actions(
-    table: str, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, changed_at: str
+    table: str, row: ManifestRow, successors: Sequence[Manifest], reason: str, changed_at: str
 ) -> list[dict[str, Any]]:
-    """Actions of the transaction: sources, unchanged and never published, become SUPERSEDED; successors QUEUED.
+    """Actions of the transaction: the row, unchanged and never published, becomes SUPERSEDED; successors QUEUED.
 
     ``changed_at`` is ISO 8601, UTC.
     """
@@ -396,13 +393,10 @@ def supersede_actions(
         "reason": reason,
         "changed_at": changed_at,
     }
-    actions = []
-    for row in sources:
-        conditions = [*row_unchanged(row), Condition("published", "missing")]
-        request = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
-        actions.append({"Update": request})
+    conditions = [*row_unchanged(row), Condition("published", "missing")]
+    actions = [{"Update": update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)}]
     for manifest in successors:
-        attributes = row_attributes(successor_row(sources, manifest))
+        attributes = row_attributes(successor_row(row, manifest))
         request = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
         actions.append({"Put": request})
     return actions

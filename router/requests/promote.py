@@ -148,7 +148,7 @@ class Promotion:
         unmoved = tuple(file for file in document.files if file not in moved)
         rest = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, iso_utc(now), unmoved)] if unmoved else []
         list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
-        if not services.ledger.manifests.supersede([row], [*urgent, *rest], REASON, now):
+        if not services.ledger.manifests.supersede(row, [*urgent, *rest], REASON, now):
             return self._retry(row, files)
         list(self._pool.map(self._point_to, urgent))
         logger.info(

@@ -63,7 +63,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     ]
     for successor in successors:
         write_manifest(world.raw_s3, "control", successor)
-    assert world.ledger.manifests.supersede([world.row(source.id)], successors, "made urgent", world.now)
+    assert world.ledger.manifests.supersede(world.row(source.id), successors, "made urgent", world.now)
     # When
     lines = explained(world, capsys)
     # Then the reason of the first decision is not that of the lane it is in now

@@ -13,7 +13,6 @@ import pytest
 from cli.errors import ExitCode, exit_code_of
 from cli.inspect.hours import print_hours
 from lake.errors import InvalidInputError, UnknownDatasetError
-from lake.manifest_documents import write_manifest
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
@@ -95,18 +94,6 @@ def test_a_file_that_comes_days_later_opens_its_hour_again(
     # When, Then
     code, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
     assert (code, found[0]["state"], found[0]["files"]) == (1, "open", 2)
-
-
-def test_a_merged_file_counts_once(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [listed(deployment, name) for name in ("a", "b")]
-    merged = deployment.manifest("a", "b")
-    write_manifest(deployment.raw_s3, "control", merged)
-    deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
-    done(deployment, deployment.row(merged.id), 10)
-    _, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
-    assert (found[0]["files"], found[0]["rows"], found[0]["manifests"]["done"]) == (2, 10, 1)
 
 
 def test_the_table(deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,34 +76,12 @@ def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack:
     assert report.stack == "batch-job"
 
 
-def test_a_merge_does_not_hide_when_the_files_arrived(deployment: Deployment, stack: DeployedStack) -> None:
-    # Given two manifests of different minutes that are merged into one an hour later, which is done 10 minutes later
-    rows = []
-    for name in ("a", "b"):
-        rows.append(deployment.queued(name))
-        deployment.wait(timedelta(minutes=1))
-    deployment.wait(timedelta(minutes=60))
-    merged = deployment.manifest("a", "b")
-    write_manifest(deployment.raw_s3, "control", merged)
-    deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
-    deployment.wait(timedelta(minutes=10))
-    done(deployment, deployment.row(merged.id), 10)
-    # When
-    report = day_report(stack, MORNING.date(), deployment.now)
-    # Then
-    lane = report.figures.lanes[Lane.BATCH]
-    latency = lane.latency.total()
-    assert latency is not None
-    assert (latency.files, latency.p50, latency.longest) == (2, 71 * 60.0, 72 * 60.0)
-    assert report.figures.total.manifests == 1
-
-
 def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
     source = deployment.queued("a", "b", "c")
     parts = [deployment.manifest("a"), deployment.manifest("b", "c")]
     for part in parts:
         write_manifest(deployment.raw_s3, "control", part)
-    deployment.ledger.manifests.supersede([source], parts, "split", deployment.now)
+    deployment.ledger.manifests.supersede(source, parts, "split", deployment.now)
     for part in parts:
         done(deployment, deployment.row(part.id), 1)
     # When, Then

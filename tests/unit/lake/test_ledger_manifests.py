@@ -105,20 +105,19 @@ def test_a_row_without_an_attribute_that_is_always_written_is_refused(world: Wor
 
 
 def test_supersede_is_all_or_nothing(world: World) -> None:
-    # Given: two sources, one of which has changed
-    sources = [world.queued("a.json"), world.queued("b.json")]
-    world.claimed(sources[1])
-    successor = world.manifest("a.json", "b.json")
+    # Given: a row that has changed
+    source, successor = world.queued("a.json", "b.json"), world.manifest("a.json")
+    held = world.claimed(source)
     # When, Then
-    assert not world.ledger.manifests.supersede(sources, [successor], "merge", world.now)
+    assert not world.ledger.manifests.supersede(source, [successor], "split", world.now)
     assert world.ledger.manifests.get(successor.id) is None
-    assert world.row(sources[0].id) == sources[0]
+    assert world.row(source.id) == held.row
 
 
 def test_a_successor_never_replaces_a_manifest_that_is_there(world: World) -> None:
     source, there = world.queued("a.json"), world.manifest("b.json")
-    assert world.ledger.manifests.supersede([world.queued("b.json")], [there], "merge", world.now)
-    assert not world.ledger.manifests.supersede([source], [there], "merge", world.now)
+    assert world.ledger.manifests.supersede(world.queued("b.json"), [there], "merge", world.now)
+    assert not world.ledger.manifests.supersede(source, [there], "merge", world.now)
     assert world.row(source.id) == source
 
 
@@ -126,7 +125,7 @@ def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_attempts_le
     row = world.queued("a.json", "b.json")
     held = world.claimed(row)
     successors = [world.manifest("a.json"), world.manifest("b.json")]
-    assert world.ledger.manifests.supersede([held.row], successors, "split", world.now)
+    assert world.ledger.manifests.supersede(held.row, successors, "split", world.now)
     assert [(world.row(one.id).attempt, world.row(one.id).tries) for one in successors] == [(1, 0), (1, 0)]
     assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
 

@@ -61,13 +61,14 @@ def test_a_changed_document_is_refused(world: World, change: Callable[[bytes], b
 
 
 def test_rows_of_new_manifests_and_of_successors_have_the_digest(world: World) -> None:
-    # Given two QUEUED manifests
-    sources = [world.queued(name) for name in ("a.json", "b.json")]
-    successor = world.manifest("a.json", "b.json")
+    # Given a QUEUED manifest
+    source = world.queued("a.json", "b.json")
+    successors = [world.manifest(name) for name in ("a.json", "b.json")]
 
-    # When another one supersedes them
-    assert world.ledger.manifests.supersede(sources, [successor], "merged", world.now)
+    # When two others supersede it
+    assert world.ledger.manifests.supersede(source, successors, "split", world.now)
 
     # Then every row has the digest of its own document
-    assert world.row(successor.id).manifest_sha256 == manifest_sha256(successor)
-    assert len({row.manifest_sha256 for row in (*sources, world.row(successor.id))}) == 3
+    rows = [world.row(manifest.id) for manifest in successors]
+    assert [row.manifest_sha256 for row in rows] == list(map(manifest_sha256, successors))
+    assert len({row.manifest_sha256 for row in (source, *rows)}) == 3

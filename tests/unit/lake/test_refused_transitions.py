@@ -72,6 +72,6 @@ def test_a_finish_is_not_that_of_a_later_generation(world: World) -> None:
 
 def test_a_manifest_that_others_have_superseded_is_not_superseded_by_these(world: World) -> None:
     row, others = world.queued("a.json"), [world.manifest("a.json")]
-    assert world.ledger.manifests.supersede([row], others, "others", world.now)
+    assert world.ledger.manifests.supersede(row, others, "others", world.now)
     assert not supersede(world, row)
     assert world.row(row.id).superseded_by == (others[0].id,)

@@ -101,12 +101,12 @@ def test_a_supersede(world: World, state: str) -> None:
     row = row_in_state(world, state)
     successors = [world.manifest("a.json"), world.manifest("b.json")]
     world.wait(timedelta(minutes=1))
-    assert world.ledger.manifests.supersede([row], successors, "because", world.now)
+    assert world.ledger.manifests.supersede(row, successors, "because", world.now)
     ids = tuple(successor.id for successor in successors)
     changes: dict[str, Any] = {"superseded_by": ids, "reason": "because", "changed_at": iso_utc(world.now)}
     assert_row(world, replace(row, state=State.SUPERSEDED, **changes))
     for successor in successors:
-        assert_row(world, successor_row([row], successor))
+        assert_row(world, successor_row(row, successor))
 
 
 def test_a_recorded_reason(world: World) -> None:

@@ -27,7 +27,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         return world.row("part")
     row = world.queued("a.json", "b.json")
     if state == "SUPERSEDED":
-        manifests.supersede([row], [world.manifest("a.json", "b.json")], "because", world.now)
+        manifests.supersede(row, [world.manifest("a.json", "b.json")], "because", world.now)
     if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
         claim = world.claimed(row)
         if state == "EXPIRED":
@@ -83,9 +83,7 @@ def force(world: World, row: ManifestRow) -> bool:
 
 
 def supersede(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.supersede(
-        [row], [world.manifest("a.json"), world.manifest("b.json")], "why", world.now
-    )
+    return world.ledger.manifests.supersede(row, [world.manifest("a.json"), world.manifest("b.json")], "why", world.now)
 
 
 Transition = Callable[[World, ManifestRow], bool]

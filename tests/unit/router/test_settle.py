@@ -16,7 +16,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     first, second = planned(deployment, "a.json", "b.json")
     done(deployment, first, 20, 1)
     halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
-    deployment.ledger.manifests.supersede([second], halves, "poison", deployment.now)
+    deployment.ledger.manifests.supersede(second, halves, "poison", deployment.now)
     done(deployment, deployment.row(halves[0].id), 5)
     # When: the other one is still being worked on
     deployment.claimed(deployment.row(halves[1].id))
@@ -83,7 +83,7 @@ def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment)
     (source,) = planned(deployment, "a.json")
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
     rest = deployment.manifest("b.json")
-    deployment.ledger.manifests.supersede([source], [urgent, rest], "promoted", deployment.now)
+    deployment.ledger.manifests.supersede(source, [urgent, rest], "promoted", deployment.now)
     # When, Then: the run waits for the other one only, and so does the verdict
     run = {"run": "s3://control/plans/overnight/runs/00000.json"}
     assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0, "denied": 0}

@@ -81,7 +81,7 @@ def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
 ) -> None:
     row = world.queued("a.json", "b.json", lane=lane)
     manifests = [world.manifest(f"{number}.json", lane=each) for number, each in enumerate(successors)]
-    assert world.ledger.manifests.supersede([row], manifests, "because", world.now)
+    assert world.ledger.manifests.supersede(row, manifests, "because", world.now)
     ids = tuple(manifest.id for manifest in manifests) if followed else ()
     assert given(world, row.id) == ConversionOutcome(row.id, State.SUPERSEDED, reason="because", successors=ids)
 

@@ -62,7 +62,7 @@ def superseded(deployment: Deployment, manifest: str, *parts: tuple[str, ...]) -
     """The manifest's files in successors of their own; their ids."""
     row = deployment.row(manifest)
     successors = [successor(deployment, row, tuple(file_of(f"orders/{name}") for name in part)) for part in parts]
-    assert deployment.ledger.manifests.supersede([row], successors, "poison", deployment.now)
+    assert deployment.ledger.manifests.supersede(row, successors, "poison", deployment.now)
     deployment.faults.writes.clear()
     return [item.id for item in successors]
 

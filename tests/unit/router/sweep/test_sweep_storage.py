@@ -36,7 +36,7 @@ def test_uploads_that_a_preflight_left_are_aborted(deployment: Deployment) -> No
 def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
     row = deployment.queued("a", "b")
     uploaded(deployment, row)
-    deployment.ledger.manifests.supersede([row], [deployment.manifest("a", "b")], "test", deployment.now)
+    deployment.ledger.manifests.supersede(row, [deployment.manifest("a", "b")], "test", deployment.now)
     forced = published(deployment, deployment.queued("c"))
     upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))
     assert deployment.ledger.manifests.force(forced, deployment.now)
