@@ -170,7 +170,7 @@ def _planned(ledger: Ledger, execution: str) -> int | None:
 
 
 def _days(first: str, last: str) -> tuple[date, date]:
-    days = _day("--from", first), _day("--to", last)
+    days = parse_day("--from", first), parse_day("--to", last)
     if days[0] > days[1]:
         raise InvalidInputError(f"--from {first} is later than --to {last}: swap them")
     if (days[1] - days[0]).days >= MAX_DAYS:
@@ -178,7 +178,8 @@ def _days(first: str, last: str) -> tuple[date, date]:
     return days
 
 
-def _day(option: str, text: str) -> date:
+def parse_day(option: str, text: str) -> date:
+    """The day that an option names. Raises ``InvalidInputError``."""
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from cli.cost.cost import parse_day
 from cli.deployed_stack import DeployedStack
 from cli.terminal import print_table
 from lake.errors import InvalidInputError
@@ -72,10 +73,7 @@ def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, d
 def _parse_day(day: str | None) -> date:
     if day is None:
         raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
-    try:
-        return date.fromisoformat(day)
-    except ValueError as error:
-        raise InvalidInputError(f"--date {day} is not a date: pass one such as 2026-11-18") from error
+    return parse_day("--date", day)
 
 
 def _progress(text: str) -> None:

@@ -6,8 +6,9 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,21 +58,18 @@ class SentFile:
     """Seconds since the epoch."""
 
 
-class NotificationsPaused:
+@contextmanager
+def notifications_paused(stack: DeployedStack) -> Iterator[None]:
     """Inside this block the input bucket sends no events, so only ``backfill`` and ``sweep`` find new files."""
-
-    def __init__(self, stack: DeployedStack) -> None:
-        self._s3: Any = stack.s3
-        self._bucket = stack.resources.input_bucket
-        self._original: dict[str, Any] = {}
-
-    def __enter__(self) -> None:
-        self._original = self._s3.get_bucket_notification_configuration(Bucket=self._bucket)
-        self._original.pop("ResponseMetadata", None)
-        self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration={})
-
-    def __exit__(self, *_: object) -> None:
-        self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration=self._original)
+    s3: Any = stack.s3
+    bucket = stack.resources.input_bucket
+    original = s3.get_bucket_notification_configuration(Bucket=bucket)
+    original.pop("ResponseMetadata", None)
+    s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={})
+    try:
+        yield
+    finally:
+        s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration=original)
 
 
 def demo_settings() -> Settings:
@@ -164,7 +162,7 @@ class Demo:
         from local.spark_iceberg import spark_with_iceberg
 
         self.stack.control_stream("start")
-        with NotificationsPaused(self.stack):
+        with notifications_paused(self.stack):
             late = self._put([file for file in files if file.case == DemoCase.BACKFILL])
         arrived = self._put([file for file in files if file.case != DemoCase.BACKFILL])
         for item in arrived:

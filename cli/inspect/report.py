@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from cli.cost.cost import metered_by
+from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.alarms import read_alarm_changes
@@ -66,7 +66,7 @@ def write_report(
                 yield row
 
         if day is not None:
-            report: Report | None = day_report(stack, _day(day), now, track)
+            report: Report | None = day_report(stack, parse_day("--date", day), now, track)
         else:
             report = night_report(stack, str(execution), now, track)
     if report is None:
@@ -165,10 +165,3 @@ def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack),
     )
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InvalidInputError(f"--date {text!r} is not a valid day: pass one such as 2026-11-20") from None

@@ -28,24 +28,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardBacklog:
-    """What a watch has measured of a shard."""
-
-    bytes: int
-    spilling: bool
-    micro_batch_minutes: float
-    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
-
-
-@dataclass(frozen=True, slots=True)
 class ShardStatus:
     """What an action has found, or left, of a shard."""
 
     running: bool
     """A run exists."""
     window_over: bool
-    backlog: ShardBacklog | None = None
-    """None: it was not measured."""
+    backlog_bytes: int | None = None
+    """None: no backlog was measured."""
+    spilling: bool = False
+    micro_batch_minutes: float = 0.0
+    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
     stopping: bool = False
     """Its run was asked to end."""
     killed: int = 0
@@ -104,8 +97,7 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
         stream.request_stop(False)
         running = start_run(services, shard) or bool(stream_runs(services, shard).live())
     size = sum(manifest.bytes for manifest in backlog)
-    measured = ShardBacklog(size, spilling, _micro_batch_minutes(services, row))
-    return ShardStatus(running, window_over, measured)
+    return ShardStatus(running, window_over, size, spilling, _micro_batch_minutes(services, row))
 
 
 def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
@@ -244,9 +236,9 @@ def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:
         answer |= {"stopped": not stopping, "stopping": ",".join(stopping)}
     if action == "kill":
         answer["killed"] = sum(status.killed for status in found.values())
-    backlogs = [status.backlog for status in found.values() if status.backlog is not None]
-    if backlogs:
-        answer["backlogBytes"] = sum(backlog.bytes for backlog in backlogs)
-        answer["spilling"] = any(backlog.spilling for backlog in backlogs)
-        answer["microBatchMinutes"] = max(backlog.micro_batch_minutes for backlog in backlogs)
+    sizes = [status.backlog_bytes for status in found.values() if status.backlog_bytes is not None]
+    if sizes:
+        answer["backlogBytes"] = sum(sizes)
+        answer["spilling"] = any(status.spilling for status in found.values())
+        answer["microBatchMinutes"] = max(status.micro_batch_minutes for status in found.values())
     return answer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from cli.demo.run import NotificationsPaused
+from cli.demo.run import notifications_paused
 from cli.inspect.explain import explain_file
 from cli.inspect.report import night_report
 from lake.layout import S3Uri, lake_prefix, report_key
@@ -102,7 +102,7 @@ def test_records_of_a_kinesis_stream_are_rows(scenario: Scenario, recorded: Obje
 
 def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:
     # Given a file whose event has not been delivered, and noon of a Monday in Berlin.
-    with NotificationsPaused(scenario.deployment):
+    with notifications_paused(scenario.deployment):
         file = scenario.put(f"{DATASET}/peak.ndjson", lines_of("peak"))
     noon = datetime(2026, 11, 23, 11, 0, tzinfo=UTC)
     # When route handles the event.
@@ -174,7 +174,7 @@ def test_an_object_that_was_deleted_is_found_by_settle(
 
 def test_backfill_started_by_a_person(scenario: Scenario) -> None:
     # Given a file whose event was lost.
-    with NotificationsPaused(scenario.deployment):
+    with notifications_paused(scenario.deployment):
         file = scenario.put(f"{BACKFILLED}/older.ndjson", lines_of("backfill"))
     assert scenario.manifest_of(file) is None
     now = datetime.now(UTC)

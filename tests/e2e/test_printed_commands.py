@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
 from cli.connect import LOCAL_PROFILE, local_config
-from cli.demo.run import NotificationsPaused
+from cli.demo.run import notifications_paused
 from cli.errors import ExitCode, exit_code_of
 from cli.inspect.alarms import read_alarms
 from cli.main import app
@@ -142,7 +142,7 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
 ) -> None:
     # Given dead letters of a file that was never routed, of one that has an owner, and of a refused start.
     stack = scenario.deployment
-    with NotificationsPaused(stack):
+    with notifications_paused(stack):
         lost = scenario.put(f"{DATASET}/lost.ndjson", ['{"a":1}'])
     owned = scenario.put(f"{DATASET}/owned.ndjson", ['{"a":1}'])
     scenario.wait_state(owned, State.QUEUED)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cli.demo.run import NotificationsPaused, created_record
+from cli.demo.run import created_record, notifications_paused
 from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
@@ -56,7 +56,7 @@ def run_day(night: Night, day: Day) -> None:
     night.log("day: the stream lane is empty; files come without an event, and the sweep finds them")
     stack.sfn.stop_execution(executionArn=window)
     night.command("stream", "stop")
-    with NotificationsPaused(stack):
+    with notifications_paused(stack):
         put_files(night, day.of(Part.MISSED))
     _sweep_hours_later(night, len(day.of(Part.MISSED)))
 
