@@ -13,8 +13,8 @@ from infra.functions import RouterFunction
 from infra.grants import ANY_KEY, ANY_TABLE
 from infra.storage import Storage
 from lake import layout
+from lake.resource_names import OPTIMIZER_ROLE
 from lake.settings import Settings
-from router.services import OPTIMIZER_ROLE
 
 LOG_GROUP = "/aws-glue/iceberg-compaction/logs"
 """Glue's own, for all tables of the account."""

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from lake.errors import InvalidInputError
 from lake.shards import FIRST_SHARD
 
+OPTIMIZER_ROLE = "OPTIMIZER_ROLE"
+"""The environment variable with the ARN of the role of Glue's table optimizer."""
 ARRIVALS_QUEUE = "ARRIVALS_QUEUE"
 """The environment variable of ``route`` with the URL of the queue of events."""
 BATCH_JOB_SUFFIX = "-batch"

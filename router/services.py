@@ -22,7 +22,7 @@ from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.engines.job_runs import services_of
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import Ledger
-from lake.resource_names import ARRIVALS_QUEUE, ResourceNames
+from lake.resource_names import ARRIVALS_QUEUE, OPTIMIZER_ROLE, ResourceNames
 from lake.settings import Settings, load_settings
 from router.listing.folders import read_listings_quickly
 
@@ -40,7 +40,6 @@ CLIENT_CONFIG = Config(
     user_agent=f"hybrid-router Boto3/{boto3.__version__}",
 )
 LISTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-OPTIMIZER_ROLE = "OPTIMIZER_ROLE"
 ASSET_ROOT = Path(__file__).resolve().parents[1]
 """Folder of the Lambda's code."""
 

@@ -110,7 +110,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
     ("day", "message"),
     [
         (None, "--date is missing: pass the local date"),
-        ("18.11.", "--date 18.11. is not a date"),
+        ("18.11.", "--date .18.11.. is not a valid day"),
         ("2026-11-17", "the ledger has no file of the 24 hours before 2026-11-17T22:00Z"),
     ],
 )
