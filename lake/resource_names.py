@@ -15,9 +15,6 @@ ARRIVALS_QUEUE = "ARRIVALS_QUEUE"
 BATCH_JOB_SUFFIX = "-batch"
 """After the stack's name, in that of the batch job."""
 
-OPTIMIZER_ROLE = "OPTIMIZER_ROLE"
-"""The environment variable of ``tables`` with the role of Glue's table optimizer."""
-
 
 @dataclass(frozen=True, slots=True)
 class ResourceNames:
