@@ -28,7 +28,7 @@ def read_execution(
 ) -> tuple[ExecutionFacts, list[str]]:
     """Plan and verdict of an execution, and the ids of the manifests that were planned; a missing part is None.
 
-    ``costs`` are cost rows with all of the execution's. Raises botocore's errors.
+    ``costs`` are cost rows with all of the execution's.
     """
     row = ledger.executions.get(name) or {}
     summary: dict[str, Any] = find_document(s3, control_bucket, plan_summary_key(name)) or {}
@@ -38,13 +38,13 @@ def read_execution(
 
 
 def read_days(ledger: Ledger, now: datetime) -> list[Day]:
-    """The last days with their executions and costs, the newest first; ``now`` is aware. Raises botocore's errors."""
+    """The last days with their executions and costs, the newest first; ``now`` is aware."""
     first, last = first_day(now), now.astimezone(UTC).date()
     return last_days(ledger.executions.settled(first, last), ledger.costs.day_sums(first, last), now)
 
 
 def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: datetime) -> list[CostRow]:
-    """The cost rows of an execution; both instants are aware. Raises botocore's errors."""
+    """The cost rows of an execution; both instants are aware."""
     first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
     return [row for row in ledger.costs.of_days(first, last) if row.execution == execution]
 
@@ -52,7 +52,7 @@ def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: d
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:
     """Ids of manifests that were made on a day (UTC) or on the next one, in the order in which they were made.
 
-    A file that came late in the day is recorded on the next one. Raises botocore's errors.
+    A file that came late in the day is recorded on the next one.
     """
     for made in (day, day + ONE_DAY):
         documents = list_objects(s3, control_bucket, manifest_day_prefix(str(made)))
@@ -64,7 +64,7 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
     """Rows of manifests, and when their files arrived; a superseded one is replaced by its successors.
 
     ``manifests`` are in the order in which they were made, so a successor among them comes after its sources: its files
-    arrived when theirs did. An id that the ledger does not know never became a manifest. Raises botocore's errors.
+    arrived when theirs did. An id that the ledger does not know never became a manifest.
     """
     origins: dict[str, Counter[float]] = {}
     for page in follow(ledger, manifests):

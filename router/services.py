@@ -48,7 +48,7 @@ class EventBridgeClient(Protocol):
     """What is asked of EventBridge; boto3's client has it."""
 
     def put_events(self, **_request: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:
-        """Send the ``Entries``, and say which were not taken; raises botocore's errors."""
+        """Send the ``Entries``, and say which were not taken."""
 
 
 @dataclass(frozen=True, slots=True)

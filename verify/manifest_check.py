@@ -226,7 +226,7 @@ def group_by_size(sizes: Sequence[int]) -> Iterator[slice]:
 
 
 def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
-    """The rows of published files; the disk holds one of them at a time. Raises botocore's errors."""
+    """The rows of published files; the disk holds one of them at a time."""
     digest = SideDigest()
     with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
         path = Path(folder) / "object.parquet"
@@ -247,10 +247,7 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
 
 
 def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
-    """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document.
-
-    Raises botocore's errors.
-    """
+    """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
     digest = SideDigest()
     reader = InputReader(s3, task.convert)
     for expected in task.files:

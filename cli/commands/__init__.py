@@ -1,4 +1,5 @@
 """The commands of ``hybrid-router``: options and help here, the work in the modules of ``cli``.
 
-An error ends any of them in one place, ``cli.errors``, and its type decides the exit code (``cli.errors``).
+What calls AWS raises botocore's errors. An error ends any command in one place, ``cli.errors``, and its type decides the exit
+code.
 """

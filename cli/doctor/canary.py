@@ -52,7 +52,7 @@ OF_STREAMS = ("mode", "retryPolicy")
 
 @dataclass(frozen=True, slots=True)
 class CanaryJob:
-    """One job on one engine. Each method raises botocore's errors."""
+    """One job on one engine."""
 
     stack: DeployedStack
     name: str

@@ -17,7 +17,7 @@ from report.model import AlarmChange
 
 
 def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
-    """The alarms that publish to the stack's topic. Raises botocore's errors.
+    """The alarms that publish to the stack's topic.
 
     The name of another stage's stack can begin with the name of this one; its alarms have another topic.
     """
@@ -31,7 +31,7 @@ def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
 def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
     """The open alarms, newest first, and the number of alarms without a state.
 
-    CloudWatch has not evaluated those yet; the local cloud never evaluates some. Raises botocore's errors.
+    CloudWatch has not evaluated those yet; the local cloud never evaluates some.
     """
     alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
     opened = tuple(

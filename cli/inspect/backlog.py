@@ -35,10 +35,7 @@ class Open:
 
 
 def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
-    """Count what the index lists, at most ``limit`` manifests of each state and lane; the lists are read in parallel.
-
-    Raises botocore's errors.
-    """
+    """Count what the index lists, at most ``limit`` manifests of each state and lane; the lists are read in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 1) as pool:
         collected = pool.submit(_collected, ledger)
         pages = list(pool.map(lambda item: list(islice(_rows(ledger, *item), limit + 1)), LISTS))
@@ -97,7 +94,7 @@ class ShardState:
 
 
 def read_shards(stack: DeployedStack) -> list[ShardState]:
-    """Every shard of the stack, the first one first; raises botocore's errors."""
+    """Every shard of the stack, the first one first."""
     states = []
     for shard in stack.outputs.shards.names:
         row = stack.ledger.stream.of(shard).get()

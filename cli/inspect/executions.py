@@ -51,7 +51,7 @@ class Execution:
 
 
 def list_executions(stack: DeployedStack) -> Iterator[Execution]:
-    """The executions of the last 90 days, newest first, page by page. Raises botocore's errors."""
+    """The executions of the last 90 days, newest first, page by page."""
     token: dict[str, str] = {}
     while True:
         page = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, maxResults=PAGE, **token)
@@ -175,7 +175,7 @@ MAX_NAMED_RUNS = 3
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
     """Count the manifests of a plan by their current rows; a superseded one is replaced by its successors.
 
-    ``summary`` is the document of the plan. Raises botocore's errors.
+    ``summary`` is the document of the plan.
     """
     states: Counter[State] = Counter()
     done: Counter[str] = Counter()
@@ -234,7 +234,7 @@ class NightSchedule:
 
 
 def read_schedule(stack: DeployedStack) -> NightSchedule:
-    """The schedule as it is deployed. Raises botocore's errors."""
+    """The schedule as it is deployed."""
     found = stack.scheduler.get_schedule(Name=stack.outputs.overnight_schedule)
     zone = found.get("ScheduleExpressionTimezone", "UTC")
     return NightSchedule(found["ScheduleExpression"], zone, found.get("State", "ENABLED") == "ENABLED")
@@ -243,8 +243,6 @@ def read_schedule(stack: DeployedStack) -> NightSchedule:
 def read_forecast(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
     """The newest plan for the next night, which the function ``plan`` makes every hour; None: there is none, or the
     night that it was made for has begun before ``now`` (aware).
-
-    Raises botocore's errors.
     """
     summary: dict[str, Any] | None = find_document(
         stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION)

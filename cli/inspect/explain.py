@@ -44,10 +44,7 @@ from router.route.decide_lane import NOT_DELIVERED
 
 
 def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
-    """Start and end of the next night by the newest forecast, else its start by the schedule; time zone and schedule.
-
-    Raises botocore's errors.
-    """
+    """Start and end of the next night by the newest forecast, else its start by the schedule; time zone and schedule."""
     schedule, forecast = read_schedule(stack), read_forecast(stack, now)
     start, end = schedule.next_start(now), None
     if forecast is not None and schedule.enabled:
@@ -78,7 +75,6 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     the ledger does not know that manifest.
 
     The rows of all files of a manifest are spread over its objects; the column ``_source`` says which row is whose.
-    Raises botocore's errors.
     """
     parsed = parse_generation(name.key)
     row = stack.ledger.manifests.get(parsed[0]) if parsed else None

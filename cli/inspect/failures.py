@@ -57,10 +57,7 @@ class FailedRecords:
 
 
 def list_failed_records(stack: DeployedStack, dataset: str | None) -> tuple[list[FailedRecords], bool]:
-    """Failed records of one dataset or of all, and whether all objects were listed; none without ``[[records]]``.
-
-    Raises botocore's errors.
-    """
+    """Failed records of one dataset or of all, and whether all objects were listed; none without ``[[records]]``."""
     if not stack.outputs.records:
         return [], True
     found: dict[str, FailedRecords] = {}
@@ -85,7 +82,7 @@ def _objects(stack: DeployedStack) -> Iterator[Any]:
 
 
 def count_dead_letters(stack: DeployedStack) -> int:
-    """About how many messages are in the dead-letter queue. Raises botocore's errors."""
+    """About how many messages are in the dead-letter queue."""
     name = "ApproximateNumberOfMessages"
     answer = stack.sqs.get_queue_attributes(QueueUrl=stack.outputs.dead_letters, AttributeNames=[name])
     return int(answer["Attributes"][name])

@@ -86,7 +86,7 @@ def _print_path(path: Path, *, open_page: bool, as_json: bool) -> int:
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
     """Write the page about the last days and fetch the reports that it links to, but those that are there already.
 
-    ``now`` is aware. Returns the page's path. Raises botocore's errors.
+    ``now`` is aware. Returns the page's path.
     """
     days = read_days(stack.ledger, now)
     folder.mkdir(parents=True, exist_ok=True)

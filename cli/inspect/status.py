@@ -50,7 +50,7 @@ def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
 
 
 def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, now: datetime) -> StatusDocument:
-    """The document of ``status``. The services are asked in parallel; raises botocore's errors."""
+    """The document of ``status``. The services are asked in parallel."""
     with ThreadPoolExecutor() as pool:
         opened = pool.submit(read_open, stack.ledger, limit, now)
         shards, nights = pool.submit(read_shards, stack), pool.submit(_nights, stack, schedule, now)

@@ -37,7 +37,7 @@ class RunCosts:
         """Write the rows that are missing; the number of them. Idempotent.
 
         ``job_run`` is one more job run, which may have held no manifest. Job runs that were started for another run
-        document are left to that one. A bill that is not final is awaited by the sweep. Raises botocore's errors.
+        document are left to that one. A bill that is not final is awaited by the sweep.
         """
         held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
         written = 0
@@ -54,7 +54,7 @@ class RunCosts:
     def record_late(self, services: Services, job_run: str, *, estimate: bool) -> bool:
         """Write the row of a job run whose bill was awaited; False: it is not final yet.
 
-        With ``estimate`` a bill that is not final is taken as it is. Idempotent. Raises botocore's errors.
+        With ``estimate`` a bill that is not final is taken as it is. Idempotent.
         """
         bill = self.bill(services, job_run)
         if bill is None or not (bill.final or estimate):
@@ -65,10 +65,7 @@ class RunCosts:
         return True
 
     def bill(self, services: Services, job_run: str) -> Bill | None:
-        """The bill of a job run that was started for this run document; None: there is none yet.
-
-        Raises botocore's errors.
-        """
+        """The bill of a job run that was started for this run document; None: there is none yet."""
         if job_run not in self.bills:
             self.bills[job_run] = read_bill(services.job_clients, services.resources.batch_job, job_run, self.run)
         return self.bills[job_run]

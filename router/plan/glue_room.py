@@ -77,7 +77,7 @@ def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, sourc
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401
     """The account's value, else AWS's default; None if the service lists no such quota here.
 
-    ``service_quotas`` is a client of Service Quotas. Raises botocore's errors.
+    ``service_quotas`` is a client of Service Quotas.
     """
     for request in (service_quotas.get_service_quota, service_quotas.get_aws_default_service_quota):
         try:

@@ -121,7 +121,7 @@ def current_rows(services: Services, generations: Mapping[str, int]) -> list[Man
     """Rows of manifests whose generation is still the result: a newer one replaces its objects, and has its own
     execution.
 
-    ``generations`` has at most ``MAX_BATCH_KEYS`` manifests. Raises botocore's errors.
+    ``generations`` has at most ``MAX_BATCH_KEYS`` manifests.
     """
     rows = services.ledger.manifests.get_many(list(generations))
     return [row for row in rows if row and (row.state, row.generation) == (State.DONE, generations[row.id])]
@@ -146,7 +146,7 @@ class UnreadableFile:
 def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> list[UnreadableFile]:
     """The unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests, as many at most.
 
-    A manifest whose result document is gone names none. Raises botocore's errors.
+    A manifest whose result document is gone names none.
     """
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         found = pool.map(lambda row: _files_of(services, row), rows[:MAX_NAMED_FILES])
