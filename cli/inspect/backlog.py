@@ -35,7 +35,7 @@ class Open:
 
 
 def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
-    """Count what the index lists, at most ``limit`` manifests of each state and lane; the lists are read in parallel."""
+    """Count what the index lists, at most ``limit`` manifests of each state and lane; the lists in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 1) as pool:
         collected = pool.submit(_collected, ledger)
         pages = list(pool.map(lambda item: list(islice(_rows(ledger, *item), limit + 1)), LISTS))

@@ -44,7 +44,7 @@ from router.route.decide_lane import NOT_DELIVERED
 
 
 def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
-    """Start and end of the next night by the newest forecast, else its start by the schedule; time zone and schedule."""
+    """The next night: start and end by the newest forecast, else its start by the schedule."""
     schedule, forecast = read_schedule(stack), read_forecast(stack, now)
     start, end = schedule.next_start(now), None
     if forecast is not None and schedule.enabled:
