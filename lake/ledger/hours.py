@@ -9,7 +9,7 @@ is written in the same transaction as DONE or FAILED, so no crash can lose it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -33,24 +33,17 @@ class Partitions:
         self._table = table
 
     def list_manifest(self, partition: Partition, manifest: str, now: datetime) -> None:
-        """List a manifest of the hour that is about to be queued; see ``list_manifests``."""
-        self.list_manifests(partition, [manifest], now)
+        """List a manifest of the hour that is about to be queued, and touch the hour.
 
-    def list_manifests(self, partition: Partition, manifests: Iterable[str], now: datetime) -> None:
-        """List manifests of the hour that are about to be queued.
-
-        Before their rows exist, so that no look at the hour misses them. Successors are not listed: their sources name
+        Before its row exists, so that no look at the hour misses it. Successors are not listed: their sources name
         them.
         """
-        for manifest in manifests:
-            self._table.update(Key(_manifests_of(partition), manifest), assign={"listed_at": iso_utc(now)})
+        self._table.update(_manifest_of(partition, manifest), assign={"listed_at": iso_utc(now)})
         self.touch(partition, now)
 
     def touch(self, partition: Partition, now: datetime) -> None:
         """Note that a listed manifest of the hour is about to be queued: the hour is no longer complete."""
-        listed = {"open": UNSETTLED, "open_order": f"{partition.stamp}#{partition.dataset}"}
-        assign = {"touched_at": iso_utc(now), **listed}
-        self._table.update(_key(partition), assign=assign, add={"touched": 1})
+        self._table.update(_key(partition), assign=touched_attributes(partition, now), add={"touched": 1})
 
     def get(self, partition: Partition) -> HourRow:
         """The row by a strongly consistent read; one that nothing has touched: nothing was recorded."""
@@ -131,6 +124,26 @@ def _key(partition: Partition) -> Key:
 
 def _manifests_of(partition: Partition) -> str:
     return f"manifest-of-hour#{partition}"
+
+
+def _manifest_of(partition: Partition, manifest: str) -> Key:
+    return Key(_manifests_of(partition), manifest)
+
+
+def touched_attributes(partition: Partition, now: datetime) -> dict[str, str]:
+    """The attributes that put the row of an hour into the index."""
+    return {"touched_at": iso_utc(now), "open": UNSETTLED, "open_order": f"{partition.stamp}#{partition.dataset}"}
+
+
+def listing_actions(table: str, rows: Sequence[ManifestRow], now: datetime) -> list[dict[str, Any]]:
+    """Actions of the transaction that queues manifests: they are listed, and each of their hours is touched once."""
+    listed = {"listed_at": iso_utc(now)}
+    hours = {row.partition for row in rows}
+    requests = [
+        *(update_request(table, _manifest_of(row.partition, row.id), listed, {}, (), ()) for row in rows),
+        *(update_request(table, _key(hour), touched_attributes(hour, now), {"touched": 1}, (), ()) for hour in hours),
+    ]
+    return [{"Update": request} for request in requests]
 
 
 class HourState(StrEnum):

@@ -15,7 +15,7 @@ from typing import Any
 
 from lake.documents import encode
 from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger.hours import deletion_action
+from lake.ledger.hours import deletion_action, listing_actions
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,
     MAX_EARLIER_OWNERS,
@@ -33,7 +33,14 @@ from lake.ledger.manifest_row import (
     row_attributes,
     row_of,
 )
-from lake.ledger.table import Condition, LedgerTable, RefusedError, put_request, update_request
+from lake.ledger.table import (
+    MAX_TRANSACTION_ACTIONS,
+    Condition,
+    LedgerTable,
+    RefusedError,
+    put_request,
+    update_request,
+)
 from lake.manifest import Lane, Manifest
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -41,6 +48,8 @@ CLAIMABLE = (State.QUEUED, State.RUNNING)
 """States from which a manifest can be claimed or superseded."""
 FORCEABLE = (State.DONE, State.FAILED)
 """States from which a manifest can be queued in its next generation."""
+MAX_LISTED = MAX_TRANSACTION_ACTIONS // 3
+"""Manifests that one transaction queues: each has a row, a place in the list of its hour, and at most one hour."""
 FORGOTTEN = ("document", "exclusions", "reason", "finished_at")
 """Attributes of the generation that has ended: the next one reads every file again."""
 
@@ -111,10 +120,30 @@ class Manifests:
     def enqueue_row(self, row: ManifestRow) -> State:
         """Like ``enqueue``, of a manifest whose first row is known."""
         try:
-            self._table.put(manifest_row_key(row.id), row_attributes(row), [Condition("pk", "missing")])
+            self._table.put(**self._first_row(row))
         except RefusedError:
             return self._current(row.id).state
         return State.QUEUED
+
+    def enqueue_listed(self, rows: Sequence[ManifestRow], now: datetime) -> bool:
+        """List manifests, touch their hours and create their first rows, in one transaction.
+
+        At most ``MAX_LISTED`` rows. False: one of the rows exists already, and nothing was written.
+        """
+        name = self._table.name
+        puts = [{"Put": put_request(name, **self._first_row(row))} for row in rows]
+        try:
+            self._table.transact([*listing_actions(name, rows, now), *puts])
+        except RefusedError:
+            return False
+        return True
+
+    def _first_row(self, row: ManifestRow) -> dict[str, Any]:
+        return {
+            "key": manifest_row_key(row.id),
+            "attributes": row_attributes(row),
+            "conditions": [Condition("pk", "missing")],
+        }
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off a manifest without a row, so that its arrivals can be adopted; returns the current row."""

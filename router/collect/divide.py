@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.hours import ONE_HOUR
+from lake.ledger.transitions import MAX_LISTED
 from lake.manifest import Manifest, Partition, new_manifest_id
 from lake.manifest_documents import DividedManifest, Division, read_division, read_part, write_division, write_manifest
 from router.collect.cut import CollectedFiles, CutManifest, cut, cut_collection
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 HOUR_ENDS_AFTER = timedelta(minutes=5)
 """After the end of an hour, for the events of its last files: later ones open another collection of it."""
 
+PARALLEL_TRANSACTIONS = 8
+"""Few: after a pause of the process all of them are sent in one second, and the index takes 1,000 writes in it."""
 MAX_WRITTEN_FILES = 5_000
 """Files of the manifests that are written side by side, unless one has more."""
 
@@ -161,23 +164,30 @@ def _read_parts(
 
 
 def _carry_out(services: Services, division: Division, pace: WritePace) -> None:
-    """Queue every manifest of a committed division; each hour lists its manifests before their rows exist."""
+    """Queue every manifest of a committed division, together with its place in the list of its hour.
+
+    Several datasets share a transaction. The manifests of one dataset, which touch the same row, follow one another.
+    """
     hour, ledger, now = division.collection.hour, services.ledger, services.clock()
     queued = {row.id for row in read_rows(services, [manifest.id for manifest in division.manifests])}
-    datasets: dict[str, list[DividedManifest]] = {}
+    datasets: dict[str, list[ManifestRow]] = {}
     for manifest in division.manifests:
         if manifest.id not in queued:
-            datasets.setdefault(manifest.dataset, []).append(manifest)
+            datasets.setdefault(manifest.dataset, []).append(manifest.row(hour))
 
-    def queue(dataset: str) -> None:
-        missing, partition = datasets[dataset], Partition.parse(f"{dataset}#{hour}")
-        pace.take(len(missing) + 1)
-        ledger.partitions.list_manifests(partition, [manifest.id for manifest in missing], now)
-        for manifest in missing:
-            ledger.manifests.enqueue_row(manifest.row(hour))
+    def queue(some: tuple[list[ManifestRow], ...]) -> None:
+        missing = [row for rows in some for row in rows]
+        for first in range(0, len(missing), MAX_LISTED):
+            rows = missing[first : first + MAX_LISTED]
+            pace.take(2 * len(rows))
+            if not ledger.manifests.enqueue_listed(rows, now):
+                # Another process carries out the division as well, and was faster.
+                for row in rows:
+                    ledger.partitions.list_manifest(row.partition, row.id, now)
+                    ledger.manifests.enqueue_row(row)
 
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        list(pool.map(queue, datasets))
+    with ThreadPoolExecutor(PARALLEL_TRANSACTIONS) as pool:
+        list(pool.map(queue, cut(datasets.values(), len, MAX_LISTED, MAX_LISTED)))
         list(pool.map(lambda part: _set_apart(services, hour, part, now), division.apart))
     ledger.collections.finish(division.collection)
     logger.info(

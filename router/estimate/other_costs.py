@@ -55,8 +55,9 @@ class Units:
     s3_reads_of_invocation: int = 1
     gb_seconds_of_invocation: float = 5.0
     """Assumed, with 1 GiB."""
-    writes_of_manifest: int = 18
-    """Write units: 5 to own it, 9 to convert it, 4 to announce its hour, as if each hour had one manifest."""
+    writes_of_manifest: int = 21
+    """Write units: 8 to own it (those of a transaction count twice), 9 to convert it, 4 to announce its hour, as if
+    each hour had one manifest."""
     reads_of_manifest: int = 12
     s3_writes_of_manifest: int = 4
     """Its document, the commit document, the result document, and the marker of its hour."""

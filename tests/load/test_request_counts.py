@@ -46,7 +46,7 @@ document and result document.
 The stream reads a manifest's row a second time, for its size. Once per run, the preflight reads one manifest and one
 byte of its first file, and creates and aborts one upload in the lake and one in the quarantine.
 """
-DIVIDE = {"write units": 5 + 4, "PutObject": 2, "GetObject": 2, "GetItem": 3, "BatchGetItem": 2, "Query": 3}
+DIVIDE = {"write units": 8 + 4, "PutObject": 2, "GetObject": 2, "GetItem": 3, "BatchGetItem": 2, "Query": 3}
 """For a collection of one part and one dataset: a manifest, and the collection closed, divided and done."""
 PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 8, "BatchGetItem": 2, "Query": 4}
 """The same after a plan: the row of the execution, three documents, the status of the run; the job run and the status

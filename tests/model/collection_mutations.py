@@ -90,15 +90,15 @@ def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
 
 def a_manifest_is_queued_again() -> AbstractContextManager[Any]:
     """Its row is put, whether it exists or not."""
-    enqueue = changed_source(Manifests.enqueue_row, '[Condition("pk", "missing")]', "[]")
-    return patch.object(Manifests, "enqueue_row", enqueue)
+    first_row = changed_source(Manifests._first_row, '[Condition("pk", "missing")]', "[]")
+    return patch.object(Manifests, "_first_row", first_row)
 
 
 def done_before_its_manifests() -> AbstractContextManager[Any]:
     carry_out = changed_source(
         router.collect.divide._carry_out,
-        "    datasets: dict[str, list[DividedManifest]] = {}",
-        "    ledger.collections.finish(division.collection)\n    datasets: dict[str, list[DividedManifest]] = {}",
+        "    datasets: dict[str, list[ManifestRow]] = {}",
+        "    ledger.collections.finish(division.collection)\n    datasets: dict[str, list[ManifestRow]] = {}",
     )
     return patch("router.collect.divide._carry_out", carry_out)
 

@@ -153,6 +153,11 @@ SCRIPTS = {
         ("worker1", "update_item", "lose_request"),
         ("worker1", "update_item", "lose_request"),
     ],
+    # Another plan is faster, and a night converts the manifests, before the first plan queues them.
+    "a manifest is queued again": [
+        ("plan1", "transact_write_items", "switch:plan2"),
+        ("plan2", "update_item", "switch:worker1"),
+    ],
     # The put of the second row is applied without an answer, and reading it has no answer either.
     "a draft with an unconfirmed row": [
         ("route1", "put_item", ""),
