@@ -63,11 +63,8 @@ QUERY_KEYS = {
 def measure_lakes(files: InputFiles, scratch: Path, threads: int, rounds: int) -> dict[str, Any]:
     """Write the four lakes below ``scratch``, query each in turn, and remove them; Spark has a session in this process.
 
-    Returns
-    -------
-    dict
-        ``ndjson_bytes`` of the input, ``bytes`` of each lake by its writer, and ``seconds``, medians of ``rounds``, by
-        engine, query and writer.
+    Returns a dict: ``ndjson_bytes`` of the input, ``bytes`` of each lake by its writer, and ``seconds``, medians of
+    ``rounds``, by engine, query and writer.
     """
     spark = SparkSession.builder.getOrCreate()
     convert: dict[str, Callable[[Path], object]] = {

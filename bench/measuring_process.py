@@ -26,16 +26,9 @@ class MeasuringProcess:
     The command writes a first line when it is ready, before any request. It ends at the end of its input.
 
     A context manager: after the block the process and every process that it started have ended, so the caller can
-    remove the files of all of them.
-
-    Parameters
-    ----------
-    command
-        The program and its arguments.
-    environment
-        The whole environment of the process.
-    log_file
-        Receives what the process and the processes that it starts write to their standard error.
+    remove the files of all of them. ``command``: the program and its arguments. ``environment``: the whole environment
+    of the process. ``log_file``: receives what the process and the processes that it starts write to their standard
+    error.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log_file: Path) -> None:

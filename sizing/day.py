@@ -77,14 +77,8 @@ def simulate(
 ) -> Simulation:
     """All options of a day, at the assumed speed, and their dollars and ends at a lower and at a higher one.
 
-    Parameters
-    ----------
-    ratio
-        Bytes of NDJSON for each byte of a compressed file.
-    log
-        Gets a sentence of progress for each option.
-    measured
-        Speeds of datasets by the ledger; None: there is no ledger, and speeds are those of the settings.
+    ``ratio``: bytes of NDJSON for each byte of a compressed file. ``log``: gets a sentence of progress for each option.
+    ``measured``: speeds of datasets by the ledger; None: there is no ledger, and speeds are those of the settings.
     """
     stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
     speed = Speed.of(settings, ratio, measured)

@@ -74,13 +74,8 @@ def measure(
     """Convert, each time twice as much, until a conversion takes half of the goal; the last one takes about the goal.
 
     Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
-    repeated where they are not enough. A short conversion before the first is not measured: processes start, and
-    their libraries are loaded.
-
-    Raises
-    ------
-    InvalidInputError
-        A file cannot be converted at all.
+    repeated where they are not enough. A short conversion before the first is not measured: processes start, and their
+    libraries are loaded. Raises ``InvalidInputError``: a file cannot be converted at all.
     """
     found: list[Measurement] = []
     os.environ.update(WORKER_ENVIRONMENT)

@@ -20,10 +20,7 @@ from router.estimate.stream_cluster import stream_cluster
 def night_start(settings: Settings, day: date) -> datetime:
     """Start of the night (aware) on a local date.
 
-    Raises
-    ------
-    InvalidInputError
-        ``schedule.overnight`` is not one time of the day, or not on this day of the week.
+    Raises ``InvalidInputError``: ``schedule.overnight`` is not one time of the day, or not on this day of the week.
     """
     start = _start_on("schedule.overnight", settings.schedule.overnight, day, settings.time_zone)
     if start is None:
@@ -80,10 +77,7 @@ class RoutingOption:
 def routing_options(settings: Settings, peak_core_seconds: float) -> list[RoutingOption]:
     """All files through the stream lane, all overnight, and as the settings say.
 
-    Parameters
-    ----------
-    peak_core_seconds
-        Work on one core that arrives per second in the busiest hour.
+    ``peak_core_seconds``: work on one core that arrives per second in the busiest hour.
     """
     return [
         _all_stream(settings, peak_core_seconds),

@@ -81,10 +81,7 @@ URGENT_SHARE = 0.01
 def profile_of_sizes(a_day: str, files_of: str) -> Profile:
     """Files of one size that arrive evenly, 1 in 100 of them urgent; both sizes in decimal units, such as ``3.5MB``.
 
-    Raises
-    ------
-    InvalidInputError
-        A size cannot be read, or they give no valid number of files.
+    Raises ``InvalidInputError``: a size cannot be read, or they give no valid number of files.
     """
     total, size = _parse_size(a_day), _parse_size(files_of)
     files = round(total / max(size, 1))
@@ -101,10 +98,8 @@ def _parse_size(text: str) -> int:
 def load_profile(path: Path) -> Profile:
     """The profile of a TOML file (UTF-8).
 
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read, or has a wrong key or value, which the message names with what is allowed.
+    Raises ``InvalidInputError``: the file cannot be read, or has a wrong key or value, which the message names with
+    what is allowed.
     """
     try:
         body = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -126,12 +121,8 @@ NAME = "file"
 
 def file_keys(settings: Settings, datasets: int, followed: int, *, urgent: bool) -> dict[tuple[int, bool], str]:
     """A key for each of the first ``followed`` datasets, by its number and whether it is urgent; without the suffix of
-    a compression.
-
-    Raises
-    ------
-    InvalidInputError
-        The rules of the settings do not give so many datasets, or no key is urgent, or every key is.
+    a compression. Raises ``InvalidInputError``: the rules of the settings do not give so many datasets, or no key is
+    urgent, or every key is.
     """
     suffix = next((text for text in settings.input.suffixes if settings.input.suffix_of(f"a{text}.gz")), "")
     if not suffix:

@@ -47,12 +47,7 @@ class StreamWorkers:
         """When each of these manifests, converted side by side, is published.
 
         Cores that become free take tasks of the oldest manifest first, so each is published when its own tasks and
-        those of the ones before it have ended.
-
-        Parameters
-        ----------
-        overhead
-            Seconds besides the tasks.
+        those of the ones before it have ended. ``overhead``: seconds besides the tasks.
         """
         self.release(start)
         before = self._executors

@@ -46,12 +46,8 @@ class Checker:
     ) -> list[str]:
         """Every broken promise after the repairs; empty: all are kept.
 
-        Parameters
-        ----------
-        may_fail
-            Whether the history has a cause for the FAILED of this row (the raw item of the ledger).
-        shown
-            URIs of what the Iceberg table of ``WITH_TABLE`` shows; None: it is not compared.
+        ``may_fail``: whether the history has a cause for the FAILED of this row (the raw item of the ledger).
+        ``shown``: URIs of what the Iceberg table of ``WITH_TABLE`` shows; None: it is not compared.
         """
         self.found = []
         manifests, arrivals, collections = self._read_ledger()

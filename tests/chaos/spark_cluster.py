@@ -34,14 +34,8 @@ def spark_cluster(
 ) -> Iterator[str]:
     """Start a master and its workers; their processes end with the context. Yields the master's URL.
 
-    Parameters
-    ----------
-    folder
-        For logs and scratch files.
-    environment
-        What the Python workers need beside the variables of this process.
-    wait
-        Waits until a condition holds; gets what is waited for as well.
+    ``folder``: for logs and scratch files. ``environment``: what the Python workers need beside the variables of this
+    process. ``wait``: waits until a condition holds; gets what is waited for as well.
     """
     with socket.socket() as probe:
         probe.bind((MASTER_HOST, 0))

@@ -89,10 +89,7 @@ class CountingSource:
 def cost_of(file: HostileFile, count: int, grace: float = GRACE_SECONDS) -> Cost:
     """Convert the file in a new process, with this grace before its speed counts.
 
-    Raises
-    ------
-    RuntimeError
-        The process failed; the message has the end of its output.
+    Raises ``RuntimeError``: the process failed; the message has the end of its output.
     """
     with tempfile.TemporaryDirectory(prefix="hybrid-router-hostile-") as folder:
         command = [sys.executable, "-m", __name__, str(CORPUS.index(file)), str(count), folder, str(grace)]

@@ -85,10 +85,8 @@ def _is_announced(world: World, file: ObjectVersion) -> bool:
 def acknowledge(world: World, file: ObjectVersion) -> None:
     """Its event is not delivered again: from now on only the ledger knows the file.
 
-    Raises
-    ------
-    Violation
-        No manifest owns the file, and it is neither an ignored one nor one that another invocation is adopting.
+    Raises ``Violation``: no manifest owns the file, and it is neither an ignored one nor one that another invocation is
+    adopting.
     """
     arrival = world.arrival(file)
     row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))

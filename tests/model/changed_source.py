@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 def changed_source(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
     """The function of the same module whose source has ``new`` in the place of ``old``.
 
-    Raises
-    ------
-    ValueError
-        ``old`` is not exactly once in the source: the rule that the mutation removes is elsewhere now.
+    Raises ``ValueError``: ``old`` is not exactly once in the source: the rule that the mutation removes is elsewhere
+    now.
     """
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(old) != 1:

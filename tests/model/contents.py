@@ -21,12 +21,8 @@ INPUT_PREFIX = "s3://input/"
 def check_contents(world: World, documents: Mapping[str, dict[str, Any]], files: Mapping[str, Sequence[str]]) -> None:
     """Lake and quarantine hold what the published manifests promise, and nothing else. Raises ``Violation``.
 
-    Parameters
-    ----------
-    documents
-        The commit document of each published manifest, by its id.
-    files
-        Its files, each as ``name_of`` gives it.
+    ``documents``: the commit document of each published manifest, by its id. ``files``: its files, each as ``name_of``
+    gives it.
     """
     _check_objects(world, documents)
     for document in documents.values():

@@ -22,13 +22,7 @@ MAX_RUNS = 3
 
 
 def overnight(world: World, actor: Actor | None, name: str) -> None:
-    """One execution.
-
-    Raises
-    ------
-    Violation
-        Its verdict is not what the ledger and the objects say.
-    """
+    """One execution. Raises ``Violation``: its verdict is not what the ledger and the objects say."""
     services = world.router(actor)
     planned = plan({"execution": name}, services)
     index = services.s3.get_object(Bucket="control", Key=planned["index"]["key"])["Body"].read()

@@ -139,12 +139,8 @@ class Exploration:
 def explore(scenario: Scenario, seed: int, max_histories: int, *, shrink: bool = True) -> Exploration:
     """Play random histories until one breaks a promise, then shrink it; the same seed gives the same histories.
 
-    Parameters
-    ----------
-    max_histories
-        Limit of the search; shrinking plays further histories.
-    shrink
-        False: the first violation that is found.
+    ``max_histories``: limit of the search; shrinking plays further histories. ``shrink``: false: the first violation
+    that is found.
     """
     found = Exploration()
 

@@ -105,16 +105,9 @@ class Scheduler:
     def call(self, actor: Actor, client: Any, operation: str, request: dict[str, Any]) -> Any:
         """Send one request of an actor, with the fault of its step.
 
-        Raises
-        ------
-        Crash
-            The actor is dead, or the history has ended by a violation.
-        Violation
-            The actors send more than ``MAX_STEPS`` requests.
-        ReadTimeoutError
-            The request or its response is lost, or late.
-        ClientError
-            The service refuses the request.
+        Raises ``Crash``: the actor is dead, or the history has ended by a violation; ``Violation``: the actors send
+        more than ``MAX_STEPS`` requests; ``ReadTimeoutError``: the request or its response is lost, or late;
+        ``ClientError``: the service refuses the request.
         """
         if actor.dead or self.violation:
             raise Crash

@@ -66,10 +66,7 @@ class Night:
     def command(self, *arguments: str, code: int = 0) -> str:
         """Run ``hybrid-router`` as a person does; returns what it prints.
 
-        Raises
-        ------
-        NightFailedError
-            It ends with another exit code.
+        Raises ``NightFailedError``: it ends with another exit code.
         """
         place = ("--local", "--stage", STAGE)
         answer = subprocess.run(

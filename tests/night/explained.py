@@ -38,10 +38,7 @@ LANES = {
 def explain_all(night: Night, day: Day) -> Counter[str]:
     """Explain every file, and a sample of them by the command; the number of files by the lane that converted them.
 
-    Raises
-    ------
-    NightFailedError
-        The outcome, the counts, the lane or the reason of a file are not those of its lines.
+    Raises ``NightFailedError``: the outcome, the counts, the lane or the reason of a file are not those of its lines.
     """
     stack, now = _remembering(night.stack), datetime.now(UTC)
     wrong, lanes = [], Counter[str]()

@@ -44,10 +44,7 @@ def kill(run: str) -> None:
 def wait_killed(stack: DeployedStack, job: str, run: str) -> None:
     """Wait for the end of a run that was killed.
 
-    Raises
-    ------
-    NightFailedError
-        It has ended by itself: there was nothing to repair.
+    Raises ``NightFailedError``: it has ended by itself: there was nothing to repair.
     """
 
     def ended() -> dict | None:

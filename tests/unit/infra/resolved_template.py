@@ -72,10 +72,7 @@ class ResolvedTemplate:
     def value(self, value: Any) -> Any:
         """The value with all of CloudFormation's functions applied.
 
-        Raises
-        ------
-        ValueError
-            The template uses a function that is not known here.
+        Raises ``ValueError``: the template uses a function that is not known here.
         """
         if isinstance(value, list):
             return [self.value(item) for item in value]
