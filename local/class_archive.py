@@ -39,25 +39,25 @@ java.wait()
 """What both jobs do: a Spark job with Python workers, and a micro-batch. The archive is written when the JVM ends."""
 
 
-def archive_file(cache: Path = CACHE) -> Path:
+def archive_file() -> Path:
     """Where the archive of the installed Java and Spark is, made or not."""
     version = subprocess.run([java_command(), "-version"], capture_output=True, check=True).stderr
     spark = f"{pyspark.__version__} {Path(pyspark.__file__).parent} {JVM_OPTIONS} {_TRAINING}"
-    return cache / f"{hashlib.sha256(version + spark.encode()).hexdigest()[:16]}.jsa"
+    return CACHE / f"{hashlib.sha256(version + spark.encode()).hexdigest()[:16]}.jsa"
 
 
-def make_archive(cache: Path = CACHE, log: Callable[[str], None] = lambda _: None) -> Path:
+def make_archive(log: Callable[[str], None] = lambda _: None) -> Path:
     """Write the archive (about 100 MB, some seconds) if it is missing; several processes may call it at once.
 
     Raises ``subprocess.CalledProcessError``, ``subprocess.TimeoutExpired``: Spark does not run on this machine.
     """
-    file = archive_file(cache)
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
+    file = archive_file()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.is_file():
             log("keeping Spark's classes for quicker starts (only once)")
-            with tempfile.TemporaryDirectory(dir=cache) as folder:
+            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
                 _train(Path(folder), file, new := Path(folder) / "classes.jsa")
                 new.rename(file)
     return file

@@ -64,7 +64,7 @@ def test_an_archive_that_is_missing_or_damaged_is_no_error_and_says_nothing(tmp_
         assert "arning" not in done.stderr
 
 
-def test_another_spark_or_java_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = archive_file(tmp_path)
+def test_another_spark_or_java_has_another_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = archive_file()
     monkeypatch.setattr("pyspark.__version__", "0.0.0")
-    assert archive_file(tmp_path) != before
+    assert archive_file() != before
