@@ -50,6 +50,7 @@ def test_stopped_execution_stops_its_glue_runs_and_starts_no_more(probe):
         return [run["JobRunState"] for run in runs if run["Arguments"].get("--started") == started]
 
     wait_for("both runs to hang", lambda: run_states() == ["RUNNING", "RUNNING"])
+    assert probe.object_json("hang/aborted.json")
     # When it is stopped
     states.stop_execution(executionArn=arn)
     # Then its runs are stopped, and the third item ends without a run
