@@ -37,11 +37,7 @@ _ends: dict[str, float] = {}
 
 
 def patch() -> None:
-    record, fail, measure = (
-        provisioners._cw_metric_alarm_record,
-        stepfunctions._fail_execution,
-        cloudwatch.record_metric,
-    )
+    record, fail = provisioners._cw_metric_alarm_record, stepfunctions._fail_execution
     emit = lambda_svc._emit_lambda_logs
 
     def metric_alarm_record(name: str, properties: EmulatorValue) -> EmulatorValue:
@@ -61,51 +57,35 @@ def patch() -> None:
             and not made["MetricName"].startswith("IF(")
             and all(metric.get("Dimensions") for metric in metrics)
         ):
+            is_watched = name in _periods
             _periods[name] = {_key(metric): int(metric["Period"]) for metric in metrics}
             made["StateValue"] = "OK" if made["StateValue"] == "INSUFFICIENT_DATA" else made["StateValue"]
             for metric in metrics:
-                if metric["MetricName"] in _OF_QUEUES:
+                if metric["MetricName"] in _OF_QUEUES and not is_watched:
                     _later(_WATCH_SECONDS, _watch_queue, name, metric)
         return made
-
-    def record_metric(
-        namespace: str, name: str, value: float, unit: str = "None", dimensions: EmulatorValue = None
-    ) -> None:
-        measure(namespace, name, value, unit, dimensions)
-        _evaluate((namespace, name, *(dimensions or {}).values()), value)
 
     def emit_lambda_logs(
         func: EmulatorValue, request_id: str, log_text: str, error: bool, *args: EmulatorValue, **more: EmulatorValue
     ) -> None:
         emit(func, request_id, log_text, error, *args, **more)
         if error:
-            name = (func.get("config") or func)["FunctionName"]
-            record_metric("AWS/Lambda", "Errors", 1, "Count", {"FunctionName": name})
+            _evaluate(("AWS/Lambda", "Errors", (func.get("config") or func)["FunctionName"]), 1)
         for line in (log_text or "").splitlines():
             if '"_aws"' in line:
-                record_embedded(json.loads(line[line.index("{") :]))
+                _evaluate_embedded(json.loads(line[line.index("{") :]))
 
     def fail_execution(execution: EmulatorValue, error: str, cause: str) -> None:
         # Before the status: a test that waits for the end of an execution finds the alarm's message as well.
         if execution["status"] != "ABORTED":
-            record_metric(
-                "AWS/States", "ExecutionsFailed", 1, "Count", {"StateMachineArn": execution["stateMachineArn"]}
-            )
+            _evaluate(("AWS/States", "ExecutionsFailed", execution["stateMachineArn"]), 1)
         fail(execution, error, cause)
 
     def nested_failure(description: EmulatorValue) -> tuple[str, str]:
         fields = {f"{name[0].upper()}{name[1:]}": value for name, value in description.items()}
         return "States.TaskFailed", json.dumps(fields, default=str)
 
-    def record_embedded(line: EmulatorValue) -> None:
-        for group in line["_aws"]["CloudWatchMetrics"]:
-            dimensions = {name: line[name] for name in group["Dimensions"][0]}
-            for metric in group["Metrics"]:
-                for value in line[metric["Name"]]:
-                    record_metric(group["Namespace"], metric["Name"], value, metric["Unit"], dimensions)
-
     provisioners._cw_metric_alarm_record = metric_alarm_record
-    cloudwatch.record_metric = record_metric
     lambda_svc._emit_lambda_logs = emit_lambda_logs
     stepfunctions._fail_execution = fail_execution
     stepfunctions._nested_execution_failure = nested_failure
@@ -119,12 +99,22 @@ def _key(metric: EmulatorValue) -> tuple[str, ...]:
 def _watch_queue(alarm: str, metric: EmulatorValue) -> None:
     """Evaluate a metric of a queue every second while its alarm exists; nothing reports it."""
     if alarm not in cloudwatch._alarms:
+        del _periods[alarm]
         return
     name = metric["Dimensions"][0]["Value"]
     queue = next((queue for queue in list(sqs._queues.values()) if queue["name"] == name), None)
     if queue is not None:
         _evaluate(_key(metric), _OF_QUEUES[metric["MetricName"]](queue["messages"]))
     _later(_WATCH_SECONDS, _watch_queue, alarm, metric)
+
+
+def _evaluate_embedded(line: EmulatorValue) -> None:
+    """Evaluate the metrics that a function has logged."""
+    for group in line["_aws"]["CloudWatchMetrics"]:
+        dimensions = [line[name] for name in group["Dimensions"][0]]
+        for metric in group["Metrics"]:
+            for value in line[metric["Name"]]:
+                _evaluate((group["Namespace"], metric["Name"], *dimensions), value)
 
 
 def _evaluate(key: tuple[str, ...], value: float) -> None:
