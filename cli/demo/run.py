@@ -176,7 +176,13 @@ class Demo:
         for dataset in sorted({item.file.dataset for item in late}):
             self.log(f"backfill of {dataset}: queued for the night")
             request = {"dataset": dataset, "from": first, "to": last, "dryRun": False}
-            self.stack.invoke("backfill_function", {"action": "find", "request": request, "token": None})
+            token: str | None = None
+            while True:
+                event = {"action": "find", "request": request, "token": token}
+                token = self.stack.invoke("backfill_function", event)["token"]
+                # One call lists for a bounded time.
+                if token is None:
+                    break
         twice = [item for item in urgent if demo_settings().has_table(item.file.dataset) and self._is_done(item)]
         if not twice:
             self._follow("overnight", self.stack.start("overnight", {}))
