@@ -14,7 +14,7 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_schedule
 from cli.terminal import print_table
-from lake.speed import FAST, SLOW
+from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
 
 RANGE = ("low", "high")
@@ -78,12 +78,18 @@ def _print_datasets(datasets: Iterable[Mapping[str, Any]]) -> None:
             row["dataset"],
             f"{row['files']:,}",
             format_size(row["bytes"]),
-            f"{row['mbPerSecondPerCore']:,.1f}" if row["bytes"] else "-",
+            _speed(row),
             row["speedIs"],
         )
         for row in datasets
     )
-    print_table("Backlog by dataset", ("dataset",), ("files", "size", "MB/s per vCPU", "speed is"), rows)
+    print_table("Backlog by dataset", ("dataset",), ("files", "size", "a vCPU converts", "speed is"), rows)
+
+
+def _speed(row: Mapping[str, Any]) -> str:
+    """What a vCPU converts in a second: files where the time of their requests decides, else bytes."""
+    files, size = (row[name] / row["coreSeconds"] for name in ("files", "bytes"))
+    return f"{files:,.0f} files/s" if files > 0.99 * FILES_PER_SECOND else f"{size / MEGABYTE:,.1f} MB/s"
 
 
 def _print_options(answer: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from botocore.config import Config
 from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
-from lake.speed import MEGABYTE, Speeds
+from lake.speed import Speeds
 from lake.time import Schedule, iso_utc, next_local_time
 from router.entry import with_product_errors, with_refusals
 from router.plan.backlog import backlog
@@ -130,13 +130,12 @@ def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, A
 
 
 def _dataset(name: str, rows: Sequence[ManifestRow], speeds: Speeds) -> dict[str, Any]:
-    size, core_seconds = sum(row.bytes for row in rows), sum(map(speeds.core_seconds, rows))
     return {
         "dataset": name,
         "files": sum(row.files for row in rows),
-        "bytes": size,
+        "bytes": sum(row.bytes for row in rows),
         "compressedBytes": sum(row.compressed_bytes for row in rows),
-        "mbPerSecondPerCore": size / core_seconds / MEGABYTE if core_seconds else 0.0,
+        "coreSeconds": sum(map(speeds.core_seconds, rows)),
         "speedIs": _source_of_speed([speeds.is_measured(row) for row in rows]),
     }
 

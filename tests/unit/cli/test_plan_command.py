@@ -39,7 +39,7 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
         "dataset": "orders",
         "files": 10,
         "bytes": 4_500_000_000,
-        "mbPerSecondPerCore": 40.0,
+        "coreSeconds": 112.5,
         "speedIs": "assumed",
     }
     return {
@@ -74,7 +74,16 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "from 35 minutes, $7.00 to 80 minutes, $16.00: a speed is assumed" in text
     assert "requests, ledger and functions: $1.25; what it writes: $21.00 for each month of storage" in text
     assert "prices: a price list, us-east-1, 2026-09-24\n" in text
-    assert [word for word in ("assumed", "planned", "not allowed") if word not in text] == []
+    assert [word for word in ("40.0 MB/s", "assumed", "planned", "not allowed") if word not in text] == []
+
+
+def test_tiny_files_are_told_by_their_number(capsys: pytest.CaptureFixture[str]) -> None:
+    # Given files of 26 bytes, which take the time of their requests
+    body = answer()
+    body["datasets"] = [{**body["datasets"][0], "files": 2_700, "bytes": 70_200, "coreSeconds": 2.0}]
+    # Then no speed of 0.0 MB/s is printed
+    _, text = printed(capsys, body)
+    assert ("1,350 files/s" in text, "MB/s" in text) == (True, False)
 
 
 def test_a_plan_that_is_late_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:

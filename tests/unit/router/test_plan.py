@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError
 from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
-from lake.speed import FILES_PER_SECOND, MEGABYTE
+from lake.speed import FILES_PER_SECOND
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import HOURS, collected, document, files, plan_overnight, planned
@@ -51,7 +51,7 @@ def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None
     (dataset,) = document(deployment, answer["summary"])["datasets"]
     assert (dataset["compressedBytes"], dataset["speedIs"]) == (100, "assumed")
     # And files as small as these take the time of their requests
-    assert dataset["mbPerSecondPerCore"] == pytest.approx(200 / (2 / FILES_PER_SECOND) / MEGABYTE)
+    assert dataset["coreSeconds"] == pytest.approx(2 / FILES_PER_SECOND)
 
 
 def test_a_dry_run_writes_the_summary_only(deployment: Deployment) -> None:
