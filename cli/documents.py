@@ -60,6 +60,7 @@ class ShownInTable:
     """What the Iceberg table of the dataset shows of a manifest."""
 
     generation: int
+    since: Annotated[str, "UTC; readers saw this generation at the latest then"]
     batch: Annotated[int, "the batch that has brought it in"]
     snapshot: Annotated[str, "id of that batch's snapshot, which may have expired"]
 

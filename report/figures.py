@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lake.ledger import ManifestCounts, ManifestRow, PublishedTotals, State
 from lake.manifest import Lane
-from report.over_time import BacklogOverTime, LatencyOverTime
+from report.over_time import BacklogOverTime, LatencyOverTime, Percentiles, percentiles, three_digits
 
 MAX_NAMED_MANIFESTS = 100
 """Maximum number of manifests that are not DONE that a report names; all of them are counted."""
@@ -61,13 +62,23 @@ class TableFigures:
     """Published, and not in the table yet."""
     waiting_since: str | None = None
     """ISO 8601, UTC: when the oldest one of these was published."""
+    _lags: Counter[float] = field(default_factory=Counter)
+    """Manifests by the seconds from their publication to the table."""
+
+    @property
+    def lag(self) -> Percentiles | None:
+        """From publication to the table; None: the table shows none of them."""
+        return percentiles(self._lags)
 
     def add(self, row: ManifestRow) -> None:
         """Add a manifest that has published something."""
         if row.tabled is not None:
             self.batches.add(row.tabled.batch)
-        if row.is_tabled:
+        if row.tabled is not None and row.is_tabled:
             self.shown += 1
+            if row.finished_at is not None:
+                lag = datetime.fromisoformat(row.tabled.since) - datetime.fromisoformat(row.finished_at)
+                self._lags[three_digits(lag.total_seconds())] += 1
         elif row.finished_at is not None:
             self.waiting += 1
             self.waiting_since = min(row.finished_at, self.waiting_since or row.finished_at)

@@ -16,7 +16,7 @@ MAX_CHANGES = 1500
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Seconds from the arrival of a file to its publication; three significant digits."""
+    """Of a time that files or manifests took, in seconds; three significant digits."""
 
     files: int
     p50: float
@@ -54,7 +54,7 @@ class LatencyOverTime:
     def add(self, arrived: float, seconds: float, files: int) -> None:
         """Count files that arrived at one instant (seconds since the epoch) and were published after ``seconds``."""
         start = _start(arrived, self._step)
-        self._intervals.setdefault(start, Counter())[float(f"{max(seconds, 0.0):.3g}")] += files
+        self._intervals.setdefault(start, Counter())[three_digits(seconds)] += files
         while len(self._intervals) > MAX_INTERVALS and self._step < len(STEPS) - 1:
             self._step += 1
             joined: dict[int, Counter[float]] = {}
@@ -101,6 +101,11 @@ class BacklogOverTime:
             files, size = files + self._changes[start][0], size + self._changes[start][1]
             points.append(BacklogPoint(start + length, files, size))
         return points
+
+
+def three_digits(seconds: float) -> float:
+    """Seconds as they are counted; what the clocks of two machines make negative is 0."""
+    return float(f"{max(seconds, 0.0):.3g}")
 
 
 def percentiles(counts: Mapping[float, int]) -> Percentiles | None:

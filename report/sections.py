@@ -211,11 +211,21 @@ def tables(report: Report) -> str:
             number(figures.shown),
             number(figures.waiting),
             instant(figures.waiting_since or ""),
+            duration(figures.lag.p50 if figures.lag else None),
+            duration(figures.lag.p99 if figures.lag else None),
         ]
         for name, figures in sorted(report.figures.tables.items())
         if figures.batches
     ]
-    columns = ("dataset", "commits", "manifests shown", "published, not shown yet", "oldest published")
+    columns = (
+        "dataset",
+        "commits",
+        "manifests shown",
+        "published, not shown yet",
+        "oldest published",
+        "lag, 50 %",
+        "lag, 99 %",
+    )
     caption = "<h3>Iceberg tables</h3>"
     return f"{caption}{_folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)}" if rows else ""
 

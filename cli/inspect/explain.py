@@ -235,7 +235,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         changed_at=row.changed_at,
         reason=row.reason and stack.runnable(row.reason),
         job_runs=tuple(JobRunLog(run, log_of_run(stack, run, row.lane)) for run in runs),
-        tabled=ShownInTable(shown.generation, shown.batch, str(shown.snapshot)) if shown else None,
+        tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
     )
 
 
@@ -319,7 +319,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         if version.hour:
             _line("hour", _format_hour(version.hour, options))
         for manifest in version.manifests:
-            _print_manifest(manifest)
+            _print_manifest(manifest, clock)
         if version.result:
             _print_result(version.result, clock)
         if version.put_again:
@@ -374,7 +374,7 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     }[expected.waits_for]
 
 
-def _print_manifest(manifest: ExplainedManifest) -> None:
+def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) -> None:
     shard = f", shard {manifest.shard}" if manifest.shard else ""
     _line(
         "manifest",
@@ -384,7 +384,8 @@ def _print_manifest(manifest: ExplainedManifest) -> None:
     if manifest.reason:
         _line("", printable(manifest.reason))
     if shown := manifest.tabled:
-        _line("table", f"generation {shown.generation} since batch {shown.batch}, snapshot {shown.snapshot}")
+        batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
+        _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
     for run in manifest.job_runs:
         _line("", f"log of {run.job_run}: {run.log}" if run.log else f"attempted by {run.job_run}")
 

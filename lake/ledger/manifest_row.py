@@ -129,6 +129,8 @@ class Tabled:
     batch: int
     snapshot: int
     """For people and readers: the snapshot may have expired."""
+    since: str
+    """ISO 8601, UTC: when this generation was first marked, after readers could see it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,9 +157,9 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
     return tuple(DataFile(f"s3://{item.bucket}/{item.key}", item.size, item.rows, hour) for item in document.objects)
 
 
-def marks_of(batch: PlannedBatch, snapshot: int) -> dict[str, Tabled]:
+def marks_of(batch: PlannedBatch, snapshot: int, now: str) -> dict[str, Tabled]:
     """What the row of each manifest says once the batch is in the table, as of ``snapshot``."""
-    return {item.manifest: Tabled(item.generation, item.document, batch.number, snapshot) for item in batch.items}
+    return {item.manifest: Tabled(item.generation, item.document, batch.number, snapshot, now) for item in batch.items}
 
 
 def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:

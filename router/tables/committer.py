@@ -19,7 +19,7 @@ from lake.ledger import TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
 from lake.publish import NOT_FOUND_CODES
-from lake.time import epoch_milliseconds
+from lake.time import epoch_milliseconds, iso_utc
 from router.catalog.handler import column_names
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
@@ -213,12 +213,14 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
 def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
     """Note in the row of each manifest what the table shows."""
     manifests = services.ledger.manifests
-    marks = marks_of(batch, snapshot)
+    marks = marks_of(batch, snapshot, iso_utc(services.clock()))
 
     def mark(name: str) -> None:
-        row = manifests.get(name)
+        row, shown = manifests.get(name), marks[name]
         assert row is not None
-        manifests.mark_tabled(row, marks[name])
+        if row.tabled is not None and row.tabled.generation == shown.generation:
+            shown = replace(shown, since=row.tabled.since)
+        manifests.mark_tabled(row, shown)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         list(pool.map(mark, marks))

@@ -136,10 +136,17 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
 def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = arrived(world, "a")
     published(world, manifest, {})
-    world.ledger.manifests.mark_tabled(world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62))
+    world.ledger.manifests.mark_tabled(
+        world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
+    )
     version, text = explained(world, capsys)
-    assert version["manifests"][0]["tabled"] == {"generation": 1, "batch": 7, "snapshot": str(1 << 62)}
-    assert f"generation 1 since batch 7, snapshot {1 << 62}\n" in text
+    assert version["manifests"][0]["tabled"] == {
+        "generation": 1,
+        "since": "2026-11-20T09:00:00.000+00:00",
+        "batch": 7,
+        "snapshot": str(1 << 62),
+    }
+    assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
 
 
 def test_who_may_not_read_the_quarantine_gets_reason_and_offset(

@@ -132,9 +132,10 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
 
 def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> None:
     # Given two manifests of one batch, one that was replaced since, and one that waits; a dataset without a table
+    shown = [iso_utc(MORNING + timedelta(seconds=seconds)) for seconds in (70, 180, 180)]
     rows = [
-        row(name, tabled=Tabled(1, CommitReference("k", "0"), batch, 7))
-        for name, batch in (("a", 3), ("b", 3), ("c", 4))
+        row(name, tabled=Tabled(1, CommitReference("k", "0"), batch, 7, since))
+        for name, batch, since in zip("abc", (3, 3, 4), shown, strict=True)
     ]
     assert rows[2].published is not None
     rows[2] = replace(rows[2], published=replace(rows[2].published, generation=2))
@@ -145,7 +146,7 @@ def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> Non
     # Then
     since = str(format_instant(iso_utc(MORNING + timedelta(seconds=60))))
     first = cells.index(since) - 4
-    assert cells[first : first + 5] == ["orders", "2", "2", "2", since]
+    assert cells[first : first + 7] == ["orders", "2", "2", "2", since, "10 s", "2 min"]
     assert "published, not shown yet" not in render_page(report_of(hive))
 
 

@@ -8,6 +8,7 @@ import pytest
 from lake.commit import CommitDocument
 from lake.documents import decode_body
 from lake.errors import TableStoppedError
+from lake.time import iso_utc
 from router.iceberg.metadata import batch_of, oldest_batch
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
@@ -60,6 +61,7 @@ def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deploy
     tabled = deployment.row(first.id).tabled
     assert tabled is not None
     assert (tabled.generation, tabled.batch) == (1, 1)
+    assert tabled.since == iso_utc(deployment.now)
     assert deployment.row(first.id).is_tabled
     assert commit(deployment) is None
     assert not list(deployment.ledger.tables.outbox("orders"))
@@ -190,10 +192,16 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
     assert commit(deployment) == 1
     assert shown(deployment) == sorted(map(name_of, rows))
+    first = deployment.row(rows[0].id).tabled
+    deployment.wait(timedelta(hours=1))
     deployment.ledger.tables.list_hour(PARTITION, deployment.now)
     deployment.ledger.tables.list_hour(MIDNIGHT, deployment.now)
     assert commit(deployment) == 2
     assert shown(deployment) == sorted(map(name_of, [*rows, other]))
+    # And the row says since when readers see the generation, not since when they see it again
+    second = deployment.row(rows[0].id).tabled
+    assert first is not None
+    assert second == replace(first, batch=2, snapshot=second.snapshot if second else 0)
     assert commit(deployment) is None
 
 
