@@ -113,24 +113,27 @@ def delete_replaced(repair: Repair) -> None:
     """
     services = repair.services
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
+    tables: dict[str, TableRow | None] = {}
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for batch in batches_of(services.ledger.deletions.due(before), PARALLEL_REQUESTS):
             if repair.expired:
                 return
-            for deleted in pool.map(lambda due: _delete(repair, due), batch):
+            ready = [due for due in batch if _may_be_expired(services, due)]
+            # Read before the manifests: the batch below which nothing is shown only grows.
+            unread = list({due.partition.dataset for due in ready} - tables.keys())
+            read = {row.dataset: row for row in services.ledger.tables.get_many(unread)} if unread else {}
+            tables.update((name, read.get(name)) for name in unread)
+            for deleted in pool.map(lambda due: _delete(repair, due, tables[due.partition.dataset]), ready):
                 repair.counts["deleted"] += deleted
 
 
-def _delete(repair: Repair, due: DueDeletion) -> int:
+def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
     """Number of deleted objects; a dry run counts them itself."""
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
-        has_table = services.settings.has_table(due.partition.dataset)
-        if has_table and not _may_be_expired(services, due):
-            return 0
         row = services.ledger.manifests.get(due.manifest)
         assert row is not None
-        if _is_shown(repair, due, row, has_table=has_table):
+        if _is_shown(repair, due, row, table):
             return 0
         for bucket, key in _doomed(services, due, row):
             if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
@@ -144,12 +147,13 @@ def _delete(repair: Repair, due: DueDeletion) -> int:
 
 
 def _may_be_expired(services: Services, due: DueDeletion) -> bool:
-    """Whether snapshots that show the replaced objects can be older than ``tables.keep_hours``; without a request."""
-    kept = timedelta(hours=services.settings.tables.keep_hours)
-    return services.clock() - datetime.fromisoformat(due.ended_at) > kept
+    """Whether no snapshot shows the replaced objects, or all can be older than ``tables.keep_hours``; no request."""
+    settings = services.settings
+    age = services.clock() - datetime.fromisoformat(due.ended_at)
+    return not settings.has_table(due.partition.dataset) or age > timedelta(hours=settings.tables.keep_hours)
 
 
-def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, *, has_table: bool) -> bool:
+def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, table: TableRow | None) -> bool:
     """Whether a retained snapshot of the Iceberg table can show the objects; the deletion stays due.
 
     A batch expires snapshots. Where nothing is published any more, one without files is asked for. The table of a
@@ -157,14 +161,13 @@ def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, *, has_table: 
     """
     if row.published is None or row.published.generation != due.generation:
         return False
-    tables = repair.services.ledger.tables
-    table = tables.get(due.partition.dataset)
-    if not has_table:
-        return table is not None and TableCatalog(repair.services, table.dataset).exists()
+    services = repair.services
+    if not services.settings.has_table(due.partition.dataset):
+        return table is not None and TableCatalog(services, table.dataset).exists()
     if table is not None and is_expired(row, table):
         return False
     if not repair.dry_run:
-        tables.list_expiry(due.partition.dataset, repair.services.clock())
+        services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
     return True
 
 

@@ -8,6 +8,9 @@ import pytest
 from lake.layout import lake_key
 from lake.ledger import ManifestRow, State
 from router.sweep.handler import sweep
+from router.sweep.leftovers import delete_replaced
+from router.sweep.repair import Repair
+from tests.load.request_counts import counted_requests
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import committed, published
 
@@ -16,9 +19,9 @@ PAGES_BEFORE = 2000
 SECONDS_PER_PAGE = 0.12
 
 
-def reprocessed(deployment: Deployment) -> ManifestRow:
+def reprocessed(deployment: Deployment, name: str = "a") -> ManifestRow:
     """A manifest whose second generation is published."""
-    row = published(deployment, deployment.queued("a"))
+    row = published(deployment, deployment.queued(name))
     assert deployment.ledger.manifests.force(row, deployment.now)
     return published(deployment, deployment.row(row.id))
 
@@ -53,6 +56,18 @@ def test_two_million_objects_before_a_replaced_generation_do_not_delay_its_delet
     monkeypatch.undo()
     assert done["deleted"] == 3
     assert generations(deployment) == {"g2"}
+
+
+def test_the_deletions_of_a_dataset_read_its_table_once(deployment: Deployment) -> None:
+    for name in "abc":
+        reprocessed(deployment, name)
+    deployment.wait(timedelta(minutes=61))
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    with counted_requests() as counts:
+        delete_replaced(repair)
+    # Then each has read the row of its manifest, and all of them the row of a table, which the dataset does not have
+    assert repair.counts["deleted"] == 9
+    assert (counts["GetItem"], counts["BatchGetItem"]) == (3, 1)
 
 
 def test_a_generation_is_deleted_after_the_grace_period_of_its_successor(deployment: Deployment) -> None:
