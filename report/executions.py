@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from lake.bills import MICRO
+from lake.ledger import CostRow
 from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size
 from report.html import reason_line, safe
-from report.model import ExecutionFacts, JobRun
+from report.model import ExecutionFacts
 
+T = TypeVar("T")
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
@@ -89,19 +92,39 @@ def plan_beside_outcome(execution: ExecutionFacts) -> str:
     planned_seconds = forecast["minutes"] * 60 if forecast else None
     lines = [
         ("engine", str(plan.get("engine", "")), ", ".join(sorted({run.engine for run in runs}))),
-        ("runs; job runs", _number(plan.get("runs")), _number(len(runs))),
-        ("manifests", _number(plan.get("manifests")), _number(manifests)),
-        ("files", _number(plan.get("files")), _number(sum(run.files for run in runs) if runs else None)),
-        ("bytes", _size(plan.get("bytes")), _size(sum(run.bytes for run in runs) if runs else None)),
-        ("time", _duration(planned_seconds), _duration(_seconds(plan.get("planned_at"), runs))),
-        ("end", _instant(forecast.get("end")), _instant(max((run.end for run in runs), default=None))),
-        ("deadline", _instant(forecast.get("deadline")), deadline_kept(execution)),
-        ("dollars", _dollars(plan.get("micro_dollars")), _dollars(sum(run.micro_dollars for run in runs))),
-        ("rows", "", _number(verdict.get("rows"))),
-        ("quarantined lines", "", _number(verdict.get("rejects"))),
-        ("unreadable files", "", _number(verdict.get("failed_files"))),
-        ("failed manifests", "", _number(verdict.get("failed"))),
-        ("damaged objects", "", _number(verdict.get("damaged_objects"))),
+        ("runs; job runs", _known("{:,}".format, plan.get("runs")), _known("{:,}".format, len(runs))),
+        ("manifests", _known("{:,}".format, plan.get("manifests")), _known("{:,}".format, manifests)),
+        (
+            "files",
+            _known("{:,}".format, plan.get("files")),
+            _known("{:,}".format, sum(run.files for run in runs) if runs else None),
+        ),
+        (
+            "bytes",
+            _known(format_size, plan.get("bytes")),
+            _known(format_size, sum(run.bytes for run in runs) if runs else None),
+        ),
+        (
+            "time",
+            _known(format_duration, planned_seconds),
+            _known(format_duration, _seconds(plan.get("planned_at"), runs)),
+        ),
+        (
+            "end",
+            _known(format_instant, forecast.get("end")),
+            _known(format_instant, max((run.end for run in runs), default=None)),
+        ),
+        ("deadline", _known(format_instant, forecast.get("deadline")), deadline_kept(execution)),
+        (
+            "dollars",
+            _known(_format_micro, plan.get("micro_dollars")),
+            _known(_format_micro, sum(run.micro_dollars for run in runs)),
+        ),
+        ("rows", "", _known("{:,}".format, verdict.get("rows"))),
+        ("quarantined lines", "", _known("{:,}".format, verdict.get("rejects"))),
+        ("unreadable files", "", _known("{:,}".format, verdict.get("failed_files"))),
+        ("failed manifests", "", _known("{:,}".format, verdict.get("failed"))),
+        ("damaged objects", "", _known("{:,}".format, verdict.get("damaged_objects"))),
     ]
     return facts_table(("planned", "outcome"), lines)
 
@@ -129,27 +152,15 @@ def deadline_kept(execution: ExecutionFacts) -> str:
     return "met" if late <= 0 else f"{format_count(round(late / 60), 'minute')} late"
 
 
-def _seconds(planned_at: str | None, runs: Sequence[JobRun]) -> float | None:
+def _seconds(planned_at: str | None, runs: Sequence[CostRow]) -> float | None:
     if planned_at is None or not runs:
         return None
     return max(run.end for run in runs) - datetime.fromisoformat(planned_at).timestamp()
 
 
-def _number(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
+def _format_micro(micro: int) -> str:
+    return format_dollars(micro / MICRO)
 
 
-def _size(value: int | None) -> str:
-    return "" if value is None else format_size(value)
-
-
-def _duration(seconds: float | None) -> str:
-    return "" if seconds is None else format_duration(seconds)
-
-
-def _instant(value: str | float | None) -> str:
-    return "" if value is None else format_instant(value)
-
-
-def _dollars(micro: int | None) -> str:
-    return "" if micro is None else format_dollars(micro / MICRO)
+def _known(form: Callable[[T], str], value: T | None) -> str:
+    return "" if value is None else form(value)

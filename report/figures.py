@@ -84,20 +84,6 @@ class TableFigures:
             self.waiting_since = min(row.finished_at, self.waiting_since or row.finished_at)
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedManifest:
-    """A manifest that is not DONE."""
-
-    id: str
-    partition: str
-    lane: str
-    state: str
-    since: str
-    """ISO 8601, UTC: its last transition."""
-    files: int
-    reason: str
-
-
 class ManifestFigures:
     """Adds up current rows, one after the other; a row that is not a result (SUPERSEDED, ABANDONED) counts nothing.
 
@@ -112,7 +98,7 @@ class ManifestFigures:
         self.datasets: dict[str, Counts] = {}
         self.tables: dict[str, TableFigures] = {}
         """Of all datasets; one without batches has no Iceberg table, or none of these manifests is in it yet."""
-        self.unfinished: list[UnfinishedManifest] = []
+        self.unfinished: list[ManifestRow] = []
 
     def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:
         """Add the current row of a manifest.
@@ -130,9 +116,7 @@ class ManifestFigures:
         if totals is not None:
             self.tables.setdefault(row.partition.dataset, TableFigures()).add(row)
         if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
-            reason = row.reason or ""
-            where = (row.id, str(row.partition), str(row.lane))
-            self.unfinished.append(UnfinishedManifest(*where, str(row.state), row.changed_at, row.files, reason))
+            self.unfinished.append(row)
         self._add_times(lane, row, arrived or {arrival_of(row): row.files})
 
     def _add_times(self, lane: LaneFigures, row: ManifestRow, arrived: Mapping[float, int]) -> None:

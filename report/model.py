@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from lake.bills import MICRO
@@ -41,49 +40,27 @@ class CostPart:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRun:
-    """A job run, or an interval of the streaming job."""
-
-    id: str
-    lane: str
-    engine: str
-    start: float
-    """Seconds since the epoch; of ``end`` too."""
-    end: float
-    micro_dollars: int
-    files: int
-    bytes: int
-    execution: str | None
-    state: str = ""
-    """How it ended, such as SUCCEEDED or FAILED; empty: an interval of the streaming job."""
-    reason: str = ""
-    """Why it did not succeed."""
-
-
-@dataclass(frozen=True, slots=True)
 class CostFigures:
     """Costs of some job runs."""
 
     by_lane_and_dataset: dict[tuple[str, str], CostPart]
     """The dearest first; the dataset is empty where a job run held no manifest."""
-    job_runs: tuple[JobRun, ...]
+    job_runs: tuple[CostRow, ...]
     """In the order of their start."""
     total: CostPart
 
 
 def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
+    """The figures of job runs, and of intervals of the streaming job."""
+    runs = sorted(rows, key=lambda run: (run.start, run.id))
     parts: defaultdict[tuple[str, str], CostPart] = defaultdict(CostPart)
-    total, runs = CostPart(), []
-    for row in rows:
-        start, end = (datetime.fromisoformat(text).timestamp() for text in (row.started_at, row.ended_at))
-        files, size = sum(share.files for share in row.shares), sum(share.bytes for share in row.shares)
-        facts = (row.id, str(row.lane), row.engine, start, end, row.micro_dollars, files, size, row.execution)
-        runs.append(JobRun(*facts, row.state, row.reason))
-        for share in row.shares:
-            for part in (parts[str(row.lane), share.dataset], total):
+    total = CostPart()
+    for run in runs:
+        for share in run.shares:
+            for part in (parts[run.lane, share.dataset], total):
                 part.add(share)
     dearest_first = dict(sorted(parts.items(), key=lambda item: (-item[1].micro_dollars, item[0])))
-    return CostFigures(dearest_first, tuple(sorted(runs, key=lambda run: (run.start, run.id))), total)
+    return CostFigures(dearest_first, tuple(runs), total)
 
 
 BY_ENGINES = "billed time of the engines, at price.* of the settings"
@@ -101,8 +78,18 @@ class ExecutionFacts:
     """Of its plan's summary; None: the summary is gone."""
     verdict: Mapping[str, Any] | None
     """The part ``verdict`` of its row; None: it has none yet."""
-    job_runs: tuple[JobRun, ...] = ()
+    job_runs: tuple[CostRow, ...] = ()
     """All of them, whatever day they ended on."""
+
+    @property
+    def title(self) -> str:
+        """The title of the page about it alone."""
+        planned_at = (self.plan or {}).get("planned_at")
+        return f"Execution of {format_instant(planned_at)[:16]}" if planned_at else f"Execution {self.name}"
+
+    @property
+    def period(self) -> str:
+        return f"Execution {self.name}: files of its plan, by their current state."
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,35 +124,3 @@ class Report:
     """Of the verdict; empty: there is none."""
     metered: str = BY_ENGINES
     """Where the costs come from."""
-
-    @classmethod
-    def of_execution(
-        cls,
-        execution: ExecutionFacts,
-        *,
-        stack: str,
-        made_at: str,
-        figures: ManifestFigures,
-        costs: CostFigures,
-        alarms: tuple[AlarmChange, ...] | None,
-        message: str,
-        metered: str = BY_ENGINES,
-    ) -> Report:
-        """The report about one execution, whose manifests ``figures`` has counted."""
-        return cls(
-            title=_title(execution),
-            stack=stack,
-            period=f"Execution {execution.name}: files of its plan, by their current state.",
-            made_at=made_at,
-            figures=figures,
-            costs=costs,
-            executions=(execution,),
-            alarms=alarms,
-            message=message,
-            metered=metered,
-        )
-
-
-def _title(execution: ExecutionFacts) -> str:
-    planned_at = (execution.plan or {}).get("planned_at")
-    return f"Execution of {format_instant(planned_at)[:16]}" if planned_at else f"Execution {execution.name}"

@@ -238,9 +238,14 @@ def unfinished(report: Report) -> str:
     items = [
         (
             badge("FAILED" if item.state == State.FAILED else "OPEN", item.state),
-            item.partition,
-            (f"{item.lane} lane", format_count(item.files, "file"), f"since {format_instant(item.since)}", item.id),
-            item.reason,
+            str(item.partition),
+            (
+                f"{item.lane} lane",
+                format_count(item.files, "file"),
+                f"since {format_instant(item.changed_at)}",
+                item.id,
+            ),
+            item.reason or "",
         )
         for item in found
     ]

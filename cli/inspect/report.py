@@ -127,12 +127,14 @@ def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable
         # What was promoted belongs to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row, arrived=arrived)
-    return Report.of_execution(
-        facts,
+    return Report(
+        title=facts.title,
         stack=stack.resources.stack,
+        period=facts.period,
         made_at=iso_utc(now),
         figures=figures,
         costs=cost_figures(costs),
+        executions=(facts,),
         alarms=read_alarm_changes(stack, planned_at, settled_at),
         message=str(recorded.get("verdict", {}).get("message", "")),
         metered=metered_by(stack),

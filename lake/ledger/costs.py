@@ -102,6 +102,25 @@ class CostRow:
         """The day (UTC) on which it ended, as ``YYYY-MM-DD``."""
         return self.ended_at[:10]
 
+    @property
+    def start(self) -> float:
+        """Seconds since the epoch."""
+        return datetime.fromisoformat(self.started_at).timestamp()
+
+    @property
+    def end(self) -> float:
+        """Seconds since the epoch."""
+        return datetime.fromisoformat(self.ended_at).timestamp()
+
+    @property
+    def files(self) -> int:
+        return sum(share.files for share in self.shares)
+
+    @property
+    def bytes(self) -> int:
+        """Of the files that were converted, as stored."""
+        return sum(share.bytes for share in self.shares)
+
 
 @dataclass(frozen=True, slots=True)
 class DueBill:

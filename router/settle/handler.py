@@ -221,12 +221,15 @@ class ReportPage:
             **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},
         }
         costs = cost_figures(execution_costs(services.ledger, self._execution, self._planned_at, now))
-        report = Report.of_execution(
-            ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs),
+        execution = ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs)
+        report = Report(
+            title=execution.title,
             stack=services.resources.stack,
+            period=execution.period,
             made_at=iso_utc(now),
             figures=self._figures,
             costs=costs,
+            executions=(execution,),
             alarms=None,
             message=answer["message"],
         )

@@ -92,7 +92,7 @@ def test_manifests_are_counted_by_lane_dataset_and_reason() -> None:
     assert {name: counts.manifests for name, counts in figures.datasets.items()} == {"orders": 3, "clicks": 1}
     assert [(item.id, item.state, item.reason) for item in figures.unfinished] == [
         ("m3", "FAILED", "why"),
-        ("m4", "QUEUED", ""),
+        ("m4", "QUEUED", None),
     ]
 
 
