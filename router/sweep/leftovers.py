@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
-from lake.errors import UnusableDocumentError
+from lake.errors import TableStoppedError, UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.table import batches_of
@@ -20,6 +20,7 @@ from lake.publish import abort_upload
 from router.iceberg.commit import live_entries, manifests_of
 from router.services import PARALLEL_REQUESTS, Services
 from router.tables.batch import TableCatalog
+from router.tables.committer import is_applied
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def delete_table_files(repair: Repair) -> None:
     """Delete what no retained snapshot needs in the tables' own folders; counts it as ``deleted``.
 
     These are metadata, and data files that a compaction has written. The lake's own objects are not in these folders.
+    A table whose rows another writer has changed is listed for a batch, which stops it.
     """
     services = repair.services
     names = (name for name in services.ledger.datasets.names() if services.settings.has_table(name))
@@ -247,6 +249,8 @@ def _clean(repair: Repair, row: TableRow) -> None:
         if item["LastModified"] < before
     }
     entry = catalog.load()
+    if not repair.dry_run and not _takes_batches(services, row, entry):
+        services.ledger.tables.list_expiry(row.dataset, services.clock())
     if entry is not None:
         data = f"{catalog.location}/{DATA_FOLDER}"
         needed = set(_needed(catalog, entry, data if any(uri.startswith(data) for uri in old) else None))
@@ -257,6 +261,17 @@ def _clean(repair: Repair, row: TableRow) -> None:
     if not repair.dry_run:
         services.ledger.tables.note_cleaned(row, services.clock())
         logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
+
+
+def _takes_batches(services: Services, row: TableRow, entry: CatalogEntry | None) -> bool:
+    """Whether the next batch can be brought into the table, because nobody else has changed its rows."""
+    if entry is None:
+        return False
+    try:
+        is_applied(services, row, entry.metadata, row.applied + 1)
+    except TableStoppedError:
+        return False
+    return True
 
 
 def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Iterator[str]:

@@ -8,8 +8,10 @@ import pytest
 
 from lake.commit import read_commit
 from lake.documents import get_document
+from lake.errors import TableStoppedError
 from lake.layout import complete_marker_key
 from lake.ledger import HourState
+from lake.ledger.tables import EXPIRY_ENTRY
 from lake.publish import complete_all
 from router.catalog.handler import catalog
 from router.iceberg.commit import Batch, commit_batch
@@ -24,6 +26,7 @@ from tests.unit.router.sweep.sweeping import committed
 from tests.unit.router.tables.tabling import (
     COMPACTED,
     TABLES,
+    by_another_writer,
     commit,
     compacted,
     forced,
@@ -31,6 +34,7 @@ from tests.unit.router.tables.tabling import (
     name_of,
     publish,
     shown,
+    swapped,
     table,
 )
 
@@ -105,6 +109,25 @@ def test_objects_of_a_failed_publish_are_not_in_a_table(deployment: Deployment) 
     assert deployment.ledger.manifests.fail(publishing, "an upload is gone", deployment.now)
     deployment.wait(KEPT + timedelta(hours=1))
     assert swept(deployment) == 2
+
+
+@pytest.mark.parametrize("change", ["append", "delete", "gone"])
+def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment, change: str) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    delete_table_files(Repair(deployment.services, deployment.now + timedelta(minutes=1)))
+    assert commit(deployment) is None
+    # When another writer changes its rows, and nothing is published on the day after
+    if change == "gone":
+        del deployment.glue.tables["orders"]
+    else:
+        swapped(deployment, by_another_writer(deployment, change))
+    deployment.wait(timedelta(days=1))
+    delete_table_files(Repair(deployment.services, deployment.now + timedelta(minutes=1)))
+    # Then the next round stops the table, and its entry stays for the alarm
+    with pytest.raises(TableStoppedError):
+        commit(deployment)
+    assert [entry.name for entry in deployment.ledger.tables.outbox("orders")] == [EXPIRY_ENTRY]
 
 
 def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> HourState:
