@@ -19,7 +19,7 @@ from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
 from sizing.assumptions import assumptions, dataset_speeds
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
-from sizing.options import RoutingOption, as_one_stream_job, night_start, routing_options, stream_window
+from sizing.options import ALL_BATCH, RoutingOption, as_one_stream_job, night_start, routing_options, stream_window
 from sizing.profile import Profile
 from sizing.result import Dollars, LaneResult, Latencies, LatencySeconds, NightResult, OptionResult, Simulation
 from sizing.routing import Router, SimulatedManifest
@@ -56,9 +56,16 @@ class RoutedDay:
 
 
 def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
-    """All options of a profile's day."""
-    night = night_start(settings, date.fromisoformat(profile.date))
-    return simulate(ProfileArrivals(profile, settings, night), settings, profile.gzip.ratio, log)
+    """All options of a profile's day, and the night of the same rows as gzip files."""
+    night, ratio = night_start(settings, date.fromisoformat(profile.date)), profile.gzip.ratio
+    found = simulate(ProfileArrivals(profile, settings, night), settings, ratio, log)
+    if profile.gzip.share:
+        return found
+    log("the same rows as gzip files")
+    sizes = tuple(replace(size, bytes=max(round(size.bytes / ratio), 1)) for size in profile.sizes)
+    arrivals = ProfileArrivals(replace(profile, sizes=sizes, gzip=replace(profile.gzip, share=1.0)), settings, night)
+    (gzip,) = simulate_at(arrivals, settings, Speed.of(settings, ratio), lambda _: None, ALL_BATCH)
+    return replace(found, as_gzip=gzip if gzip.night and gzip.night.fits else None)
 
 
 def simulate(
@@ -103,21 +110,18 @@ def _with_range(found: OptionResult, fast: OptionResult, slow: OptionResult) -> 
 
 
 def simulate_at(
-    arrivals: Arrivals, settings: Settings, speed: Speed, log: Callable[[str], object]
+    arrivals: Arrivals, settings: Settings, speed: Speed, log: Callable[[str], object], only: str | None = None
 ) -> list[OptionResult]:
-    """The options at one speed."""
-    load, found = measure_load(arrivals, settings, speed), []
+    """The options at one speed; ``only`` one way to route, by its name."""
+    load = measure_load(arrivals, settings, speed)
+    found = []
     for option in routing_options(settings, load.peak_core_seconds):
-        log(f"{option.name}: {format_count(load.files, 'file')}")
-        found.append(simulate_option(option, arrivals, speed))
+        if only in (None, option.name):
+            log(f"{option.name}: {format_count(load.files, 'file')}")
+            day = route_day(arrivals, option.settings, speed)
+            night = simulate_night(collect_backlog(day.waiting, option.settings), option.settings, arrivals.night)
+            found.append(_result(option, arrivals.night, day, night))
     return found
-
-
-def simulate_option(option: RoutingOption, arrivals: Arrivals, speed: Speed) -> OptionResult:
-    """One way to route the day."""
-    day = route_day(arrivals, option.settings, speed)
-    night = simulate_night(collect_backlog(day.waiting, option.settings), option.settings, arrivals.night)
-    return _result(option, arrivals.night, day, night)
 
 
 def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:

@@ -149,11 +149,23 @@ class Simulation:
     bytes: int
     options: tuple[OptionResult, ...]
     assumptions: tuple[Assumption, ...]
+    as_gzip: OptionResult | None = None
+    """All files overnight, if whoever writes them compresses them; None: they do, or that night ends too late."""
 
 
 NOTHING = "-"
-Table = tuple[str, Sequence[str], Sequence[str], Sequence[Sequence[str]]]
-"""Title, headers of the first columns, those of the last ones, which are aligned right, and rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below their headers."""
+
+    title: str
+    names: Sequence[str]
+    """Headers of the first columns."""
+    numbers: Sequence[str]
+    """Headers of the last columns, which are aligned right."""
+    rows: Sequence[Sequence[str]]
 
 
 def options_table(found: Simulation, time_zone: str) -> Table:
@@ -162,7 +174,7 @@ def options_table(found: Simulation, time_zone: str) -> Table:
     title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
     names = ("routing", "engine of the night", "in the stream", "p50, p95", "urgent p95", "overnight", "p50, p95")
     numbers = ("night ends", "$ a day", "of it requests", "$ a month", "low to high")
-    return title, names, numbers, [_option_row(option, zone) for option in found.options]
+    return Table(title, names, numbers, [_option_row(option, zone) for option in found.options])
 
 
 def assumptions_table(found: Simulation) -> Table:
@@ -170,11 +182,11 @@ def assumptions_table(found: Simulation) -> Table:
     rows = [
         (f"{item.value:g} {item.unit}".strip(), item.name, item.basis.value, item.source) for item in found.assumptions
     ]
-    return "Assumptions", ("value", "what", "known", "source"), (), rows
+    return Table("Assumptions", ("value", "what", "known", "source"), (), rows)
 
 
 def notes(found: Simulation, time_zone: str) -> Iterator[str]:
-    """Sentences on storage, the range, and each routing: its night, its own settings, its largest backlog."""
+    """Sentences on storage, the range, gzip, and each routing: its night, its own settings, its largest backlog."""
     zone = ZoneInfo(time_zone)
     yield (
         f"what a day has written costs {format_dollars(max(item.dollars.storage_month for item in found.options))} for "
@@ -184,6 +196,13 @@ def notes(found: Simulation, time_zone: str) -> Iterator[str]:
         yield (
             f"low to high: S3 read {FAST:g} to {SLOW:g} times as fast as assumed. No one has measured it: the first "
             "night replaces it (simulate --from-ledger)"
+        )
+    if found.as_gzip:
+        gzip = found.as_gzip
+        plain = next(option.dollars.month for option in found.options if option.routing == gzip.routing)
+        yield (
+            f"as gzip files from whoever writes them, {gzip.routing} on {gzip.engine} takes ${gzip.dollars.month:,.0f} "
+            f"a month, not ${plain:,.0f}, and input takes {format_size(gzip.batch.bytes)}"
         )
     for option in found.options:
         if option.changes:

@@ -19,7 +19,7 @@ from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
 from sizing.profile import GzipShare, load_profile, profile_of_sizes
 from sizing.recorded import RecordedArrivals, read_recorded
-from sizing.result import Simulation, assumptions_table, notes, options_table
+from sizing.result import Simulation, Table, assumptions_table, notes, options_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,14 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
         return
-    print_table(*options_table(found, settings.time_zone))
+    _print(options_table(found, settings.time_zone))
     for note in notes(found, settings.time_zone):
         typer.echo(note)
-    print_table(*assumptions_table(found))
+    _print(assumptions_table(found))
+
+
+def _print(table: Table) -> None:
+    print_table(table.title, table.names, table.numbers, table.rows)
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:

@@ -10,8 +10,7 @@ from random import Random
 
 import pytest
 
-from sizing.day import simulate_option
-from sizing.options import routing_options
+from sizing.day import simulate_at
 from sizing.profile import Profile
 from sizing.result import NightResult
 from sizing.speed import Speed
@@ -109,8 +108,7 @@ def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     # Given what the plan has decided
     of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
     arrivals, speed = world.arrivals(day.profile(), of), Speed.of(of, day.ratio)
-    _, all_batch, _ = routing_options(of, 0.0)
-    option = simulate_option(all_batch, arrivals, speed)
+    (option,) = simulate_at(arrivals, of, speed, lambda _: None, "all-batch")
     night = option.night
     assert night
     # When
