@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated
 
@@ -9,6 +10,9 @@ import typer
 
 from cli.commands import catalog, change, cost, inspect, offline, operate, quarantine, tables
 from cli.errors import errors_on_stderr
+
+GARBAGE_THRESHOLD = 50_000
+"""New objects before Python looks for cycles: with its own 700, a tenth of the time of many small files goes there."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,6 +47,7 @@ def options(
 
 def run() -> None:
     """Entry point: an error is one sentence on stderr and a non-zero exit code; ``--debug`` shows the stack trace."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lake.commit import SourceCount
@@ -105,29 +104,22 @@ def _check_quarantined(
 
 def _source_count(manifest: Manifest, file: ObjectVersion, splits: list[SplitResult]) -> SourceCount:
     ordered = sorted(splits, key=lambda item: (item.split.start, item.split.end))
-    ranges = [(item.split.start, item.split.end) for item in ordered]
-    tiled = bool(ranges) and ranges[0][0] == 0 and ranges[-1][1] == file.size
-    if not tiled or any(left[1] != right[0] for left, right in pairwise(ranges)):
+    starts, ends = [item.split.start for item in ordered], [item.split.end for item in ordered]
+    if not splits or [0, *ends] != [*starts, file.size]:
         raise _error(manifest, f"the splits of {file.uri} do not cover it exactly once")
-    if not any(item.compressed for item in ordered) and sum(item.bytes for item in ordered) != file.size:
-        raise _error(manifest, f"the lines of {file.uri} do not add up to its {file.size} bytes")
-    rejects: dict[str, int] = {}
+    stored = lines = rows = blank_lines = 0
+    compressed, rejects, first_reject = False, Counter[str](), None
     for item in ordered:
         if item.lines != item.rows + item.blank_lines + sum(item.rejects.values()):
             raise _error(manifest, f"a line of {file.uri} is neither row nor reject nor blank")
-        for reason, count in item.rejects.items():
-            rejects[reason] = rejects.get(reason, 0) + count
-    return SourceCount(
-        file.uri,
-        file.version,
-        file.size,
-        sum(item.lines for item in ordered),
-        sum(item.rows for item in ordered),
-        sum(item.blank_lines for item in ordered),
-        rejects,
-        next((item.first_reject for item in ordered if item.first_reject is not None), None),
-        None,
-    )
+        compressed, stored = compressed or item.compressed, stored + item.bytes
+        lines, rows, blank_lines = lines + item.lines, rows + item.rows, blank_lines + item.blank_lines
+        first_reject = first_reject or item.first_reject
+        if item.rejects:
+            rejects.update(item.rejects)
+    if not compressed and stored != file.size:
+        raise _error(manifest, f"the lines of {file.uri} do not add up to its {file.size} bytes")
+    return SourceCount(file.uri, file.version, file.size, lines, rows, blank_lines, dict(rejects), first_reject, None)
 
 
 def _failed_source(file: ObjectVersion, reason: str) -> SourceCount:

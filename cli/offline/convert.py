@@ -38,6 +38,8 @@ PIPE = "-"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"
 MAX_NAMED = 20
 """Files that are named one by one."""
+MAX_KEPT_FILES = 100_000
+"""Files that are found once; each takes half a kilobyte of memory until all are converted."""
 HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
 
 
@@ -177,11 +179,13 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
     if request.replace:
         found = (item.file for item in _with_dataset(request, output, summary))
         summary.not_replaced = withdraw_changed(output, found)
-    todo, size = _count(request, output, summary)
-    with _progress(size, shown=todo > 0 and not request.as_json) as advance:
+    todo, number, size = _find_todo(request, output, summary)
+    # More files than that take too much memory: they are found again, one by one.
+    files = todo if number == len(todo) else _todo(request, output, summary)
+    with _progress(size, shown=number > 0 and not request.as_json) as advance:
         settings, region = request.search.settings.convert, request.search.region
         conversion = Conversion(output, settings, request.cores, advance, region)
-        for outcome in conversion.run(groups(_todo(request, output, summary))):
+        for outcome in conversion.run(groups(files)):
             summary.add(outcome)
 
 
@@ -191,8 +195,9 @@ def _todo(request: Request, output: OutputFolder, summary: Summary) -> Iterator[
             yield item
 
 
-def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[int, int]:
-    """Number and bytes of the files to convert."""
+def _find_todo(request: Request, output: OutputFolder, summary: Summary) -> tuple[list[InputFile], int, int]:
+    """The first ``MAX_KEPT_FILES`` files to convert; the number and the bytes of all of them."""
+    first: list[InputFile] = []
     number = size = 0
     quarantined_by: defaultdict[str, set[str]] = defaultdict(set)
     for item in _found(request, output, summary):
@@ -202,12 +207,14 @@ def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[in
                 quarantined_by[manifest].add(item.file.uri)
         else:
             number, size = number + 1, size + item.file.size
+            if number <= MAX_KEPT_FILES:
+                first.append(item)
     output.keep_folders()
     for manifest, uris in quarantined_by.items():
         for source in output.sources(manifest):
             if source["uri"] in uris:
                 summary.earlier.add(source["rejects"], source["failed"])
-    return number, size
+    return first, number, size
 
 
 def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.offline.convert import convert_files
+from cli.offline.convert import MAX_KEPT_FILES, convert_files
 from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import answer, inputs, request
 
@@ -42,9 +42,11 @@ def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(
     assert prove(inputs(folder), output).differences == []
 
 
+@pytest.mark.parametrize("kept", [2, MAX_KEPT_FILES])
 def test_a_file_that_is_found_in_several_ways_is_converted_once(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
+    monkeypatch.setattr("cli.offline.convert.MAX_KEPT_FILES", kept)
     # Given a link to a file, a file inside of a named folder, and a folder in another
     (folder / "orders" / "link.ndjson").symlink_to(folder / "orders" / "a.ndjson")
     names = (folder, folder / "orders", folder / "orders" / "a.ndjson", folder / "orders" / ".." / "orders")
