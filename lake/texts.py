@@ -44,7 +44,7 @@ def format_count(number: float, singular: str, plural: str = "") -> str:
 
 
 QUOTED_COMMAND = re.compile(r"'hybrid-router ([a-z-]+)([^']*)'")
-WITHOUT_STAGE = frozenset({"calibrate", "convert", "demo", "local", "quotas", "settings", "try"})
+WITHOUT_STAGE = frozenset({"calibrate", "convert", "demo", "local", "settings", "try"})
 STAGE_OPTIONS = re.compile(r" --stage \S+| --local\b")
 
 

@@ -49,17 +49,6 @@ def cost(
 
 
 @app.command()
-def quotas(settings: SettingsFile = Path("settings/dev.toml"), as_json: Json = False) -> None:
-    """Compare the AWS account's quotas with what a stage needs: 0 enough, 1 too low; before a deployment."""
-    import boto3
-
-    from cli.cost.quotas import print_quotas
-    from lake.settings import load_settings
-
-    raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas"), as_json=as_json))
-
-
-@app.command()
 def simulate(
     profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
     a_day: Annotated[str | None, typer.Option(help="Instead of a profile: all files of a day together: 2TB.")] = None,

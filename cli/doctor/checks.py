@@ -218,9 +218,13 @@ class Account:
             if value is not None and value >= quota.needed:
                 yield Finding("quotas", Readiness.OK, f"{what}: {value:g}, needed {quota.needed}")
             else:
-                found = "unknown" if value is None else f"{value:g}"
-                advice = "run 'hybrid-router quotas', which prints how to raise it"
-                yield Finding("quotas", Readiness.TO_DO, f"{what}: {found}, needed {quota.needed}: {advice}")
+                found = "unknown, look it up in the console" if value is None else f"{value:g}"
+                advice = (
+                    f"{quota.without}; raise it: aws service-quotas request-service-quota-increase --service-code "
+                    f"{quota.service} --quota-code {quota.code} --desired-value {quota.needed}"
+                )
+                needed = f"needed {quota.needed} ({quota.reason})"
+                yield Finding("quotas", Readiness.TO_DO, f"{what}: {found}, {needed}: {advice}")
 
     def _versions(self, settings: Settings) -> Iterator[Finding]:
         bucket = settings.input.bucket

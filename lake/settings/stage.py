@@ -87,7 +87,7 @@ class ProtectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """What this stage may use of the account's quotas of AWS Glue, which 'hybrid-router quotas' shows."""
+    """What this stage may use of the account's quotas of AWS Glue, which 'hybrid-router doctor' shows."""
 
     dpus: Annotated[
         int,

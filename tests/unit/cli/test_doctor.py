@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,13 +30,16 @@ class FakeAws:
 
     region_name: str | None = "eu-central-1"
     caller: Any = field(default_factory=lambda: {"Account": "111122223333", "Arn": "arn:aws:iam::111122223333:user/a"})
-    quota: float = 1000
+    quota: Any = 1000.0
+    """Value of every quota; None: the service lists none."""
     versions: str | None = "Enabled"
     """Of the input bucket."""
     stack: Any = None
     bootstrap: Any = "AWS_MANAGED_KEY"
     """The output of CDK's stack with the key of its bucket."""
     subscriptions: Any = (TOPIC + ":1",)
+
+    exceptions = SimpleNamespace(NoSuchResourceException=type("NoSuchResourceException", (ClientError,), {}))
 
     def client(self, _service: str, **_: Any) -> FakeAws:
         return self
@@ -44,7 +48,9 @@ class FakeAws:
         return told(self.caller)
 
     def get_service_quota(self, **_: str) -> Any:
-        return {"Quota": {"Value": self.quota}}
+        if self.quota is None:
+            raise self.exceptions.NoSuchResourceException({}, "GetServiceQuota")
+        return {"Quota": {"Value": told(self.quota)}}
 
     get_aws_default_service_quota = get_service_quota
 
@@ -117,7 +123,17 @@ def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None
             "network",
         ),
         (FakeAws(region_name=None), "region", Readiness.UNREACHABLE, "pass --region"),
-        (FakeAws(quota=1), "quotas", Readiness.TO_DO, "run 'hybrid-router quotas'"),
+        (FakeAws(quota=1), "quotas", Readiness.TO_DO, "1, needed 500 (these runs"),
+        (
+            FakeAws(quota=1),
+            "quotas",
+            Readiness.TO_DO,
+            "--service-code glue --quota-code L-08F3B322 --desired-value 500",
+        ),
+        (FakeAws(quota=499), "quotas", Readiness.TO_DO, "get fewer workers"),
+        (FakeAws(quota=500), "quotas", Readiness.OK, "500, needed 500"),
+        (FakeAws(quota=None), "quotas", Readiness.TO_DO, "unknown, look it up in the console, needed 500"),
+        (FakeAws(quota=refused("AccessDenied")), "quotas", Readiness.UNREACHABLE, "a permission is missing"),
         (FakeAws(bootstrap=BOOTSTRAP_KEY), "bootstrap", Readiness.TO_DO, f'bootstrap_key = "{BOOTSTRAP_KEY}"'),
         (FakeAws(bootstrap=refused("ValidationError")), "bootstrap", Readiness.SKIPPED, "run 'cdk bootstrap'"),
         (FakeAws(stack=refused("ValidationError")), "stack", Readiness.TO_DO, "run 'cdk deploy -c stage=dev'"),
