@@ -20,7 +20,7 @@ from tests.unit.sizing import world
 from tests.unit.sizing.world import MB, NIGHT, arrivals, profile, settings
 
 DEV = CHECKOUT / "settings" / "dev.toml"
-DAY: dict[str, Any] = {"files": 5000, "sizes": [{"bytes": 500 * MB}], "urgent_share": 0.1, "datasets": 2}
+DAY: dict[str, Any] = {"files": 2000, "sizes": [{"bytes": 1250 * MB}], "urgent_share": 0.1, "datasets": 2}
 
 
 def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
@@ -38,10 +38,10 @@ def usual() -> Simulation:
 
 def test_every_option_converts_every_file(usual: Simulation) -> None:
     found = usual
-    assert found.files == 5000
+    assert found.files == 2000
     for item in found.options:
         assert item.stream.files + item.batch.files == found.files
-        assert item.stream.bytes + item.batch.bytes == found.bytes == 5000 * 500 * MB
+        assert item.stream.bytes + item.batch.bytes == found.bytes == 2000 * 1250 * MB
         parts = item.dollars.stream + item.dollars.night + item.dollars.other
         assert item.dollars.total == pytest.approx(parts, abs=0.016)
         assert item.dollars.low <= item.dollars.total <= item.dollars.high
@@ -50,7 +50,7 @@ def test_every_option_converts_every_file(usual: Simulation) -> None:
 def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Simulation) -> None:
     found = [(item.routing, item.engine) for item in usual.options]
     assert found == [("all-stream", ""), ("all-batch", "glue-flex"), ("hybrid", "glue-flex")]
-    standard = simulated(settings(batch={"engines": ["glue"]}), files=500)
+    standard = simulated(settings(batch={"engines": ["glue"]}), files=100)
     assert [item.engine for item in standard.options] == ["", "glue", "glue"]
 
 
@@ -76,10 +76,10 @@ def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
 
 
 def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
-    # Given 5,000 files of 500 MB, each an invocation or so: ranges of 8 MiB, objects of 128 MiB at a fifth of the size
+    # Given 2,000 files of 1.25 GB, each an invocation or so: ranges of 8 MiB, objects of 128 MiB at a fifth of the size
     found = option(usual, "all-batch")
-    reads, objects = 5000 * 500 * MB / (8 << 20) + 5000, 5000 * 500 * MB / 5 / (128 << 20)
-    least = reads * 0.4e-6 + objects * 15e-6 + 5000 * 81e-6
+    reads, objects = 2000 * 1250 * MB / (8 << 20) + 2000, 2000 * 1250 * MB / 5 / (128 << 20)
+    least = reads * 0.4e-6 + objects * 15e-6 + 2000 * 81e-6
     assert least < found.dollars.other < 1.1 * least
     assert found.dollars.storage_month == pytest.approx(500 * 0.023, rel=0.001)
 
@@ -87,7 +87,7 @@ def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
 def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> None:
     of = settings()
     speeds = {name: DatasetSpeed(40e6, 10e6) for name in ("dataset_000", "dataset_001")}
-    few = arrivals(profile(**{**DAY, "files": 500}), of)
+    few = arrivals(profile(**{**DAY, "files": 100}), of)
     assumed, measured = (simulate(few, of, 8.0, lambda _: None, speed) for speed in ({}, speeds))
     assert all(item.dollars.low == item.dollars.high for item in measured.options)
     dollars = option(assumed, "all-batch").dollars
@@ -95,11 +95,11 @@ def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> N
 
 
 def test_batch_is_cheaper_and_stream_is_sooner() -> None:
-    found = simulated(urgent_share=0)
+    found = simulated(urgent_share=0, files=1000)
     stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
     assert batch.dollars.total < hybrid.dollars.total < stream.dollars.total
     assert (stream.stream.latency_seconds.p95 or 0) < 300 < 3600 < (batch.batch.latency_seconds.p50 or 0)
-    assert 0 < hybrid.stream.files < 5000
+    assert 0 < hybrid.stream.files < 1000
 
 
 def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_executors() -> None:
@@ -118,14 +118,14 @@ def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_exec
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
     # Given 4 cores, which convert 40 MB a second each
     stream = {"latency_goal_seconds": 32, "max_workers": 2}
-    found = option(simulated(settings(stream=stream), files=10_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
+    found = option(simulated(settings(stream=stream), files=3_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
     assert found.spilled_files > 0
     assert found.peak_backlog_bytes > 5_000 * MB
-    assert found.stream.files + found.batch.files == 10_000
+    assert found.stream.files + found.batch.files == 3_000
 
 
 def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
-    found = option(simulated(settings(quota={"dpus": 20}), files=50_000, sizes=[{"bytes": 1000 * MB}]), "all-batch")
+    found = option(simulated(settings(quota={"dpus": 20}), files=1_000, sizes=[{"bytes": 50_000 * MB}]), "all-batch")
     assert found.night
     assert not found.night.fits
     assert found.night.late_minutes > 60
