@@ -111,7 +111,9 @@ class Datasets:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
         self._registered: set[str] = set()
-        """Names that this process has registered: they are never taken back."""
+        """Names that this process has registered: they are never taken back, nor are ..."""
+        self._folders: dict[str, str] = {}
+        """... the folders of datasets that were let in."""
 
     def admit(self, name: str, max_datasets: int, named: Collection[str], folder: str | None = None) -> str | None:
         """The folder whose files the dataset has: the first one that asked for it; None: ``max_datasets`` others exist.
@@ -145,9 +147,10 @@ class Datasets:
         return self.folder(name)
 
     def folder(self, name: str) -> str | None:
-        """The folder whose files the dataset has, by a strongly consistent read; None: no key has created it."""
-        item = self._table.get(_admission_key(name))
-        return None if item is None else str(item.get("folder", name))
+        """The folder whose files the dataset has, read consistently until it is found; None: no key has created it."""
+        if name not in self._folders and (item := self._table.get(_admission_key(name))) is not None:
+            self._folders[name] = str(item.get("folder", name))
+        return self._folders.get(name)
 
     def register(self, name: str) -> None:
         """Put the name among those of all datasets; a name that is there is only read, once. Idempotent."""
