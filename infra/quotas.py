@@ -41,7 +41,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "Concurrent executions",
             MAX_ROUTE_CONCURRENCY + OTHER_FUNCTIONS + settings.has_tables,
             f"{MAX_ROUTE_CONCURRENCY} of route, one of each other function",
-            "Lambda throttles: an event that is refused 5 times goes to the dead letters, and the sweep finds its file",
+            "Lambda throttles: an event that is refused 20 times goes to the dead letters; the sweep finds its file",
         ),
         NeededQuota(
             "glue",
