@@ -183,7 +183,7 @@ def _find(path: str, *, is_link: bool, folder: Path | None) -> LocalFile | str |
     """
     try:
         if is_link:
-            target = Path(path).resolve(strict=True)
+            target = Path(os.path.realpath(path, strict=True))
             if folder is not None and not target.is_relative_to(folder):
                 return f"it is a link to {target}, outside of the folder: name that file, or copy it"
             if folder is not None and target.is_dir():

@@ -218,6 +218,10 @@ def dangling_link(folder: Path) -> None:
     (folder / "link.ndjson").symlink_to(folder / "nothing")
 
 
+def link_to_itself(folder: Path) -> None:
+    (folder / "link.ndjson").symlink_to("link.ndjson")
+
+
 @pytest.mark.parametrize(
     ("make", "name", "reason"),
     [
@@ -226,6 +230,7 @@ def dangling_link(folder: Path) -> None:
         (listener, "socket.ndjson", "is not a regular file"),
         (link_outside, "link.ndjson", "outside of the folder"),
         (dangling_link, "link.ndjson", "No such file"),
+        (link_to_itself, "link.ndjson", "Too many levels of symbolic links"),
     ],
 )
 def test_an_odd_entry_is_named_and_the_rest_is_converted(
