@@ -28,7 +28,7 @@ FUNCTIONS = ("divide", "sweep", "plan", "run_status", "catalog", "backfill", "ho
 """In this order: each finds what those before it have left."""
 MAX_DATASETS_OF_OTHERS = 10
 """With more datasets only the functions with a target are measured."""
-CALCULATED = "Calculated by the units of `hybrid-router cost`, without job runs, functions and storage:"
+CALCULATED = "Calculated by the units of `hybrid-router cost`, without job runs and storage:"
 MIB = 1 << 20
 
 
@@ -149,7 +149,7 @@ def format_table(measured: Sequence[Measured], load: float) -> str:
 
 def _night_row(night: Night) -> Sequence[str]:
     writes = night.index_writes / (night.hours * 3600)
-    return f"{night.name}, {night.datasets:,}", f"{night.manifests:,}", f"{writes:.1f}", f"{night.request_dollars:.2f}"
+    return f"{night.name}, {night.datasets:,}", f"{night.manifests:,}", f"{writes:.1f}", f"{night.other_dollars:.2f}"
 
 
 def _row(item: Measured) -> Sequence[str]:

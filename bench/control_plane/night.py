@@ -75,13 +75,12 @@ class Night:
         return self.hours * (self.parts + self.datasets) + 2 * self.manifests
 
     @property
-    def request_dollars(self) -> float:
-        """Requests and ledger of a million files until they are in the lake, by the units of ``hybrid-router cost``."""
+    def other_dollars(self) -> float:
+        """Requests, ledger and functions of a million files until they are in the lake, as ``hybrid-router cost``."""
         size = self.files * self.file_bytes
         objects = max(self.manifests, round(size * OUTPUT_RATIO / ConvertSettings().target_file_bytes))
         share = CostShare("", 0, bytes=size, files=self.files, manifests=self.manifests, objects=objects)
-        found = estimate_shares([share], invocations=self.hours * self.parts)
-        return (found.requests + found.ledger) / self.files * 1e6
+        return estimate_shares([share], invocations=self.hours * self.parts).total / self.files * 1e6
 
     @property
     def last_hour(self) -> str:

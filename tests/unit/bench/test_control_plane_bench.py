@@ -15,13 +15,17 @@ from boto3.dynamodb.types import TypeSerializer
 
 from bench.control_plane.__main__ import BEGIN_MARKER, END_MARKER, Measured, format_table
 from bench.control_plane.measure import calls, connect
-from bench.control_plane.night import NIGHTS, Night
+from bench.control_plane.night import NIGHTS, Night, night
 from bench.control_plane.stand_in import PUBLISH, serve
 from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import decode_files, read_manifest
+from lake.settings import parse_settings
 from scripts.markdown_page import replace_between
+from sizing.day import simulate_at
+from sizing.speed import Speed
+from tests.unit.sizing import world
 
 SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)
 
@@ -160,6 +164,18 @@ def test_every_file_is_in_one_manifest_of_its_hour_or_in_one_part_of_the_last_on
     ]
     assert len({file for manifest in manifests for file in manifest.files} | {*listed}) == 60
     assert [night.number_of(manifest.id) for manifest in manifests] == list(range(12))
+
+
+@pytest.mark.parametrize("datasets", [10, 10_000])
+def test_simulate_says_the_same_dollars(datasets: int) -> None:
+    # Given two hours in which each invocation has six files
+    load = night("B", 43_200, 3_500_000, 2, datasets)
+    sizes = [{"bytes": load.file_bytes}]
+    profile = world.profile(files=load.files, datasets=datasets, sizes=sizes, curve=[1.0] * 2 + [0.0] * 22)
+    settings = parse_settings({"stage": "t"})
+    arrivals, speed = world.arrivals(profile, settings), Speed.of(settings, 8.0)
+    (option,) = simulate_at(arrivals, settings, speed, lambda _: None, "all-batch")
+    assert option.dollars.other / load.files * 1e6 == pytest.approx(load.other_dollars, rel=0.03)
 
 
 def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() -> None:
