@@ -103,7 +103,7 @@ def load_profile(path: Path) -> Profile:
     """
     try:
         body = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"profile {path} cannot be read: {error}; docs/sizing.md shows one") from error
     return parse_profile(body)
 

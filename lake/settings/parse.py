@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +30,7 @@ def load_settings(path: Path) -> Settings:
     except FileNotFoundError as error:
         advice = "pass --settings with the file of your stage; the checkout has settings/dev.toml to copy"
         raise InvalidSettingsError("file", str(path), f"the file does not exist: {advice}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
     return parse_settings(body)
 
@@ -128,7 +129,8 @@ class _Table:
         if is_dataclass(kind):
             return self.build(kind, value, f"{key}.")
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
+            with suppress(OverflowError):
+                value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             self._refuse(key, value, f"expected {KINDS[kind][0]}")
         elif refusal := next(filter(None, (rule.refusal(value) for rule in field.rules)), None):

@@ -59,6 +59,7 @@ def test_every_wrong_value_is_found_at_once() -> None:
         ([], ["settings"]),
         ({}, ["stage"]),
         ({"stage": "a", "batch": [], "peak": 3}, ["peak", "batch"]),
+        ({"stage": "a", "price": {"dpu_hour": 10**400}}, ["price.dpu_hour"]),
         ({"stage": "a", "datasets": {}}, ["datasets"]),
         ({"stage": "a", "datasets": []}, ["datasets"]),
         ({"stage": "a", "datasets": [3, {"name": "B"}]}, ["datasets", "datasets.name"]),
