@@ -16,9 +16,8 @@ from typing import Any
 from bench.figure import Figure
 from bench.input_files import Recipe, prepare
 from bench.lake_queries import QUERY_KEYS, WRITERS
-from bench.markdown_tables import replace_figures, replace_lakes
 from bench.measuring_process import CHECKOUT
-from bench.results import Results
+from bench.results import Results, replace_figures, replace_lakes
 from bench.runner import BenchmarkRunner
 from bench.targets import check_lakes, check_targets
 

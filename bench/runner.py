@@ -13,8 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor
-from bench.figure import Figure
+from bench.figure import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Figure
 from bench.input_files import InputFiles
 from bench.measuring_process import CHECKOUT, MeasuringProcess
 

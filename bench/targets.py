@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.competitors import MAIN_SHAPES, PRODUCT
-from bench.figure import Figure
+from bench.figure import MAIN_SHAPES, PRODUCT, Figure
 
 PRODUCT_ONE_CORE = "hybrid_router_1_core"
 BASELINE = "spark_one_pass"

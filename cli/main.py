@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import catalog, change, cost, inspect, offline, operate, quarantine, tables
+from cli.commands import cost, inspect, offline, operate, quarantine, tables
 from cli.errors import errors_on_stderr
 
 GARBAGE_THRESHOLD = 50_000
@@ -19,10 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Route NDJSON files to a stream or a batch lane and convert them to Parquet exactly once.",
 )
-for group in (inspect, change, operate, cost, offline):
+for group in (inspect, operate, cost, offline):
     app.add_typer(group.app)
 app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
-app.add_typer(catalog.app, name="catalog", help="Tables of the lake: propose types for their columns.")
+app.add_typer(tables.catalog_app, name="catalog", help="Tables of the lake: propose types for their columns.")
 app.add_typer(
     tables.app, name="tables", help="Iceberg tables: what they show, and what to do about one that is stopped."
 )

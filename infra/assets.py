@@ -14,8 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
-from infra.job_asset import build_job_zip, job_script
-from infra.lambda_asset import build_lambda_asset
+from infra.code_assets import build_job_zip, build_lambda_asset, job_script
 from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack
 from lake.settings import Settings, dump_settings
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from aws_cdk import Stack
 
 from infra.allow import allow
-from infra.catalog import Catalog
 from infra.engines import Engines
-from infra.storage import Storage
+from infra.storage import Catalog, Storage
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infra.lambda_asset import AssetError
+from infra.code_assets import AssetError
 from infra.wheels import MACHINES, READER, JobRuntime, locked_hashes, missing_libraries, write_zip
 from lake.errors import HybridRouterError
 

@@ -7,11 +7,10 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.allow import allow
-from infra.catalog import Catalog
 from infra.encryption import WRITE_OBJECTS, allow_key
 from infra.functions import RouterFunction
 from infra.grants import ANY_KEY, ANY_TABLE
-from infra.storage import Storage
+from infra.storage import Catalog, Storage
 from lake import layout
 from lake.resource_names import OPTIMIZER_ROLE
 from lake.settings import Settings

@@ -1,4 +1,4 @@
-"""One alarm: what raises it, and what its message says."""
+"""One alarm: what raises it, and what its message says; and the topic by which messages reach people."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
 
 from lake.texts import with_options
 
 if TYPE_CHECKING:
     from aws_cdk import Duration
-    from aws_cdk import aws_sns as sns
-    from constructs import Construct
 
 RUNBOOK = "docs/runbook.md"
 """The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
@@ -64,3 +67,25 @@ def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch
     using = {f"m{number}": metric for number, metric in enumerate(metrics)}
     expression = " + ".join(f"FILL({name}, 0)" for name in using)
     return cloudwatch.MathExpression(expression=expression, using_metrics=using, period=period)
+
+
+class AlarmTopic(Construct):
+    """The topic for alarms and failed executions.
+
+    ``email`` is subscribed: SNS sends it one mail whose link confirms the subscription. "" if people subscribe later.
+    """
+
+    def __init__(self, scope: Construct, name: str, email: str) -> None:
+        super().__init__(scope, name)
+        self.topic = sns.Topic(self, "Topic", enforce_ssl=True)
+        # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
+        self.topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[self.topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            )
+        )
+        if email:
+            self.topic.add_subscription(subscriptions.EmailSubscription(email))

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
 
-from infra.alarm_topic import AlarmTopic
 from infra.alarms import Alarms
 from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
-from infra.catalog import Catalog
-from infra.code_version import CODE_MARK, code_version
 from infra.encryption import encrypt, grant_key
 from infra.engines import Engines
 from infra.functions import TABLES, router_functions
 from infra.grants import Grants
 from infra.jobs import JobParts
 from infra.machines import Machines
-from infra.names import StackNames
+from infra.names import CODE_MARK, StackNames, code_version
 from infra.optimizer import Optimizer
 from infra.outputs import StackOutputs
 from infra.permissions import (
@@ -29,9 +26,10 @@ from infra.permissions import (
     grant_urgency,
     grant_verification,
 )
+from infra.plain_alarm import AlarmTopic
 from infra.records import DeliveryStreamAlarms, Records
 from infra.schedules import Schedules
-from infra.storage import Storage
+from infra.storage import Catalog, Storage
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 

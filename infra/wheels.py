@@ -18,8 +18,7 @@ from typing import Any
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from infra.job_asset import ZIP_TIME, write_entry
-from infra.lambda_asset import AssetError
+from infra.code_assets import ZIP_TIME, AssetError, write_entry
 
 WHEELS_SUFFIX = ".gluewheels.zip"
 """Glue recognises a zip of wheels by this double suffix."""

@@ -18,7 +18,7 @@ from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS, Night
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
 from bench.measuring_process import CHECKOUT
 from infra.functions import FunctionSpec
-from infra.node import use_bundled_node
+from infra.synth import use_bundled_node
 from scripts.markdown_page import markdown_table, replace_between
 
 DOCUMENT = CHECKOUT / "docs" / "performance.md"

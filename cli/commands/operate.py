@@ -1,4 +1,4 @@
-"""The actions of the AWS console as commands: nights, backfills, the stream and the sweep; each has a dry run."""
+"""Commands that change what a stack does: files, nights, backfills, the stream, the sweep; each has a dry run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wa
 @on_stack
 def sweep(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
-    from cli.change.sweep import print_sweep
+    from cli.change.requests import print_sweep
 
     return print_sweep(stack, dry_run=dry_run, as_json=as_json)
 
@@ -111,3 +111,45 @@ def redrive(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False
     from cli.change.dead_letters import redrive_dead_letters
 
     return redrive_dead_letters(stack, dry_run=dry_run, as_json=as_json)
+
+
+Files = Annotated[list[str] | None, typer.Argument(help="Files: s3://bucket/key.")]
+
+
+@app.command()
+@on_stack
+def promote(
+    stack: DeployedStack,
+    uris: Files = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: the queued files of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Make queued files urgent: they go from the batch lane to the stream lane."""
+    from cli.change.requests import promote_files
+
+    fields = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
+    return promote_files(stack, fields, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def reprocess(
+    stack: DeployedStack,
+    uris: Files = None,
+    manifest: Annotated[list[str] | None, typer.Option(help="Instead of files: a manifest's id; repeatable.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: the manifests of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    every: Annotated[bool, typer.Option("--all", help="Also what was converted without any unreadable file.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Start overnight for them at once.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
+    from cli.change.requests import reprocess_manifests
+
+    fields = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
+    return reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run, as_json=as_json)

@@ -20,8 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.errors import ExitCode, NotReachableError, advise
-from infra.code_version import code_version, version_of
-from infra.names import stack_name
+from infra.names import code_version, stack_name, version_of
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError

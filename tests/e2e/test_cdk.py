@@ -6,8 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from infra.node import node_binary
-from infra.synth import CHECKOUT, synth
+from infra.synth import CHECKOUT, node_binary, synth
 from lake.settings import AlarmSettings, Settings
 from local.cloud import LocalCloud
 from tests.unit.infra.npm_packages import install

@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 import bench.__main__ as main_module
-from bench.competitors import COMPETITORS
-from bench.figure import Figure
-from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures
+from bench.figure import COMPETITORS, Figure
 from bench.measuring_process import CHECKOUT
-from bench.results import Results
+from bench.results import BEGIN_MARKER, END_MARKER, Results, replace_figures
 from bench.targets import check_lakes, check_targets
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import cli.change.executions
 from cli.change.executions import run_backfill, run_overnight
+from cli.change.requests import LABELS, print_sweep
 from cli.change.stream import print_stream, start_stream, stop_stream
-from cli.change.sweep import LABELS, print_sweep
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
 from lake.ledger import StreamRow

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from cli.doctor import checks
 from cli.doctor.checks import Account, Finding, Readiness, examine, examine_machine, print_findings
 from cli.errors import ExitCode
-from infra.code_version import CODE_MARK, code_version, version_of
+from infra.names import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.settings import EncryptionSettings, InputSettings, LedgerSettings, Settings
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.node import node_binary, node_folder
+from infra.synth import node_binary, node_folder
 
 CACHE = Path(__file__).parents[3] / ".cache"
 

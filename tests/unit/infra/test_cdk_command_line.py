@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.node import node_binary
-from infra.synth import CHECKOUT, synth
+from infra.synth import CHECKOUT, node_binary, synth
 from infra.wheels import READER, JobRuntime, locked_hashes, locked_versions, write_zip
 from lake.settings import dump_settings, load_settings
 from tests.unit.infra.conftest import Assembly

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from infra.code_assets import COMPILED_SUFFIXES, LIBRARIES, AssetError, build_job_zip, build_lambda_asset, job_script
 from infra.functions import SPECS
-from infra.job_asset import build_job_zip, job_script
-from infra.lambda_asset import COMPILED_SUFFIXES, LIBRARIES, AssetError, build_lambda_asset
 from infra.synth import CHECKOUT
 from lake.settings import Settings
 from tests.unit.infra.conftest import Assembly

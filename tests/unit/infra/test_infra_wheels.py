@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from infra import app, assets
+from infra.code_assets import JOB_PACKAGES, AssetError
 from infra.emr_serverless import RELEASE
-from infra.job_asset import JOB_PACKAGES
-from infra.lambda_asset import AssetError
 from infra.make_wheels import check_compatibility
 from infra.synth import CHECKOUT, synth
 from infra.wheels import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.node import node_binary
+from infra.synth import node_binary
 from tests.unit.infra.npm_packages import install
 
 HERE = Path(__file__).parent

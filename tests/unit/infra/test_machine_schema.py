@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.node import node_binary
+from infra.synth import node_binary
 from tests.unit.infra.npm_packages import install
 
 ROOT = Path(__file__).parents[3]

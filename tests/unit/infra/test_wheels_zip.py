@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.lambda_asset import AssetError
+from infra.code_assets import AssetError
 from infra.wheels import REQUIREMENTS, JobRuntime, check_wheels, unpack, write_zip
 from tests.unit.infra.small_wheels import write_wheel
 

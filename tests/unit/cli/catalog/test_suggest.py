@@ -17,7 +17,7 @@ from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
-from cli.commands.catalog import suggest
+from cli.commands.tables import suggest
 from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.layout import lake_key

@@ -1,11 +1,13 @@
-"""The code folder that all Lambda functions share: pure Python, with the same bytes on every machine.
+"""The code that a deployment uploads: the folder of all Lambda functions, and the zip of the Glue jobs.
 
-Pure Python code runs on arm64, on x86-64 and on the local cloud alike. The AWS SDK comes from the Lambda runtime.
+Both are pure Python with the same bytes on every machine; such code runs on arm64, on x86-64 and on the local cloud
+alike. The AWS SDK of the functions comes from the Lambda runtime.
 """
 
 from __future__ import annotations
 
 import shutil
+import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -74,3 +76,42 @@ def _copy_library(name: str, module: str, folder: Path) -> None:
         copy = folder / Path(*file.parts)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(str(file.locate())), copy)
+
+
+JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time a zip can hold, for every entry: real times would change the asset's hash at every checkout."""
+
+
+def build_job_zip(checkout: Path, target: Path) -> Path:
+    """Write the packages that both jobs import to ``target``; returns ``target``.
+
+    Raises ``AssetError``: a package is missing in the checkout.
+    """
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in JOB_PACKAGES:
+            files = sorted((checkout / package).rglob("*.py"))
+            if not files:
+                raise AssetError(f"the package {package} is missing in {checkout}: deploy from a complete checkout")
+            for file in files:
+                write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
+    return target
+
+
+def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a compressed file to an archive, with the same bytes on every machine."""
+    entry = zipfile.ZipInfo(name, ZIP_TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, content)
+
+
+def job_script(checkout: Path, package: str) -> Path:
+    """The script that Glue starts for the job in ``package``.
+
+    Raises ``AssetError``: the script is missing in the checkout.
+    """
+    script = checkout / package / "main.py"
+    if not script.is_file():
+        raise AssetError(f"{package}/main.py is missing in {checkout}: deploy from a complete checkout")
+    return script
