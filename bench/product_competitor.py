@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.input_files import InputFiles
 from lake.settings import ConvertSettings
-from sizing.measure import convert_task, divide
+from sizing.calibration import convert_task, divide
 from transform.run_task import forget_zip_importers
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.task_model import Task, TaskResult

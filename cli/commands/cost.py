@@ -66,7 +66,7 @@ def simulate(
     from functools import partial
 
     from cli.connect import connect_to_stage
-    from cli.cost.simulate import Source, print_simulation
+    from cli.cost.sizing import Source, print_simulation
     from lake.settings import load_settings
 
     connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
@@ -84,6 +84,6 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
-    from cli.cost.calibrate import calibrate_files
+    from cli.cost.sizing import calibrate_files
 
     calibrate_files(files, goal_seconds, cores, output, as_json=as_json)

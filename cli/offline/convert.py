@@ -31,8 +31,7 @@ from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
 from offline.input_bytes import SCHEME, LocalFile
 from offline.input_files import Destination, InputFile, Search, groups
-from offline.output_folder import OutputFolder
-from offline.replacement import withdraw_changed
+from offline.output_folder import OutputFolder, withdraw_changed
 
 PIPE = "-"
 HAS_CHANGED = "it has changed since its {rows} converted: pass --replace to convert it in place of them"

@@ -35,30 +35,23 @@ def install(
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
     from local.emulator_patches import (  # noqa: PLC0415
         alarms,
-        bucket_policies,
-        checksums,
+        buckets,
         delivery_streams,
-        encryption,
         identities,
         index_lag,
         lambda_functions,
-        objects,
         schedules,
         service_quotas,
         state_machines,
-        state_sizes,
     )
 
     state_machines.patch()
     for add in engines:
         add()
-    state_sizes.patch()
+    state_machines.patch_sizes()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
-    objects.patch()
-    checksums.patch()
-    encryption.patch()
-    bucket_policies.patch()
+    buckets.patch()
     service_quotas.patch(limits)
     delivery_streams.patch()
     alarms.patch()

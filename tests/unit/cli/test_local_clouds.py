@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.connect import read_local_state
-from cli.cost.calibrate import calibrate_files
+from cli.cost.sizing import calibrate_files
 from cli.errors import ExitCode, NotReachableError
 from cli.local_stage import local_up as up_module
 from cli.local_stage.local_clouds import (

@@ -12,12 +12,22 @@ from random import Random
 import pytest
 from typer.testing import CliRunner
 
-from cli.cost.calibrate import ndjson_files
+from cli.cost.sizing import ndjson_files
 from cli.main import app
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, Settings, parse_settings
-from sizing.advice import Advice, advise, report_lines, toml_lines
-from sizing.measure import Measurement, convert_task, files_of, kinds_of, plan_tasks, summarise
+from sizing.calibration import (
+    Advice,
+    Measurement,
+    advise,
+    convert_task,
+    files_of,
+    kinds_of,
+    plan_tasks,
+    report_lines,
+    summarise,
+    toml_lines,
+)
 from tests.unit.docs.pages import CHECKOUT
 
 LINES = b'{"id": 1, "name": "a"}\n' * 1000 + b"broken\n"

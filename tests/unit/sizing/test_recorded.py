@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from cli.cost.simulate import Source, print_simulation
+from cli.cost.sizing import Source, print_simulation
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
-from sizing.arrivals import windows_of_day
-from sizing.recorded import RecordedArrivals, RecordedFile, read_recorded
+from sizing.arrivals import RecordedArrivals, RecordedFile, read_recorded, windows_of_day
 from tests.unit.lake.world import RESOURCES, World, new_world
 from tests.unit.sizing.world import settings
 

@@ -1,9 +1,10 @@
-"""``hybrid-router simulate``: what a day of files would look like, without any cloud."""
+"""``hybrid-router simulate`` and ``calibrate``: what a day of files would look like, and what to assume of files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -14,11 +15,12 @@ from cli.cost.cost import parse_day
 from cli.deployed_stack import DeployedStack
 from cli.terminal import print_table
 from lake.errors import InvalidInputError
-from lake.settings import Settings
+from lake.settings import ConvertSettings, InputSettings, Settings
+from sizing.arrivals import RecordedArrivals, read_recorded
+from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
 from sizing.profile import GzipShare, load_profile, profile_of_sizes
-from sizing.recorded import RecordedArrivals, read_recorded
 from sizing.result import Simulation, Table, assumptions_table, notes, options_table
 
 
@@ -78,3 +80,58 @@ def _parse_day(day: str | None) -> date:
 
 def _progress(text: str) -> None:
     typer.echo(text, err=True)
+
+
+STAGE = "dev"
+MAX_GOAL_SECONDS = 3600.0
+MIN_BYTES = 64 << 10
+"""Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
+
+
+def calibrate_files(
+    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, *, as_json: bool = False
+) -> None:
+    """Convert the files, print figures and advice, and write the advice as a settings file."""
+    if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
+        raise InvalidInputError(
+            f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
+        )
+    if cores < 1:
+        raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
+    files = ndjson_files(paths)
+    if (size := sum(path.stat().st_size for path in files)) < MIN_BYTES:
+        raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
+    settings, busy = ConvertSettings(), os.getloadavg()[0]
+    if busy > cores / 2:
+        typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
+    found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
+    advice = list(advise(found, settings))
+    if output is not None:
+        output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
+    if as_json:
+        body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
+        typer.echo(json.dumps(body, indent=1))
+        return
+    for line in report_lines(found):
+        typer.echo(line)
+    typer.echo("")
+    for item in advice:
+        typer.echo(f"set {item.group}.{item.key} = {item.value}: {item.reason}")
+    if output is not None:
+        typer.echo(f"written: {output}")
+
+
+def ndjson_files(paths: Sequence[Path]) -> list[Path]:
+    """The files with bytes and an NDJSON suffix among these files and folders. Raises ``InvalidInputError``."""
+    suffixes = InputSettings()
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
+        inside = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
+        found += [item for item in inside if suffixes.suffix_of(item.name) and item.stat().st_size]
+    if not found:
+        raise InvalidInputError(
+            f"no file has bytes and ends in {', '.join(suffixes.suffixes)}: pass NDJSON files, or folders with some"
+        )
+    return [path.absolute() for path in found]
