@@ -106,7 +106,7 @@ def main(settings_file: Path) -> None:
 
 
 def _assume_role(role_arn: str, service: str, session: str) -> isolation.AccessKey:
-    from local.emulator_patches.identities.access_keys import session_key  # noqa: PLC0415
+    from local.emulator_patches.identities.roles import session_key  # noqa: PLC0415
 
     return session_key(role_arn, service, session)
 

@@ -17,13 +17,12 @@ from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
-from sizing.assumptions import assumptions, dataset_speeds
+from sizing.assumptions import Speed, assumptions, dataset_speeds
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
 from sizing.options import ALL_BATCH, RoutingOption, as_one_stream_job, night_start, routing_options, stream_window
 from sizing.profile import Profile
 from sizing.result import Dollars, LaneResult, Latencies, LatencySeconds, NightResult, OptionResult, Simulation
 from sizing.routing import Router, SimulatedManifest
-from sizing.speed import Speed
 from sizing.stream_lane import StreamLane
 
 TERABYTE = 10**12

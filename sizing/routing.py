@@ -19,8 +19,7 @@ from lake.time import iso_utc
 from router.ownership.owner import Draft, RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane, stream_file_limit
 from sizing.arrivals import DAY_SECONDS, FileGroup
-from sizing.assumptions import POLLERS, ROUTE_SECONDS
-from sizing.speed import Speed, Work
+from sizing.assumptions import POLLERS, ROUTE_SECONDS, Speed, Work
 
 Event = TypeVar("Event")
 MAX_ARRIVALS = 1000

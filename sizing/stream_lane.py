@@ -20,10 +20,10 @@ from sizing.assumptions import (
     TASK_SECONDS,
     URGENT_CORE_SHARE,
     URGENT_PORTION_SECONDS,
+    Work,
 )
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest
-from sizing.speed import Work
 
 
 class StreamWorkers:

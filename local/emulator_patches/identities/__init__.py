@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local.emulator_patches.identities import access_keys, encryption_keys, requests, services, state_machines, uses
+from local.emulator_patches.identities import encryption_keys, requests, roles, services, state_machines, uses
 
 
 def patch(uses_file: Path) -> None:
     """Apply the patches of this package. ``uses_file``: gets a line of JSON for each permission that was used, once."""
     uses.patch(uses_file)
-    access_keys.patch()
+    roles.patch()
     requests.patch()
     encryption_keys.patch()
     services.patch()

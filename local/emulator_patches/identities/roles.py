@@ -1,16 +1,22 @@
-"""Roles: whom they trust, and what they may do."""
+"""Roles: whom they trust, what they may do, and their access keys.
+
+Only access keys that this cloud gave out are accepted, and a role's are given to whom it trusts.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Mapping
 
-from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
-from ministack.services import iam  # type: ignore[import-untyped]
+from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # type: ignore[import-untyped]
+from ministack.services import iam, sts  # type: ignore[import-untyped]
 
+from local.emulator_patches import EmulatorValue
 from local.emulator_patches.identities.encryption_keys import needed
 from local.errors import NotAllowedError
-from local.isolation import ACCOUNT, REGION
+from local.isolation import ACCOUNT, REGION, AccessKey
 
 
 def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
@@ -58,3 +64,43 @@ def _check_policies(name: str, service: str, action: str, resource: str, keys: d
     if result.decision != "Allow":
         explicit = result.decision == "Deny"
         raise NotAllowedError(iam_actions.identity_denial_message(action, principal, resource, explicit))
+
+
+_sessions: dict[tuple[str, str], AccessKey] = {}
+_lock = threading.Lock()
+
+
+def patch() -> None:
+    root = os.environ["AWS_ACCESS_KEY_ID"]
+
+    def is_root_access_key(access_key_id: str) -> bool:
+        return access_key_id == root
+
+    def execution_credentials(config: Mapping[str, EmulatorValue]) -> dict[str, str]:
+        key = session_key(config["Role"], "lambda.amazonaws.com", config["FunctionName"][:64])
+        return {"AWS_SESSION_TOKEN": "", **key.environment}
+
+    iam_evaluator.is_root_access_key = sts.is_root_access_key = is_root_access_key
+    lambda_runtime.execution_credentials = execution_credentials
+
+
+def session_key(role_arn: str, service: str, session: str) -> AccessKey:
+    """Temporary credentials of the role for ``service``; the same for the same session.
+
+    Raises ``NotAllowedError``: the role does not trust the service.
+    """
+    name = check_trust(role_arn, service, {"aws:sourceaccount": ACCOUNT})
+    with _lock:
+        if (role_arn, session) in _sessions:
+            return _sessions[role_arn, session]
+        key = _sessions[role_arn, session] = AccessKey.random("ASIA")
+    sts.register_session(
+        key.id,
+        {
+            "Arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{session}",
+            "UserId": f"{name}:{session}",
+            "SecretAccessKey": key.secret,
+            "SessionToken": key.session_token,
+        },
+    )
+    return key

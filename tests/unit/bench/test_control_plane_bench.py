@@ -23,8 +23,8 @@ from lake.manifest import Lane
 from lake.manifest_documents import decode_files, read_manifest
 from lake.settings import parse_settings
 from scripts.markdown_page import replace_between
+from sizing.assumptions import Speed
 from sizing.day import simulate_at
-from sizing.speed import Speed
 from tests.unit.sizing import world
 
 SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)

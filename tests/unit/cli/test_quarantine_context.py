@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.quarantine import context as context_module
+from cli.quarantine import listing as context_module
 from cli.quarantine.listing import print_records
 from cli.quarantine.records import parse_quarantine_selection
 from tests.unit.cli.quarantined import converted, line_of

@@ -21,10 +21,10 @@ from router.plan.handler import plan
 from router.route.handler import route
 from router.telemetry import metrics
 from sizing.arrivals import FileGroup
+from sizing.assumptions import Speed
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
 from sizing.options import night_start
 from sizing.routing import Router, SimulatedManifest, invocations
-from sizing.speed import Speed
 from tests.unit.router.conftest import SETTINGS, Deployment, new_deployment
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.planning import document

@@ -7,10 +7,9 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition
 from lake.settings import Settings
-from sizing.assumptions import SETTLE_SECONDS
+from sizing.assumptions import SETTLE_SECONDS, Work
 from sizing.batch_lane import BacklogItem, collect_backlog, simulate_night
 from sizing.routing import SimulatedManifest
-from sizing.speed import Work
 from tests.unit.sizing.world import MB, NIGHT, settings
 
 GLUE = settings(batch={"engines": ["glue"]})

@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
+from sizing.assumptions import Speed
 from sizing.day import simulate_at
 from sizing.profile import Profile
 from sizing.result import NightResult
-from sizing.speed import Speed
 from tests.unit.sizing import world
 
 MB, GB = 10**6, 10**9

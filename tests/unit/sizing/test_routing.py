@@ -11,10 +11,9 @@ from lake.ledger import DatasetSpeed
 from lake.manifest import Lane
 from lake.settings import PriceSettings, Settings
 from sizing.arrivals import FileGroup
-from sizing.assumptions import POLLERS, ROUTE_SECONDS
+from sizing.assumptions import POLLERS, ROUTE_SECONDS, Speed
 from sizing.options import ALL_BATCH, routing_options
 from sizing.routing import MAX_ARRIVALS, Router, invocations
-from sizing.speed import Speed
 from tests.unit.sizing.world import MB, NIGHT, routed, settings
 
 DAY = datetime.fromisoformat("2026-11-18T10:00:00+00:00")

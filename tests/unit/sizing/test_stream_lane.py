@@ -20,10 +20,10 @@ from sizing.assumptions import (
     PORTION_SECONDS,
     TASK_SECONDS,
     URGENT_PORTION_SECONDS,
+    Work,
 )
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest
-from sizing.speed import Work
 from sizing.stream_lane import MAX_POINTERS, StreamLane, merged
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION

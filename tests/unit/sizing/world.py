@@ -5,12 +5,12 @@ from typing import Any
 
 from lake.settings import Settings, parse_settings
 from sizing.arrivals import FileGroup, ProfileArrivals
+from sizing.assumptions import Speed
 from sizing.day import simulate
 from sizing.options import night_start
 from sizing.profile import Profile, parse_profile
 from sizing.result import Simulation
 from sizing.routing import Router, SimulatedManifest
-from sizing.speed import Speed
 
 NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
 MB = 1_000_000
