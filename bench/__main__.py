@@ -17,9 +17,10 @@ from bench.figure import Figure
 from bench.input_files import Recipe, prepare
 from bench.lake_queries import QUERY_KEYS, WRITERS
 from bench.measuring_process import CHECKOUT
-from bench.results import Results, replace_figures, replace_lakes
+from bench.results import LAKES_MARKERS, MARKERS, Results
 from bench.runner import BenchmarkRunner
 from bench.targets import check_lakes, check_targets
+from scripts.markdown_page import replace_between
 
 STARTED = time.monotonic()
 CORES = 2
@@ -79,8 +80,8 @@ def main() -> None:
     (options.output / "results.md").write_text(f"{text}\n\n{lakes_text}\n")
     print(lakes_text if options.lakes else f"{text}\n\n{lakes_text}")
     if options.document:
-        document = replace_lakes(DOCUMENT.read_text(), lakes_text)
-        DOCUMENT.write_text(document if options.lakes else replace_figures(document, text))
+        document = replace_between(DOCUMENT.read_text(), lakes_text, *LAKES_MARKERS)
+        DOCUMENT.write_text(document if options.lakes else replace_between(document, text, *MARKERS))
     targets = [*check_targets(results.figures), *check_lakes(results.lakes)]
     missed = [target.metric for target in targets if not target.met]
     if missed and not options.quick:

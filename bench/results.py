@@ -14,12 +14,10 @@ from bench.figure import COMPETITORS, Figure
 from bench.lake_queries import WRITERS
 from bench.shapes import SHAPES
 from bench.targets import Target, check_lakes, check_targets
-from scripts.markdown_page import markdown_table, replace_between
+from scripts.markdown_page import markdown_table
 
-BEGIN_MARKER = "<!-- figures: written by make bench -->"
-END_MARKER = "<!-- end of figures -->"
-LAKES_BEGIN_MARKER = "<!-- lakes: written by make bench -->"
-LAKES_END_MARKER = "<!-- end of lakes -->"
+MARKERS = ("<!-- figures: written by make bench -->", "<!-- end of figures -->")
+LAKES_MARKERS = ("<!-- lakes: written by make bench -->", "<!-- end of lakes -->")
 
 
 def speed_table(figures: Sequence[Figure]) -> list[str]:
@@ -70,16 +68,6 @@ def lake_queries_table(lakes: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def join_sections(sections: Sequence[Sequence[str]]) -> str:
     """Sections of lines with a blank line between them."""
     return "\n\n".join("\n".join(section) for section in sections)
-
-
-def replace_figures(document: str, text: str) -> str:
-    """The document with the benchmark's ``text`` between its markers; raises what ``replace_between`` raises."""
-    return replace_between(document, text, BEGIN_MARKER, END_MARKER)
-
-
-def replace_lakes(document: str, text: str) -> str:
-    """The same for sizes and queries."""
-    return replace_between(document, text, LAKES_BEGIN_MARKER, LAKES_END_MARKER)
 
 
 def _output(figure: Figure) -> str:

@@ -77,15 +77,6 @@ class WorkerSize:
     gigabytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class MaximumCapacity:
-    """What all job runs of an application may use at the same time."""
-
-    vcpus: int
-    gigabytes: int
-    runs: int
-
-
 class EmrApplication(Construct):
     """The application of one lane, the role of its job runs, and the log group in which they write."""
 
@@ -97,13 +88,16 @@ class EmrApplication(Construct):
         job: str,
         log: str,
         parts: JobParts,
-        capacity: MaximumCapacity,
+        vcpus: int,
+        gigabytes: int,
+        runs: int,
     ) -> None:
+        """``vcpus``, ``gigabytes``, ``runs``: what all job runs may use at the same time."""
         super().__init__(scope, name)
         settings, assets = parts.settings, parts.assets
         self.log = add_log_group(self, "Log", log)
         """What drivers and executors print."""
-        self.application = _create_application(self, job, settings.emr.architecture, capacity)
+        self.application = _create_application(self, job, settings.emr.architecture, vcpus, gigabytes, runs)
         self.role = _create_role(self, assets, self.log)
         self.keeps_event_logs = not settings.encryption.kms_key
         """EMR keeps event logs for its Spark UI in a place of its own, under a key of its own."""
@@ -133,7 +127,9 @@ class EmrBatch(EmrApplication):
             job=names.batch_job,
             log=log_group(names.stack),
             parts=parts,
-            capacity=MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs),
+            vcpus=max_vcpus,
+            gigabytes=max_vcpus // worker.vcpus * worker.gigabytes,
+            runs=settings.max_emr_runs,
         )
         self.substitutions = {
             "EmrApplication": self.application.attr_application_id,
@@ -166,7 +162,9 @@ class EmrStream(EmrApplication):
             job=names.stream_job,
             log=stream_log_group(names.stack),
             parts=parts,
-            capacity=MaximumCapacity(settings.stream_vcpus, int(runs * stream.units.gb), runs),
+            vcpus=settings.stream_vcpus,
+            gigabytes=int(runs * stream.units.gb),
+            runs=runs,
         )
         driver = WorkerSize(DRIVER_VCPUS, DRIVER_GB)
         executor = WorkerSize(WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type])
@@ -233,7 +231,7 @@ def _scaling(stream: StreamSettings) -> dict[str, str]:
 
 
 def _create_application(
-    scope: Construct, name: str, architecture: str, capacity: MaximumCapacity
+    scope: Construct, name: str, architecture: str, vcpus: int, gigabytes: int, runs: int
 ) -> emrserverless.CfnApplication:
     """An application that starts with a job run and stops when it is idle; further runs wait in its queue."""
     application = emrserverless.CfnApplication
@@ -248,12 +246,10 @@ def _create_application(
         auto_stop_configuration=application.AutoStopConfigurationProperty(
             enabled=True, idle_timeout_minutes=IDLE_MINUTES
         ),
-        maximum_capacity=application.MaximumAllowedResourcesProperty(
-            cpu=f"{capacity.vcpus} vCPU", memory=f"{capacity.gigabytes} GB"
-        ),
+        maximum_capacity=application.MaximumAllowedResourcesProperty(cpu=f"{vcpus} vCPU", memory=f"{gigabytes} GB"),
         scheduler_configuration=application.SchedulerConfigurationProperty(
             # A run that got only a part of its workers would take longer and cost as much.
-            max_concurrent_runs=capacity.runs,
+            max_concurrent_runs=runs,
             queue_timeout_minutes=QUEUE_MINUTES,
         ),
     )

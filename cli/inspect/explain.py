@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +31,7 @@ from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_forecast, read_schedule
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import shown_when_slow
-from lake.documents import format_json
+from lake.documents import find_document, format_json
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri, result_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition
@@ -114,14 +113,9 @@ def _input(source: dict[str, Any]) -> ExplainedInput:
     return ExplainedInput(source["uri"], source["version"], source["size"], source["rows"], rejects, source["failed"])
 
 
-def _read_result(stack: DeployedStack, manifest: str, generation: int) -> dict[str, Any] | None:
-    key = result_key(manifest, generation)
-    try:
-        body = stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read()
-    except stack.s3.exceptions.NoSuchKey:
-        return None
-    result: dict[str, Any] = json.loads(body)
-    return result
+def _read_result(stack: DeployedStack, manifest: str, generation: int) -> Any:  # noqa: ANN401
+    """The result document; None: there is none."""
+    return find_document(stack.s3, stack.resources.control_bucket, result_key(manifest, generation))
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:

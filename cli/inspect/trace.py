@@ -80,7 +80,8 @@ def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str
     """
     if row.published is None:
         return
-    result = _read_json(stack, result_key(row.id, row.published.generation))
+    key = result_key(row.id, row.published.generation)
+    result = json.loads(get_document(stack.s3, stack.resources.control_bucket, key))
     yield from (source for source in result["sources"] if source["failed"])
 
 
@@ -126,10 +127,6 @@ def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
     except ClientError:
         return None
     return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
-
-
-def _read_json(stack: DeployedStack, key: str) -> Any:  # noqa: ANN401
-    return json.loads(get_document(stack.s3, stack.resources.control_bucket, key))
 
 
 MAX_OBJECTS = 8

@@ -26,7 +26,6 @@ from lake.settings import (
 from lake.settings.declaration import Field, declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
-from lake.settings.stage import KEPT_VERSION_DAYS
 from lake.texts import format_count, format_dollars, format_duration, format_size, printable
 from lake.time import Schedule, minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
@@ -97,9 +96,7 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "", f"its window is {start} to {settings.schedule.stream_end}"
     yield "batch lane", _batch(settings)
     yield "engines", _engines(settings)
-    yield "limits", _limits(settings)
     yield "alarms", _alarms(settings)
-    yield "protection", _protection(settings)
 
 
 def doubts(settings: Settings) -> Iterator[str]:
@@ -209,16 +206,6 @@ def _engines(settings: Settings) -> str:
     return f"{', '.join(batch.engines)}: {count} at the same time, {workers}"
 
 
-def _limits(settings: Settings) -> str:
-    convert, quota = settings.convert, settings.quota
-    return (
-        f"{format_count(settings.max_datasets, 'dataset')} by folders, "
-        f"{format_count(convert.column_limit, 'column')} of a dataset, "
-        f"lines up to {format_size(convert.max_line_bytes)}; {quota.dpus:,} DPU and "
-        f"{format_count(quota.job_runs, 'job run')} of the account's quotas"
-    )
-
-
 def _alarms(settings: Settings) -> str:
     alarms = settings.alarms
     parts = [NOTIFIED[NotifyQuarantine(alarms.notify_quarantine)]]
@@ -227,19 +214,3 @@ def _alarms(settings: Settings) -> str:
     day = f"above {format_dollars(alarms.daily_dollars)} a day" if alarms.daily_dollars else "for no sum of dollars"
     reader = f"to {alarms.email}" if alarms.email else "to whoever subscribes"
     return ", ".join([*parts, f"an alarm {day}", reader])
-
-
-def _protection(settings: Settings) -> str:
-    protection = settings.protection
-    return ", ".join(
-        (
-            f"old versions are kept for {format_count(KEPT_VERSION_DAYS, 'day')}"
-            if protection.versions
-            else "no old versions are kept of lake, quarantine and control",
-            "the ledger cannot be deleted" if protection.deletion else "the ledger can be deleted",
-            "your KMS key encrypts" if settings.encryption.kms_key else "the services' own keys encrypt",
-            f"{settings.verify.share:.3g} of the manifests are verified every day"
-            if settings.verify.share
-            else "nothing is verified by schedule",
-        )
-    )

@@ -9,8 +9,9 @@ import pytest
 import bench.__main__ as main_module
 from bench.figure import COMPETITORS, Figure
 from bench.measuring_process import CHECKOUT
-from bench.results import BEGIN_MARKER, END_MARKER, Results, replace_figures
+from bench.results import MARKERS, Results
 from bench.targets import check_lakes, check_targets
+from scripts.markdown_page import replace_between
 
 
 def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -> Figure:
@@ -66,12 +67,11 @@ def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
 
 
 def test_figures_replace_the_text_between_the_markers():
-    assert (
-        replace_figures(f"a\n{BEGIN_MARKER}\nold\n{END_MARKER}\nz\n", "new")
-        == f"a\n{BEGIN_MARKER}\n\nnew\n\n{END_MARKER}\nz\n"
-    )
+    begin, end = MARKERS
+    page = f"a\n{begin}\nold\n{end}\nz\n"
+    assert replace_between(page, "new", *MARKERS) == f"a\n{begin}\n\nnew\n\n{end}\nz\n"
     with pytest.raises(ValueError, match="lacks the lines"):
-        replace_figures("nothing here", "new")
+        replace_between("nothing here", "new", *MARKERS)
 
 
 @pytest.mark.long  # make bench
