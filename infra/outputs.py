@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 
 from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
 from lake.shards import Shards
 
-_T = TypeVar("_T")
 OPTIONAL = ("shards", "records", "stream_application", "tables")
 """Fields whose output a stack may lack."""
 
@@ -64,20 +62,13 @@ class StackOutputs:
         return Engine.EMR_SERVERLESS if self.stream_application else Engine.GLUE
 
     def to_outputs(self) -> dict[str, str]:
-        """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
-        others than the first one, ``records``, ``stream_application`` and ``tables`` only if there are any.
+        """Output key -> value, one for each field of this class and of ``ResourceNames``; none for an ``OPTIONAL`` one
+        that has its default.
         """
-        others = {name: getattr(self, name) for name in _required_names()}
-        if self.shards != Shards():
-            others["shards"] = str(self.shards.jobs)
-        if self.records:
-            others["records"] = json.dumps(self.records)
-        if self.stream_application:
-            others["stream_application"] = self.stream_application
-        if self.tables:
-            others["tables"] = self.tables
-        resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
-        return {output_key(name): value for name, value in {**resources, **others}.items()}
+        texts = {name: getattr(self, name) for name in _NAMES} | asdict(self.resources)
+        texts["shards"] = "" if self.shards == Shards() else str(self.shards.jobs)
+        texts["records"] = json.dumps(self.records) if self.records else ""
+        return {output_key(name): text for name, text in texts.items() if text}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
@@ -86,38 +77,22 @@ class StackOutputs:
         Raises ``InvalidInputError``: an output is missing or cannot be read: the stack was deployed from another
         version.
         """
-
-        def read(name: str) -> str:
-            if output_key(name) not in outputs:
+        resources = [item.name for item in fields(ResourceNames)]
+        texts = {name: outputs.get(output_key(name), "") for name in (*resources, *_NAMES)}
+        for name, text in texts.items():
+            if not text and name not in OPTIONAL:
                 raise InvalidInputError(f"the stack has no output {output_key(name)}: deploy this version of the stack")
-            return outputs[output_key(name)]
-
-        resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
-        others = {name: read(name) for name in _required_names()}
-        return cls(
-            resources,
-            **others,
-            shards=_read_document(outputs, "shards", lambda text: Shards(int(text)), Shards()),
-            records=_read_document(outputs, "records", json.loads, {}),
-            stream_application=outputs.get(output_key("stream_application"), ""),
-            tables=outputs.get(output_key("tables"), ""),
-        )
+        try:
+            shards, records = Shards(int(texts.pop("shards") or 1)), json.loads(texts.pop("records") or "{}")
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"an output of the stack cannot be read ({error}): deploy this version of the stack"
+            ) from error
+        names = ResourceNames(**{name: texts.pop(name) for name in resources})
+        return cls(names, **texts, shards=shards, records=records)
 
 
-def _required_names() -> list[str]:
-    """Fields that are one text, and whose output every stack has."""
-    return [item.name for item in fields(StackOutputs) if item.name not in ("resources", *OPTIONAL)]
-
-
-def _read_document(outputs: Mapping[str, str], name: str, parse: Callable[[str], _T], default: _T) -> _T:
-    text = outputs.get(output_key(name))
-    if text is None:
-        return default
-    try:
-        return parse(text)
-    except (TypeError, ValueError) as error:
-        what = f"the output {output_key(name)} of the stack cannot be read ({error})"
-        raise InvalidInputError(f"{what}: deploy this version of the stack") from error
+_NAMES = tuple(item.name for item in fields(StackOutputs) if item.name != "resources")
 
 
 def output_key(field: str) -> str:
