@@ -59,7 +59,7 @@ def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
             return []
         records = list(S3Event(body).records)
         return [_announced(record) for record in records if record.event_name.startswith("ObjectCreated:")]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidInputError(
             f"message {message.message_id} is not a valid S3 event ({error!r}): "
             "only the input bucket may send to this queue"
@@ -72,11 +72,17 @@ def _announced(record: S3EventRecord) -> AnnouncedVersion:
     return AnnouncedVersion(
         record.s3.bucket.name,
         unquote_plus(item["key"], errors="strict"),
-        item.get("eTag") or None,
+        _text(item.get("eTag")),
         None if size is None else int(size),
         datetime.fromisoformat(record.event_time),
-        item.get("versionId") or None,
+        _text(item.get("versionId")),
     )
+
+
+def _text(value: object) -> str | None:
+    if value and not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return str(value) if value else None
 
 
 class VersionLookup:

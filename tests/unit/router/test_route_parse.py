@@ -104,6 +104,16 @@ def test_what_an_event_lacks_is_unknown_and_not_empty(name: str) -> None:
         announced.version()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("eTag", 5), ("eTag", ["a"]), ("versionId", {"a": 1}), ("size", float("inf"))]
+)
+def test_a_value_of_another_type_is_refused(name: str, value: object) -> None:
+    record = s3_record("orders/a.json")
+    record["s3"]["object"][name] = value
+    with pytest.raises(InvalidInputError):
+        parsed(record)
+
+
 def test_a_key_that_is_not_utf8_is_refused() -> None:
     record = s3_record("x")
     record["s3"]["object"]["key"] = "orders/%FF.json"
