@@ -106,11 +106,13 @@ def find_files(
     file that no rule matches goes to a dataset of its folder's name (``name_of_folder``). ``on_refusal``: called with
     the path of an entry that looks like input and cannot be converted, and with the reason. ``on_left_out``: called
     with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``: a path does
-    not exist.
+    not exist, or is ``output``.
     """
     for path in paths:
         if path.is_dir():
             base = path.resolve()
+            if base == output.resolve():
+                raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
             top = f"{str(base).rstrip('/')}/"
             for key, is_link, error in _walk(top, str(output.resolve())):
                 if error is not None:

@@ -153,6 +153,8 @@ def test_wrong_inputs(tmp_path: Path) -> None:
     (folder / "a.ndjson").write_bytes(GOOD)
     with pytest.raises(InvalidInputError, match="pass --dataset"):
         convert_files(request(PIPE, output=output))
+    with pytest.raises(InvalidInputError, match="is the output folder: pass another one"):
+        convert_files(request(folder, output=folder, dataset="x"))
     shutil.rmtree(output)
     output.write_text("a file")
     with pytest.raises(InvalidInputError, match="cannot be used"):
