@@ -79,7 +79,7 @@ def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
     # Given 2,000 files of 1.25 GB, each an invocation or so: ranges of 8 MiB, objects of 128 MiB at a fifth of the size
     found = option(usual, "all-batch")
     reads, objects = 2000 * 1250 * MB / (8 << 20) + 2000, 2000 * 1250 * MB / 5 / (128 << 20)
-    least = reads * 0.4e-6 + objects * 15e-6 + 2000 * 81e-6
+    least = reads * 0.4e-6 + objects * 15e-6 + 2000 * 20e-6
     assert least < found.dollars.other < 1.1 * least
     assert found.dollars.storage_month == pytest.approx(500 * 0.023, rel=0.001)
 
