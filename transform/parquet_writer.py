@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,9 @@ MAX_FILL = 1.5
 """A file ends before it grows beyond this multiple of its target ..."""
 MIN_REST = 0.5
 """... and already at its target, if at least this multiple of the target is expected to follow."""
+
+MIN_READ_SHARE = 0.001
+"""Below it, how much will follow cannot be told."""
 
 
 class OpenFile:
@@ -51,14 +55,14 @@ class OpenFile:
     def chunks_with(self, batch: Batch) -> int:
         return self._row_groups * len({*self._file.columns, *batch.filled_columns})
 
-    def write(self, batch: Batch) -> None:
-        """Append the rows; the row group ends when it is large enough."""
+    def write(self, batch: Batch, more: int = sys.maxsize) -> None:
+        """Append the rows; the row group ends when it is large enough. About ``more`` such batches will follow."""
         self._columns = (batch.names, batch.keys)
         self.rows += batch.rows
         self._row_group_rows += batch.rows
         # Writing moves the values out of the batch.
         self._sample.add(batch, len(batch.names))
-        self._file.write(batch)
+        self._file.write(batch, more)
         if (
             self._file.row_group_bytes >= self._row_group_bytes
             or self._file.held_bytes >= MAX_HELD_BYTES
@@ -113,6 +117,7 @@ class ParquetFiles:
         self._file: OpenFile | None = None
         self._total_bytes = 0
         self._count = 0
+        self._batches = 0
         self.rows = 0
         """Rows given to ``write`` so far."""
 
@@ -129,7 +134,8 @@ class ParquetFiles:
             self._count += 1
         file, before = self._file, self._file.size
         self.rows += batch.rows
-        file.write(batch)
+        self._batches += 1
+        file.write(batch, round(self._batches * (1 - read_share) / max(read_share, MIN_READ_SHARE)))
         row_group_bytes = file.size - before
         if row_group_bytes:
             self._total_bytes += row_group_bytes

@@ -156,7 +156,7 @@ impl ColumnChunk {
         if format.encoding != ValueEncoding::Dictionary {
             return Ok(());
         }
-        match Dictionary::choose(column, rows, |values| values * format.batches_per_group) {
+        match Dictionary::choose(column, rows, |values| values * format.batches_in_group) {
             Choice::Plain => return Ok(()),
             Choice::Dictionary => {}
             Choice::Trial(sample) => {

@@ -26,9 +26,9 @@ const LOOK_DIVISOR: usize = 32;
 /// With more distinct values than this a trial has to show that their numbers are smaller: those of ascending values,
 /// such as times, are not.
 const FEW_VALUES: usize = 1500;
-/// A chunk must be expected to repeat each of its values this often, or to have `MANY_VALUES`: the second compression
-/// and the insertions of a small one cost more than its numbers save.
-const MIN_REPETITIONS: usize = 16;
+/// A chunk must be expected to have this many bytes of each of its values, 16 repetitions of five digits, or to have
+/// `MANY_VALUES`: the second compression and the insertions of a small one cost more than its numbers save.
+const MIN_REPEATED_BYTES: usize = 16 * (LENGTH_BYTES + 5);
 const MANY_VALUES: usize = 20_000;
 /// A look-up gives up after this many steps, as if the dictionary were full: values that were chosen to collide cost no
 /// more.
@@ -112,8 +112,13 @@ impl Dictionary {
                 return None;
             }
         }
-        let expected = chunk_values(values);
-        if 100 * late > MAX_NEW_PERCENT * (sample / 4) || expected < (MIN_REPETITIONS * distinct).min(MANY_VALUES) {
+        if 100 * late > MAX_NEW_PERCENT * (sample / 4) {
+            return None;
+        }
+        // As many as explain the share of new ones at the end, if all are equally frequent.
+        let expected = distinct * (sample / 4) / (sample / 4 - late);
+        let repetitions = (MIN_REPEATED_BYTES * distinct / distinct_bytes).max(2);
+        if chunk_values(values) < (repetitions * expected).min(MANY_VALUES) {
             return None;
         }
         Some(if distinct > FEW_VALUES { Choice::Trial(sample) } else { Choice::Dictionary })

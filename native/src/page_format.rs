@@ -5,8 +5,6 @@ use std::io;
 
 /// Bytes of memory of all dictionaries of a file together.
 const DICTIONARY_BUDGET: usize = 32 << 20;
-/// Bytes of a row group before encoding, as the settings have them by default.
-const ROW_GROUP_BYTES: usize = 128 << 20;
 
 /// How the pages of a file are written.
 pub struct PageFormat {
@@ -14,18 +12,13 @@ pub struct PageFormat {
     pub compressor: PageCompressor,
     /// Bytes that the dictionaries of the open chunks may still take.
     pub dictionary_budget: usize,
-    /// Batches like the present one that a row group is expected to have.
-    pub batches_per_group: usize,
+    /// Batches like the present one that the row group is expected to have from now on.
+    pub batches_in_group: usize,
 }
 
 impl PageFormat {
     pub fn new(encoding: ValueEncoding, compressor: PageCompressor) -> Self {
-        Self { encoding, compressor, dictionary_budget: DICTIONARY_BUDGET, batches_per_group: 1 }
-    }
-
-    /// The next chunks are written from a batch whose values take these bytes.
-    pub fn begin_batch(&mut self, bytes: usize) {
-        self.batches_per_group = (ROW_GROUP_BYTES / bytes.max(1)).max(1);
+        Self { encoding, compressor, dictionary_budget: DICTIONARY_BUDGET, batches_in_group: 1 }
     }
 }
 

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 const MAGIC: &[u8] = b"PAR1";
 const FORMAT_VERSION: i32 = 2;
+/// Bytes of a row group before encoding, as the settings have them by default.
+const ROW_GROUP_BYTES: usize = 128 << 20;
 const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSION"));
 
 pub struct ParquetFile {
@@ -84,7 +86,8 @@ impl ParquetFile {
     }
 
     /// Moves the columns out of the batch and appends its rows. It must start with the columns of the previous batch.
-    pub fn write(&mut self, batch: &mut Batch) -> Result<()> {
+    /// `more`: batches like this one that are expected to follow.
+    pub fn write(&mut self, batch: &mut Batch, more: usize) -> Result<()> {
         if !batch.names.starts_with(&self.names) {
             return Err(ParquetError::General("a batch must start with the columns of the previous batch".into()));
         }
@@ -93,7 +96,7 @@ impl ParquetFile {
             self.open_chunks.push(is_system.then(Box::default));
             self.names.push(name.clone());
         }
-        self.format.begin_batch(batch.columns.iter().flatten().map(|column| column.plain.len()).sum());
+        self.format.batches_in_group = self.batches_in_group(batch).min(more.saturating_add(1));
         for (index, (chunk, column)) in self.open_chunks.iter_mut().zip(&mut batch.columns).enumerate() {
             let column = column.take();
             let column = column.ok_or_else(|| ParquetError::General(format!("column {index} was already taken")))?;
@@ -108,6 +111,17 @@ impl ParquetFile {
         }
         self.open_rows += batch.rows;
         Ok(())
+    }
+
+    /// Batches like this one, with it, that fill the open row group. Groups that end early, as they take too much memory,
+    /// do so one after the other.
+    fn batches_in_group(&self, batch: &Batch) -> usize {
+        let bytes: usize = batch.columns.iter().flatten().map(|column| column.plain.len()).sum();
+        match self.row_groups.last() {
+            Some(group) => group.rows.saturating_sub(self.open_rows) / batch.rows.max(1),
+            None => ROW_GROUP_BYTES.saturating_sub(self.open_bytes) / bytes.max(1),
+        }
+        .max(1)
     }
 
     /// Writes the open row group to the file; does nothing if it has no rows.
@@ -256,7 +270,7 @@ mod tests {
             for (step, count) in [1, 63, 64, 65, 30_000, 1, 200, 7].into_iter().enumerate() {
                 // Column 17 and the later ones are all NULL: the file does not have them.
                 let columns: Vec<Rows> = (0..step * 3 + 1).map(|column| rows(column, count)).collect();
-                file.write(&mut batch(&columns)).unwrap();
+                file.write(&mut batch(&columns), usize::MAX).unwrap();
                 expected.resize(columns.len(), vec![None; total]);
                 total += count;
                 for (expected_rows, column) in expected.iter_mut().zip(columns) {
@@ -309,7 +323,7 @@ mod tests {
                 let part: Vec<Rows> = columns.iter().map(|rows| rows[start..end].to_vec()).collect();
                 let mut part = batch(&part);
                 part.rows = end - start;
-                file.write(&mut part).unwrap();
+                file.write(&mut part, usize::MAX).unwrap();
                 in_group += end - start;
                 if in_group >= group_rows {
                     file.end_row_group().unwrap();
@@ -338,8 +352,8 @@ mod tests {
         columns.push((0..200_000).map(|row| Some("\u{10ffff}".repeat(17 + row % 5).into_bytes())).collect());
         let mut file = ParquetFile::create(&path, format("zstd", "dictionary")).unwrap();
         for rows in [0..150_000, 150_000..200_000] {
-            file.write(&mut batch(&columns.iter().map(|column| column[rows.clone()].to_vec()).collect::<Vec<_>>()))
-                .unwrap();
+            let part: Vec<Rows> = columns.iter().map(|column| column[rows.clone()].to_vec()).collect();
+            file.write(&mut batch(&part), usize::MAX).unwrap();
             file.end_row_group().unwrap();
         }
         file.close(Vec::new()).unwrap();
@@ -398,7 +412,7 @@ mod tests {
             let value = |row: usize| Some(if row < first_new { row % few } else { row }.to_string().into_bytes());
             let rows: Rows = (0..=full_at.max(40_961)).map(value).collect();
             let mut file = ParquetFile::create(&path, format("none", "dictionary")).unwrap();
-            file.write(&mut batch(std::slice::from_ref(&rows))).unwrap();
+            file.write(&mut batch(std::slice::from_ref(&rows)), usize::MAX).unwrap();
             file.close(Vec::new()).unwrap();
             assert!(read_back(&path) == [rows], "{full_at}");
             let written = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
@@ -411,7 +425,7 @@ mod tests {
     #[test]
     fn a_batch_must_start_with_the_previous_columns() {
         let mut file = ParquetFile::create(Path::new("/dev/null"), format("none", "plain")).unwrap();
-        file.write(&mut batch(&[rows(0, 3), rows(1, 3)])).unwrap();
-        assert!(file.write(&mut batch(&[rows(0, 3)])).is_err());
+        file.write(&mut batch(&[rows(0, 3), rows(1, 3)]), 0).unwrap();
+        assert!(file.write(&mut batch(&[rows(0, 3)]), 0).is_err());
     }
 }

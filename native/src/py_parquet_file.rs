@@ -60,8 +60,9 @@ impl PyParquetFile {
         Ok(self.file.as_ref().ok_or_else(not_open)?.columns())
     }
 
-    fn write(&mut self, py: Python<'_>, batch: &mut PyBatch) -> PyResult<()> {
-        py.detach(|| self.run(|file| file.write(&mut batch.batch)))
+    #[pyo3(signature = (batch, more = usize::MAX))]
+    fn write(&mut self, py: Python<'_>, batch: &mut PyBatch, more: usize) -> PyResult<()> {
+        py.detach(|| self.run(|file| file.write(&mut batch.batch, more)))
     }
 
     fn end_row_group(&mut self, py: Python<'_>) -> PyResult<()> {

@@ -313,8 +313,11 @@ class ParquetFile:
     @property
     def columns(self) -> list[int]:
         """The numbers, in the batches, of the columns that the file has so far, in order."""
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: Batch, more: int = ...) -> None:
         """Moves the columns out of `batch` and appends its rows.
+
+        `more` batches like this one are expected to follow, by default enough for any row group: a column of which few
+        values will come gets no dictionary.
 
         Raises
         ------

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from ndjson_arrow import Batch
+
 ROWS = 100_000
 MAX_ENTRIES = 32_768
 
@@ -129,3 +131,37 @@ def test_a_chunk_that_hardly_repeats_its_values_is_plain(tmp_path: Path) -> None
     # Then
     assert encodings(tmp_path / "file.parquet", "k") == {"PLAIN"}
     assert pq.read_table(tmp_path / "file.parquet")["k"].to_pylist() == values
+
+
+@pytest.mark.parametrize(("more", "expected"), [(0, {"PLAIN"}), (9, {"PLAIN", "RLE_DICTIONARY"})])
+def test_a_column_of_which_few_values_will_come_is_plain(tmp_path: Path, more: int, expected: set[str]) -> None:
+    file = ParquetFile(tmp_path / "file.parquet")
+    file.write(_some_hundred_values(), more)
+    file.close()
+    assert encodings(tmp_path / "file.parquet", "k") == expected
+
+
+def test_a_row_group_is_expected_to_end_as_early_as_the_one_before(tmp_path: Path) -> None:
+    file = ParquetFile(tmp_path / "file.parquet")
+    for _ in range(2):
+        file.write(_some_hundred_values())
+        file.end_row_group()
+    file.close()
+    metadata = pq.read_metadata(tmp_path / "file.parquet")
+    chunks = [metadata.row_group(group).column(metadata.num_columns - 1) for group in range(2)]
+    assert [chunk.has_dictionary_page for chunk in chunks] == [True, False]
+
+
+def _some_hundred_values() -> Batch:
+    """3,000 rows of 600 different values."""
+    reader = Reader()
+    reader.open("rows")
+    reader.feed(
+        b"".join(b'{"k":"%d"}\n' % (10_000 + number) for number in random.Random(1).choices(range(600), k=3000))
+    )
+    reader.end_of_input()
+    assert reader.read() is None
+    reader.close()
+    batch = reader.flush()
+    assert batch is not None
+    return batch
