@@ -15,6 +15,8 @@ MIN_RATIOS = {"spark_one_pass": 2.0, "spark_naive": 4.0, "duckdb": 1.4}
 """hybrid-router's speed divided by the competitor's, on the main shapes."""
 DIFFICULT_SHAPES = ("weblog", "random_order", "sparse", "wide")
 MIN_RATIO_DIFFICULT = 1.5
+SMALL_FILES = "tiny"
+MIN_RATIO_SMALL_FILES = 1.0
 MIN_SCALING = 1.7
 """Speed on two cores divided by speed on one."""
 MAX_TASK_BYTES = 300 * 10**6
@@ -47,6 +49,9 @@ def check_targets(figures: Sequence[Figure]) -> list[Target]:
     for shape in (shape for shape in DIFFICULT_SHAPES if shape in measured):
         ratio = _ratio(by_name[(PRODUCT, shape)], by_name[(BASELINE, shape)])
         targets.append(_min_ratio(f"{shape}: {PRODUCT} / {BASELINE}", ratio, MIN_RATIO_DIFFICULT))
+    if SMALL_FILES in measured:
+        ratio = _ratio(by_name[("convert", SMALL_FILES)], by_name[("polars", SMALL_FILES)])
+        targets.append(_min_ratio(f"{SMALL_FILES}: convert / polars", ratio, MIN_RATIO_SMALL_FILES))
     targets += [
         _max_task_memory(figure.shape, figure.peak_bytes)
         for figure in figures

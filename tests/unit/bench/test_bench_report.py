@@ -19,8 +19,9 @@ def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -
 
 
 def figures(product_speed: float, other_speed: float) -> list[Figure]:
-    shapes = ("flat", "nested", "random_order", "sparse", "wide")
+    shapes = ("flat", "nested", "random_order", "sparse", "wide", "tiny")
     speeds = {item.name: product_speed if item.name == "hybrid_router" else other_speed for item in COMPETITORS}
+    speeds["convert"] = other_speed - 1
     return [figure(competitor, shape, speed, 10**8) for shape in shapes for competitor, speed in speeds.items()]
 
 
@@ -34,6 +35,7 @@ def test_targets_are_met_or_not_met():
     assert not met["flat: hybrid_router / spark_naive", ">= 4.0"]
     assert met["wide: hybrid_router / spark_one_pass", ">= 1.5"]
     assert met["flat: 2 cores / 1 core", ">= 1.7"]
+    assert not met["tiny: convert / polars", ">= 1.0"]
     assert met["flat: memory of a task", "<= 300 MB"]
 
 
