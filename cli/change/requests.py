@@ -140,7 +140,7 @@ def _requeued(response: Mapping[str, Any]) -> str:
     return ", ".join([f"{action}: {response['queued']:,}{size}", *unqueued])
 
 
-LABELS = {
+SWEEP_LABELS = {
     "rolledForward": ("publish", "publishes", "finished"),
     "vanished": ("publish", "publishes", "FAILED, because uploads are gone"),
     "released": ("manifest", "manifests", "released"),
@@ -174,7 +174,7 @@ def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
             typer.echo(f"  {printable(item)}")
     found = [
         f"{format_count(answer[name], one, several)} {what.format(options=stack.options)}"
-        for name, (one, several, what) in LABELS.items()
+        for name, (one, several, what) in SWEEP_LABELS.items()
         if answer[name]
     ]
     typer.echo("\n".join(found) if found else "nothing to repair")

@@ -11,7 +11,7 @@ import pytest
 
 import cli.change.executions
 from cli.change.executions import run_backfill, run_overnight
-from cli.change.requests import LABELS, print_sweep
+from cli.change.requests import SWEEP_LABELS, print_sweep
 from cli.change.stream import print_stream, start_stream, stop_stream
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
@@ -163,7 +163,7 @@ def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(capsys: pytest.Captur
     assert capsys.readouterr().out == "2 manifests released\n"
     print_sweep(stack, dry_run=True, as_json=False)
     assert capsys.readouterr().out.splitlines()[1:] == ["  released: manifest m", "2 manifests released"]
-    assert set(LABELS) == set(COUNTS)
+    assert set(SWEEP_LABELS) == set(COUNTS)
 
 
 def streaming(alive: bool, *answers: dict[str, Any], shards: int = 1) -> Any:
