@@ -22,7 +22,7 @@ from lake.documents import find_document, format_json
 from lake.layout import sweep_key
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
 from lake.time import iso_utc
-from router.sweep.missed import HOUR_FORMAT, LISTING
+from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 
 if TYPE_CHECKING:
     Clock = Callable[[str], str]
@@ -81,11 +81,17 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
 
 def _missed_events(stack: DeployedStack, now: datetime) -> MissedEvents | None:
     """How far the sweep has compared the input bucket with the ledger; None: no sweep has listed it yet."""
-    search = find_document(stack.s3, stack.resources.control_bucket, sweep_key(LISTING))
-    if not search or not search.get("covered_until"):
+    search, old = (
+        find_document(stack.s3, stack.resources.control_bucket, sweep_key(name)) or {} for name in (LISTING, OLD_DAYS)
+    )
+    until, old_until = (
+        datetime.strptime(it["covered_until"], HOUR_FORMAT).replace(tzinfo=UTC) if it.get("covered_until") else None
+        for it in (search, old)
+    )
+    if until is None:
         return None
-    until = datetime.strptime(search["covered_until"], HOUR_FORMAT).replace(tzinfo=UTC)
-    return MissedEvents(iso_utc(until), round((now - until).total_seconds()), search["dataset"])
+    behind = round((now - until).total_seconds())
+    return MissedEvents(iso_utc(until), behind, iso_utc(old_until) if old_until else None, search["dataset"])
 
 
 def _stream(states: Sequence[ShardState], backlogs: Sequence[Backlog]) -> StreamLane:
@@ -232,6 +238,8 @@ def _listing(missed: MissedEvents | None, clock: Clock) -> str:
         return "no sweep has searched for missed events yet"
     text = f"missed events are found up to {clock(missed.covered_until)}"
     text += f", {format_duration(missed.behind_seconds)} ago"
+    if missed.old_days_covered_until:
+        text += f"; in folders of older days up to {clock(missed.old_days_covered_until)}"
     return f"{text}; listing {missed.dataset} now" if missed.dataset else text
 
 

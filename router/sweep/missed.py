@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,13 @@ from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 
 LISTING = "input"
+"""Position of the listing for which an alarm is raised. It passes over the folders of old days, ..."""
+OLD_DAYS = "input-old-days"
+"""... to which a file can still be added: where there are such folders, another listing reads every key."""
+DAY = re.compile(
+    r"(.*?(?<!\d))(20\d\d)(\D{0,8})(0[1-9]|1[0-2])(\D{0,8})([0-2]\d|3[01])(?=(?:\d\d){0,3}(?!\d).*/)", re.DOTALL
+)
+"""A key in a folder of a day, such as ``orders/2026/11/20/`` or ``date=2026-11-20/``: such folders sort by time."""
 ONE_HOUR = timedelta(hours=1)
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
@@ -39,47 +47,56 @@ class InputSearch:
     """Position within that dataset; None: its beginning."""
     incomplete: bool = False
     """A dataset of this round could not be listed: the next round begins where this one did."""
+    passed_over: bool = False
+    """Folders of old days were passed over, in this round or in an earlier one."""
 
 
 def adopt_missed(repair: Repair) -> None:
-    """List recent hours of one dataset after another, and keep the position after each page.
+    """Find files of recent hours without an owner: in the folders of recent days, then in those of old days.
 
     Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``. A dataset
     that cannot be listed does not hold back others.
     """
+    if _adopt(repair, LISTING).passed_over and not repair.expired:
+        _adopt(repair, OLD_DAYS)
+
+
+def _adopt(repair: Repair, listing: str) -> InputSearch:
+    """List one dataset after another, and keep the position after each page."""
     services = repair.services
-    search = _read_search(repair)
+    search = _read_search(repair, listing)
     if search.dataset is None and not _is_due(search, services.clock(), services.settings.sweep):
-        return
+        return search
     datasets, all_found = find_datasets(repair)
     if search.dataset is None:
         search = begin_round(search, datasets, services.clock(), services.settings.sweep)
     search = replace(search, incomplete=search.incomplete or not all_found)
     if search.dataset is None:
         search = end_round(search, incomplete=search.incomplete)
-        _keep(repair, search)
+        _keep(repair, listing, search)
     while search.dataset is not None and not repair.expired:
-        search = _list_page(repair, search, datasets)
-        _keep(repair, search)
-    _report(repair, search)
+        search = _list_page(repair, listing, search, datasets)
+        _keep(repair, listing, search)
+    _report(repair, listing, search)
+    return search
 
 
-def _report(repair: Repair, search: InputSearch) -> None:
+def _report(repair: Repair, listing: str, search: InputSearch) -> None:
     """Log how far the listing is; count it as ``stalled`` if a lost event is found later than the settings promise."""
     settings, now = repair.services.settings.sweep, repair.services.clock()
     behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
-    position: dict[str, Any] = {"dataset": search.dataset, "covered_until": search.covered_until, "first": search.first}
+    position: dict[str, Any] = {"listing": listing, "dataset": search.dataset, "covered_until": search.covered_until}
     # The first round begins LISTING_DAYS back; another one may take as long.
-    if behind > 2 * timedelta(days=LISTING_DAYS) + timedelta(minutes=settings.missed_minutes):
+    if listing == LISTING and behind > 2 * timedelta(days=LISTING_DAYS) + timedelta(minutes=settings.missed_minutes):
         repair.counts["stalled"] += 1
         logger.warning("the listing of missed events is behind", hours_behind=behind // ONE_HOUR, **position)
     else:
         logger.info("listing of missed events", hours_behind=behind // ONE_HOUR, **position)
 
 
-def _keep(repair: Repair, search: InputSearch) -> None:
+def _keep(repair: Repair, listing: str, search: InputSearch) -> None:
     if not repair.dry_run:
-        write_progress(repair.services, LISTING, asdict(search))
+        write_progress(repair.services, listing, asdict(search))
 
 
 def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
@@ -97,6 +114,7 @@ def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, set
         last=end.strftime(HOUR_FORMAT),
         covered_until=covered_until,
         dataset=_following("", datasets),
+        passed_over=search.passed_over,
     )
 
 
@@ -106,7 +124,21 @@ def _is_due(search: InputSearch, now: datetime, settings: SweepSettings) -> bool
     return not search.begun_at or now - datetime.fromisoformat(search.begun_at) >= interval
 
 
-def _list_page(repair: Repair, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
+def skip_old_days(token: str, first: str) -> str:
+    """The position at the first folder of a recent day, if the one given is in a folder of an old day. Pure.
+
+    Old days ended ``LISTING_DAYS`` before ``first``, the first hour of the round: files of a day may come later.
+    """
+    at = ListingProgress.of(token)
+    recent = datetime.strptime(first, HOUR_FORMAT).replace(tzinfo=UTC) - timedelta(days=LISTING_DAYS)
+    found = DAY.match(at.key_marker)
+    if found is None or (found[2], found[4], found[6]) >= (f"{recent:%Y}", f"{recent:%m}", f"{recent:%d}"):
+        return token
+    marker = f"{found[1]}{recent:%Y}{found[3]}{recent:%m}{found[5]}{recent:%d}"
+    return replace(at, key_marker=marker, version_marker="").token()
+
+
+def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
     """List one page; the position after it."""
     assert search.dataset is not None
     dataset, token, is_listed = search.dataset, None, False
@@ -120,7 +152,8 @@ def _list_page(repair: Repair, search: InputSearch, datasets: Sequence[str]) -> 
         token, is_listed = result["token"], True
     search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
     if token is not None:
-        return search
+        after = skip_old_days(token, search.first) if listing == LISTING else token
+        return replace(search, token=after, passed_over=search.passed_over or after != token)
     following = _following(dataset, datasets)
     search = replace(search, dataset=following)
     return end_round(search, incomplete=search.incomplete) if following is None else search
@@ -141,9 +174,9 @@ def _request(search: InputSearch, *, dry_run: bool) -> ListingRequest:
     return ListingRequest(search.dataset, search.first, search.last, reason, dry_run=dry_run, leave_unsettled=True)
 
 
-def _read_search(repair: Repair) -> InputSearch:
+def _read_search(repair: Repair, listing: str) -> InputSearch:
     try:
-        return InputSearch(**read_progress(repair.services, LISTING))
+        return InputSearch(**read_progress(repair.services, listing))
     except TypeError:
         # Another version of the code has written it.
         return InputSearch()

@@ -17,7 +17,7 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.shards import Shards
 from lake.texts import format_clock, format_dollars, format_duration
 from lake.time import iso_utc
-from router.sweep.missed import HOUR_FORMAT, LISTING, InputSearch
+from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS, InputSearch
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
@@ -56,14 +56,17 @@ def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: 
     # Given: a sweep that has listed all datasets up to three hours ago, and lists one of them again
     until = world.now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
     search = InputSearch(covered_until=until.strftime(HOUR_FORMAT), dataset="orders")
-    world.raw_s3.put_object(Bucket="control", Key=sweep_key(LISTING), Body=json.dumps(asdict(search)).encode())
+    old = InputSearch(covered_until=(until - timedelta(days=1)).strftime(HOUR_FORMAT))
+    for listing, position in ((LISTING, search), (OLD_DAYS, old)):
+        world.raw_s3.put_object(Bucket="control", Key=sweep_key(listing), Body=json.dumps(asdict(position)).encode())
     # When
     document = document_of(world, FakeServices())
     # Then
     behind = round((world.now - until).total_seconds())
-    assert document.missed_events == MissedEvents(iso_utc(until), behind, "orders")
+    assert document.missed_events == MissedEvents(iso_utc(until), behind, iso_utc(until - timedelta(days=1)), "orders")
     line = next(line for line in page(document, world, capsys).splitlines() if line.startswith("listing"))
-    assert "ago; listing orders now" in line
+    assert "ago; in folders of older days up to" in line
+    assert line.endswith("; listing orders now")
 
 
 def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:

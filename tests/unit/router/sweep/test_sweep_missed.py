@@ -11,8 +11,10 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
 from lake.settings.operation import SweepSettings
+from router.listing.unrecorded import ListingProgress
 from router.sweep.handler import sweep
-from router.sweep.missed import InputSearch, begin_round, end_round
+from router.sweep.missed import LISTING, InputSearch, _adopt, begin_round, end_round, skip_old_days
+from router.sweep.repair import Repair
 from tests.unit.router.conftest import Deployment
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
@@ -82,6 +84,72 @@ def test_a_listing_that_is_far_behind_is_counted(deployment: Deployment, monkeyp
     deployment.wait(timedelta(days=2))
     # Then
     assert sweep(deployment.services)["stalled"] == 1
+
+
+def short_pages(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, keys: int) -> list[str]:
+    """The prefix of each page that is listed from now on, with this number of keys."""
+    pages: list[str] = []
+    listing = deployment.raw_s3.list_object_versions
+
+    def list_page(**request: Any) -> Any:
+        pages.append(request["Prefix"])
+        return listing(**request, MaxKeys=keys)
+
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_page)
+    return pages
+
+
+@pytest.mark.parametrize("old_days", [20, 40])
+def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, old_days: int
+) -> None:
+    # Given five files of each old day, in the folder of this day, and one of today that had no event
+    now = datetime.now(UTC)
+    days = [now - timedelta(days=30 + day) for day in range(old_days)]
+    put(deployment, *(f"orders/{day:%Y/%m/%d}/{number}.json" for day in days for number in range(5)))
+    # The emulated S3 passes over the first key after a marker that names no version.
+    today = f"orders/{now:%Y/%m/%d}"
+    deployment.now = put(deployment, f"{today}/another.json", f"{today}/lost.json") + timedelta(hours=7)
+    pages = short_pages(deployment, monkeypatch, 5)
+    # When
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    search = _adopt(repair, LISTING)
+    # Then one page of old days is listed, and one of recent days, where the file is
+    assert pages == ["", "orders/", "orders/"]
+    assert repair.counts["adopted"] == 5 + 1
+    assert (search.dataset, search.passed_over) == (None, True)
+
+
+def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [f"orders/2026/01/{day:02}/a.json" for day in range(1, 10)]
+    deployment.now = put(deployment, *keys) + timedelta(hours=7)
+    short_pages(deployment, monkeypatch, 2)
+    assert sweep(deployment.services)["adopted"] == len(keys)
+    assert owned_keys(deployment) == keys
+
+
+@pytest.mark.parametrize(
+    ("key", "after"),
+    [
+        ("orders/2026/01/02/13/a.json", "orders/2026/11/16"),
+        ("orders/date=2026-01-02/hour=13/a.json", "orders/date=2026-11-16"),
+        ("orders/year=2025/month=12/day=31/a.json", "orders/year=2026/month=11/day=16"),
+        ("orders/eu-1/20260102/a.json", "orders/eu-1/20261116"),
+        ("orders/2026010213/a.json", "orders/20261116"),
+        ("orders/2026/11/16/a.json", None),
+        ("orders/2027/01/01/a.json", None),
+        ("orders/a-2026-01-02.json", None),
+        ("orders/part-202601021/a.json", None),
+        ("orders/a.json", None),
+    ],
+)
+def test_a_listing_goes_on_at_the_first_recent_day(key: str, after: str | None) -> None:
+    token = ListingProgress(key_marker=key, version_marker="v", prefixes=("orders/",)).token()
+    found = ListingProgress.of(skip_old_days(token, "2026-11-18T06"))
+    assert (found.key_marker, found.version_marker) == ((key, "v") if after is None else (after, ""))
+    assert found.key_marker >= key
 
 
 rounds = st.lists(st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600)), min_size=1)
