@@ -111,9 +111,9 @@ class Datasets:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
         self._registered: set[str] = set()
-        """Names that this process has registered: they are never taken back, nor are ..."""
+        """Names that this process has registered, which are never taken back."""
         self._folders: dict[str, str] = {}
-        """... the folders of datasets that were let in."""
+        """Folders of datasets that were let in, which are never taken back either."""
 
     def admit(self, name: str, max_datasets: int, named: Collection[str], folder: str | None = None) -> str | None:
         """The folder whose files the dataset has: the first one that asked for it; None: ``max_datasets`` others exist.
