@@ -108,13 +108,14 @@ def find_files(
     with the path of an entry in a folder that has none of ``input.suffixes``. Raises ``InvalidInputError``: a path does
     not exist, or is ``output``.
     """
+    written = output.resolve()
     for path in paths:
         if path.is_dir():
             base = path.resolve()
-            if base == output.resolve():
+            if base == written:
                 raise InvalidInputError(f"{path} is the output folder: pass another one with -o")
             top = f"{str(base).rstrip('/')}/"
-            for key, is_link, error in _walk(top, str(output.resolve())):
+            for key, is_link, error in _walk(top, str(written)):
                 if error is not None:
                     on_refusal(path / key, error)
                 elif settings.input.suffix_of(key) is None:

@@ -18,9 +18,9 @@ from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 
 LISTING = "input"
-"""Position of the listing for which an alarm is raised. It passes over the folders of old days, ..."""
+"""Position of the listing that passes over the folders of old days; an alarm is raised where it is late."""
 OLD_DAYS = "input-old-days"
-"""... to which a file can still be added: where there are such folders, another listing reads every key."""
+"""Position of the listing that reads every key, where there are such folders: a file can still be added to them."""
 DAY = re.compile(
     r"(.*?(?<!\d))(20\d\d)(\D{0,8})(0[1-9]|1[0-2])(\D{0,8})([0-2]\d|3[01])(?=(?:\d\d){0,3}(?!\d).*/)", re.DOTALL
 )

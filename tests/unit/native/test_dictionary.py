@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import ParquetFile, Reader
 
+from tests.unit.native.reader_driver import batch_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -154,14 +156,5 @@ def test_a_row_group_is_expected_to_end_as_early_as_the_one_before(tmp_path: Pat
 
 def _some_hundred_values() -> Batch:
     """3,000 rows of 600 different values."""
-    reader = Reader()
-    reader.open("rows")
-    reader.feed(
-        b"".join(b'{"k":"%d"}\n' % (10_000 + number) for number in random.Random(1).choices(range(600), k=3000))
-    )
-    reader.end_of_input()
-    assert reader.read() is None
-    reader.close()
-    batch = reader.flush()
-    assert batch is not None
-    return batch
+    numbers = random.Random(1).choices(range(600), k=3000)
+    return batch_of(Reader(), b"".join(b'{"k":"%d"}\n' % (10_000 + number) for number in numbers))
