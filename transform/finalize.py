@@ -84,23 +84,37 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
 
 
 def _reserve_columns(context: ConversionContext, attempt: Attempt, document: CommitDocument) -> bool:
-    """Reserve the attempt's new columns; False: the dataset has no room for all of them, and the attempt was given up.
+    """Reserve the attempt's new columns; False: the attempt was given up.
 
-    The dataset is full then, so the next attempt has its columns frozen. An attempt with frozen columns meets no new
-    one; if it does all the same, it counts, so that it cannot be repeated for ever.
+    The dataset has no room for all of them: it is full then, so the next attempt has its columns frozen. An attempt
+    with frozen columns meets no new one; if it does all the same, it counts, so that it cannot be repeated for ever.
+    Or one of them has the field id of another column: the next attempt knows it, and its files have no field ids.
     """
     services, dataset = context.services, attempt.manifest.partition.dataset
     limit, today = services.settings.convert.column_limit, context.clock().astimezone(UTC).date()
     refused = services.ledger.datasets.reserve_columns(dataset, document.new_columns, limit, today)
-    if not refused:
+    if refused:
+        reason = (
+            f"dataset {dataset} has no room for {len(refused)} of its new columns (first: {refused[0]}): it is "
+            "converted again, and their keys go to _rescued"
+        )
+    elif document.new_columns and (shared := _newly_unnumbered(services, attempt, document.new_columns)):
+        reason = f"column {shared[0]} of dataset {dataset} has the field id of another one: it is converted again"
+    else:
         return True
-    reason = (
-        f"dataset {dataset} has no room for {len(refused)} of its new columns (first: {refused[0]}): it is converted "
-        "again, and their keys go to _rescued"
-    )
     context.log(f"manifest {attempt.manifest.id}: {reason}")
     give_up(context, attempt.claim, reason, document.written, counted=attempt.columns_full)
     return False
+
+
+def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequence[str]) -> list[str]:
+    """Columns that have no field id although files of the attempt give them one."""
+    known = {task.unnumbered for task in attempt.tasks}
+    if known == {None}:
+        return []
+    dataset = services.ledger.datasets.get(attempt.manifest.partition.dataset)
+    assert dataset is not None
+    return sorted(dataset.unnumbered.intersection(new_columns).difference(*filter(None, known)))
 
 
 def _commit(

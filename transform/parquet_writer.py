@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from ndjson_arrow import Batch, ParquetFile
 
 from lake.errors import AuditError
+from lake.ledger.datasets import field_id
 from lake.settings import ConvertSettings
 from lake.texts import format_count
 from transform.chunk_sample import ChunkSample, Sampling
@@ -37,8 +38,15 @@ class OpenFile:
     Raises ``OSError``: from any method, with its ``errno``: the disk is full or broken.
     """
 
-    def __init__(self, path: Path, settings: ConvertSettings, sample: ChunkSample) -> None:
+    def __init__(
+        self,
+        path: Path,
+        settings: ConvertSettings,
+        sample: ChunkSample,
+        unnumbered: frozenset[str] | None = None,
+    ) -> None:
         self._sample = sample
+        self._unnumbered = unnumbered
         self._row_group_bytes = settings.row_group_bytes
         self._file = ParquetFile(path, compression=settings.compression, zstd_level=settings.zstd_level)
         self._columns: tuple[list[str], list[str]] = ([], [])
@@ -78,10 +86,11 @@ class OpenFile:
 
         The columns of which the file has no value are left out: readers by name see NULL.
         """
-        names, keys = self._columns
-        columns = self._file.columns
-        schema = arrow_schema([names[index] for index in columns], [keys[index] for index in columns]).serialize()
-        self._file.close({"ARROW:schema": base64.b64encode(schema).decode()})
+        names, keys = ([values[index] for index in self._file.columns] for values in self._columns)
+        schema = arrow_schema(names, keys).serialize()
+        numbered = self._unnumbered is not None and not self._unnumbered & {*names}
+        field_ids = [field_id(name) for name in names] if numbered else []
+        self._file.close({"ARROW:schema": base64.b64encode(schema).decode()}, field_ids)
 
     def check(self) -> None:
         """Raises ``AuditError`` when the finished file does not hold what was written."""
@@ -100,7 +109,7 @@ class ParquetFiles:
 
     ``folder``: where the files are written. ``settings``: target size, size of row groups, compression, encoding.
     ``on_finished``: called with the path of a whole file and the rows of its footer; it removes the file. ``sampling``:
-    which column chunks of the finished files are decoded and compared; by default all.
+    which column chunks of the finished files are decoded and compared; by default all. ``unnumbered``: as in ``Task``.
     """
 
     def __init__(
@@ -109,11 +118,13 @@ class ParquetFiles:
         settings: ConvertSettings,
         on_finished: Callable[[Path, int], None],
         sampling: Sampling = Sampling(),  # noqa: B008  (frozen)
+        unnumbered: frozenset[str] | None = None,
     ) -> None:
         self._folder = folder
         self._settings = settings
         self._on_finished = on_finished
         self._sampling = sampling
+        self._unnumbered = unnumbered
         self._file: OpenFile | None = None
         self._total_bytes = 0
         self._count = 0
@@ -130,7 +141,8 @@ class ParquetFiles:
             self.close()
         if self._file is None:
             sample = ChunkSample(self._sampling, self._count)
-            self._file = OpenFile(self._folder / f"{self._count}.parquet", self._settings, sample)
+            path = self._folder / f"{self._count}.parquet"
+            self._file = OpenFile(path, self._settings, sample, self._unnumbered)
             self._count += 1
         file, before = self._file, self._file.size
         self.rows += batch.rows

@@ -75,6 +75,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     files = [file for file in manifest.files if file not in excluded] if kept is None else kept.to_convert
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns
+    unnumbered = frozenset() if dataset is None else dataset.unnumbered
     limit = settings.column_limit
     if dataset is not None:
         limit = dataset.column_limit(limit, context.clock().astimezone(UTC).date())
@@ -96,6 +97,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             services.region,
             settings,
             input_keys,
+            unnumbered if services.settings.has_table(manifest.partition.dataset) else None,
             stream_seconds(services.settings.stream) if claim.row.lane == Lane.STREAM else None,
         )
         for number, task_splits in enumerate(packed)

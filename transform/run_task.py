@@ -100,7 +100,7 @@ class TaskRun:
             flush_bytes=min(BATCH_BYTES, settings.row_group_bytes),
             provenance=settings.provenance,
         )
-        self._parquet = ParquetFiles(folder, settings, self._upload_parquet, Sampling.of(task))
+        self._parquet = ParquetFiles(folder, settings, self._upload_parquet, Sampling.of(task), task.unnumbered)
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._upload_quarantine)
         self._quarantine_budget = QuarantineBudget()
         self._input_bytes = max(1, sum(split.size for split in task.splits))

@@ -16,6 +16,7 @@ from ndjson_arrow import column_name
 
 from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.errors import AuditError
+from lake.ledger.datasets import ADDED_COLUMNS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -74,6 +75,9 @@ class Task:
     settings: ConvertSettings
     input_keys: tuple[str, ...] | None = None
     """``Settings.input_kms_keys``."""
+    unnumbered: frozenset[str] | None = None
+    """Columns without a field id (``DatasetRow.unnumbered``); None: the dataset has no Iceberg table, nor do its files
+    have field ids."""
     stream_seconds: float | None = None
     """Processor time after which a file leaves the stream lane; None in the batch lane."""
 
@@ -156,8 +160,6 @@ class TaskFault:
 
 
 ORIGINAL_KEY = b"original_key"
-ADDED_COLUMNS = frozenset({"_rescued", "_source", "_arrived_at", "_offset"})
-"""Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
 
 
 def arrow_schema(names: Sequence[str], keys: Sequence[str]) -> pa.Schema:

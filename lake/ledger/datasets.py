@@ -12,6 +12,7 @@ folders, and the files of two folders are not mixed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -57,6 +58,18 @@ MAX_NEW_A_DAY = 100
 """New columns of an older dataset in a UTC day: one hostile file must not take the room of all later columns."""
 
 
+RESCUED = "_rescued"
+"""Column with the keys beyond ``convert.column_limit``."""
+PROVENANCE = ("_source", "_offset", "_arrived_at")
+"""Columns added by ``convert.provenance``."""
+ADDED_COLUMNS = frozenset({RESCUED, *PROVENANCE})
+"""Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
+FIRST_FIELD_ID = 1000
+"""Lower ones are those of a table's partition columns."""
+AFTER_LAST_FIELD_ID = 1 << 30
+"""Higher ones are those of columns that people add to a table."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnHistory:
     """When a dataset got its columns; days are UTC, YYYY-MM-DD, and empty before the first column."""
@@ -94,6 +107,8 @@ class DatasetRow:
     """Known column names, sorted; names are only ever added."""
     measured: MeasuredDataset
     history: ColumnHistory = NO_HISTORY
+    unnumbered: frozenset[str] = frozenset()
+    """Columns whose field id another column has: a file with one of them has no field ids."""
 
     def column_limit(self, column_limit: int, today: date) -> int:
         """How many columns it may have today (UTC), at most ``column_limit``."""
@@ -211,9 +226,10 @@ class Datasets:
     ) -> tuple[str, ...]:
         """Add the column names for which the dataset has room, in order; returns those that were refused.
 
-        ``today`` (UTC) also limits the new columns of a day (``column_room.ColumnHistory``); None for columns that are
-        committed. Idempotent. After a refusal the dataset is full (``column_room.is_full``). Concurrent callers share
-        the room: each refused write means that another caller has added a name, so the loop ends.
+        ``today`` (UTC) also limits the new columns of a day (``ColumnHistory``); None for columns that are committed.
+        Idempotent. After a refusal the dataset is full (``is_full``). Concurrent callers share the room: each refused
+        write means that another caller has added a name, so the loop ends. Of columns with one field id, the first has
+        it; the others are ``unnumbered``.
         """
         names = tuple(columns)
         key = _columns_key(name)
@@ -227,7 +243,9 @@ class Datasets:
             seen = Condition("columns", "size", len(known)) if known else Condition("columns", "missing")
             try:
                 assign = {} if today is None else asdict(history.on(today, len(known)))
-                self._table.update(key, assign=assign, add={"columns": set(fitting)}, conditions=[seen])
+                unnumbered = _unnumbered_of(fitting, set(known) - _unnumbered(item))
+                add = {"columns": set(fitting)} | ({"unnumbered": unnumbered} if unnumbered else {})
+                self._table.update(key, assign=assign, add=add, conditions=[seen])
             except RefusedError:
                 continue
             return refused
@@ -293,10 +311,28 @@ def _columns(item: dict[str, Any] | None) -> tuple[str, ...]:
     return () if item is None else tuple(sorted(item.get("columns", ())))
 
 
+def _unnumbered(item: dict[str, Any] | None) -> frozenset[str]:
+    return frozenset() if item is None else frozenset(item.get("unnumbered", ()))
+
+
+def _unnumbered_of(names: Iterable[str], numbered: Iterable[str]) -> set[str]:
+    """The new ones of ``names`` whose field id an earlier one, a column of ``numbered`` or of the product has."""
+    taken = {field_id(name): name for name in (*numbered, *ADDED_COLUMNS)}
+    return {name for name in names if taken.setdefault(field_id(name), name) != name}
+
+
+def field_id(column: str) -> int:
+    """The id of a column in Parquet files and Iceberg tables, derived from its name: it is known before the ledger is.
+
+    Two of 500 columns have one id in 0.01 % of datasets, two of 10,000 in 5 %.
+    """
+    number = int.from_bytes(hashlib.sha256(column.encode()).digest()[:8])
+    return FIRST_FIELD_ID + number % (AFTER_LAST_FIELD_ID - FIRST_FIELD_ID)
+
+
 def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
-    return DatasetRow(
-        name, _columns(columns), decode_partial(NOT_MEASURED, measured), decode_partial(NO_HISTORY, columns)
-    )
+    history = decode_partial(NO_HISTORY, columns)
+    return DatasetRow(name, _columns(columns), decode_partial(NOT_MEASURED, measured), history, _unnumbered(columns))
 
 
 def name_key(dataset: str) -> Key:

@@ -98,15 +98,17 @@ fn column_index(pages: &[PageSummary]) -> Option<ColumnIndexBuilder> {
     Some(index)
 }
 
-pub fn schema<'a>(names: impl Iterator<Item = &'a String>) -> Result<Type> {
-    let field = |name: &String| {
+/// Of each column its name, and its field id if it has one.
+pub fn schema<'a>(columns: impl Iterator<Item = (&'a String, Option<i32>)>) -> Result<Type> {
+    let field = |(name, id): (&String, Option<i32>)| {
         Type::primitive_type_builder(name, PhysicalType::BYTE_ARRAY)
             .with_repetition(Repetition::OPTIONAL)
             .with_logical_type(Some(LogicalType::String))
+            .with_id(id)
             .build()
             .map(Arc::new)
     };
-    let fields = names.map(field).collect::<Result<_>>()?;
+    let fields = columns.map(field).collect::<Result<_>>()?;
     Type::group_type_builder("schema").with_fields(fields).build()
 }
 

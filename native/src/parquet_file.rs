@@ -149,12 +149,18 @@ impl ParquetFile {
     }
 
     /// Writes the open row group, the missing chunks and the footer with `metadata` as its key-value pairs.
-    pub fn close(mut self, metadata: Vec<(String, String)>) -> Result<()> {
+    /// `field_ids`: of each column of the file, or empty.
+    pub fn close(mut self, metadata: Vec<(String, String)>, field_ids: &[i32]) -> Result<()> {
         self.end_row_group()?;
         self.write_missing_chunks()?;
         let columns = self.columns();
-        let schema =
-            Arc::new(SchemaDescriptor::new(Arc::new(schema(columns.iter().map(|&column| &self.names[column]))?)));
+        if !field_ids.is_empty() && field_ids.len() != columns.len() {
+            let message = format!("{} field ids for {} columns", field_ids.len(), columns.len());
+            return Err(ParquetError::General(message));
+        }
+        let field_ids = field_ids.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let schema = schema(columns.iter().map(|&column| &self.names[column]).zip(field_ids))?;
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema)));
         for group in &mut self.row_groups {
             group.chunks.sort_unstable_by_key(|chunk| chunk.column);
         }
@@ -281,7 +287,7 @@ mod tests {
                     file.end_row_group().unwrap();
                 }
             }
-            file.close(Vec::new()).unwrap();
+            file.close(Vec::new(), &[]).unwrap();
             expected.retain(|rows| rows.iter().any(Option::is_some));
             assert!(read_back(&path) == expected, "{compression}, {encoding}");
         }
@@ -331,7 +337,7 @@ mod tests {
                 }
                 start = end;
             }
-            file.close(Vec::new()).unwrap();
+            file.close(Vec::new(), &[]).unwrap();
             assert!(read_back(&path) == columns, "{compression}");
             // The columns that overflow have pages of both kinds, and the footer says so.
             let file = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
@@ -356,7 +362,7 @@ mod tests {
             file.write(&mut batch(&part), usize::MAX).unwrap();
             file.end_row_group().unwrap();
         }
-        file.close(Vec::new()).unwrap();
+        file.close(Vec::new(), &[]).unwrap();
         let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
         let metadata = reader.parse_and_finish(&File::open(&path).unwrap()).unwrap();
         let mut first_row = 0;
@@ -413,7 +419,7 @@ mod tests {
             let rows: Rows = (0..=full_at.max(40_961)).map(value).collect();
             let mut file = ParquetFile::create(&path, format("none", "dictionary")).unwrap();
             file.write(&mut batch(std::slice::from_ref(&rows)), usize::MAX).unwrap();
-            file.close(Vec::new()).unwrap();
+            file.close(Vec::new(), &[]).unwrap();
             assert!(read_back(&path) == [rows], "{full_at}");
             let written = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
             let chunk = written.metadata().row_group(0).column(0);

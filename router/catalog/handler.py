@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TransientError
+from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
 from router.entry import with_product_errors
 from router.services import Services, container_services
@@ -107,10 +108,6 @@ def _current_table(services: Services, name: str) -> Mapping[str, Any] | None:
         return None
 
 
-RESCUED = "_rescued"
-"""Column with the keys beyond ``convert.column_limit``."""
-PROVENANCE = ("_source", "_offset", "_arrived_at")
-"""Columns added by ``convert.provenance``."""
 PARQUET_FORMAT = {
     "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",

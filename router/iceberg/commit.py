@@ -66,6 +66,8 @@ class Batch:
     """Partitions that lose all the files that they have."""
     columns: Sequence[str] = ()
     """Columns of the dataset's files."""
+    unnumbered: Collection[str] = ()
+    """Those without a field id."""
 
 
 @dataclass(slots=True)
@@ -123,7 +125,7 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
     ``now``: milliseconds since the epoch. ``keep_from``: snapshots that were replaced before this time are dropped from
     the document. Raises ``MissingFilesError``: a file of ``batch.remove`` is not in the table.
     """
-    metadata = with_columns(metadata, batch.columns)
+    metadata = with_columns(metadata, batch.columns, batch.unnumbered)
     snapshot = _Snapshot(metadata, files)
     kept, removed = _without_removed(snapshot, batch)
     if batch.add:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
+from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -30,7 +32,7 @@ BATCH_SNAPSHOT = "hybrid-router.snapshot"
 TAG = "hybrid_router"
 """The reference that keeps that snapshot."""
 NAME_MAPPING = "schema.name-mapping.default"
-"""Property of the table: which names in the files are which column, because the files have no field ids."""
+"""Property of the table: which names are which column in files without field ids."""
 METADATA_COLUMNS = frozenset(
     {
         "_change_ordinal",
@@ -94,7 +96,8 @@ def new_metadata(location: str, table_uuid: str, batch: int, now: int) -> Metada
         "location": location,
         "last-sequence-number": 0,
         "last-updated-ms": now,
-        "last-column-id": 2,
+        # Other writers give the columns that they add a higher one: no file has it.
+        "last-column-id": AFTER_LAST_FIELD_ID,
         "current-schema-id": 0,
         "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
         "default-spec-id": SPEC,
@@ -115,34 +118,42 @@ def current_schema(metadata: Metadata) -> Mapping[str, Any]:
     return schema
 
 
-def with_columns(metadata: Metadata, columns: Iterable[str]) -> Metadata:
-    """A document whose schema has all of these columns of the files; columns are only ever added.
+def with_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collection[str] = ()) -> Metadata:
+    """A document whose schema has all of these columns of the files; columns are only ever added, each a string.
 
-    A name that the mapping knows is present, whatever another writer has renamed it to. Each column is a string.
+    A column has the field id of its name, as in the files, whatever another writer has renamed it to. One of
+    ``unnumbered`` has an id that no file has: files with it are read by the name mapping, as all files without ids.
     """
     schema = current_schema(metadata)
     encoded = metadata["properties"].get(NAME_MAPPING)
     mapping = json.loads(encoded) if encoded else _mapping(schema["fields"])
-    mapped = {item["field-id"] for item in mapping}
+    mapped = {name for item in mapping for name in item["names"]}
+    ids = {field["id"] for field in schema["fields"]}
     taken = {field["name"] for field in schema["fields"]}
-    known = {name for item in mapping for name in item["names"]}
-    known |= {field["name"] for field in schema["fields"] if field["id"] not in mapped}
-    missing = [column for column in columns if column not in known]
-    if not missing:
+    last = int(metadata["last-column-id"])
+    added = {}
+    for name in columns:
+        if name not in unnumbered and field_id(name) not in ids:
+            added[name] = field_id(name)
+        elif name in unnumbered and name not in mapped:
+            last += 1
+            added[name] = last
+    if not added:
         return metadata
-    first = int(metadata["last-column-id"]) + 1
-    added = []
-    for number, name in enumerate(missing):
+    fields = []
+    for name, number in added.items():
         shown = table_column(name, taken)
         taken.add(shown)
-        added.append({"id": first + number, "name": shown, "required": False, "type": "string"})
+        fields.append({"id": number, "name": shown, "required": False, "type": "string"})
+    # A column that another writer has added or renamed keeps its values of other names only.
+    kept = [{**item, "names": [name for name in item["names"] if name not in added]} for item in mapping]
+    mapping = [*kept, *({"field-id": number, "names": [name]} for name, number in added.items())]
     number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
-    mapping += [{"field-id": field["id"], "names": [name]} for field, name in zip(added, missing, strict=True)]
     return {
         **metadata,
-        "schemas": [*metadata["schemas"], {**schema, "schema-id": number, "fields": [*schema["fields"], *added]}],
+        "schemas": [*metadata["schemas"], {**schema, "schema-id": number, "fields": [*schema["fields"], *fields]}],
         "current-schema-id": number,
-        "last-column-id": first + len(added) - 1,
+        "last-column-id": last,
         "properties": {**metadata["properties"], NAME_MAPPING: _encode_mapping(mapping)},
     }
 

@@ -138,16 +138,16 @@ def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntr
     now = services.clock()
     dataset = services.ledger.datasets.get(batch.dataset)
     assert dataset is not None
-    columns = column_names(dataset, services.settings.convert)
+    columns = {"columns": column_names(dataset, services.settings.convert), "unnumbered": dataset.unnumbered}
     milliseconds = epoch_milliseconds(now)
     keep_from = epoch_milliseconds(now - timedelta(hours=services.settings.tables.keep_hours))
-    change = replace(_change(batch), columns=columns)
+    change = replace(_change(batch), **columns)
     try:
         if batch.hours:
             _check_originals(services, change.add)
         return commit_batch(entry.metadata, catalog, change, milliseconds, keep_from)
     except MissingFilesError:
-        change = replace(_rebuilt_hours(services, batch), columns=columns)
+        change = replace(_rebuilt_hours(services, batch), **columns)
         return commit_batch(entry.metadata, catalog, change, milliseconds, keep_from)
 
 

@@ -12,7 +12,8 @@ from pyiceberg.table import StaticTable
 
 from local.spark_iceberg import spark_with_iceberg
 from router.iceberg.commit import MissingFilesError
-from router.iceberg.metadata import METADATA_COLUMNS, batch_of, foreign_change
+from router.iceberg.metadata import METADATA_COLUMNS, NAME_MAPPING, batch_of, foreign_change
+from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
 from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def table(warehouse: Path, request: pytest.FixtureRequest) -> SparkTable:
     # Before now: Spark refuses a table whose last snapshot is of tomorrow.
     table = SparkTable(folder, now=1_700_000_000_000)
     table.add("a-g1", EVENING, [{"id": "1", "price": "1.10"}, {"id": "2", "price": "1E400"}])
-    table.add("b-g1", MIDNIGHT, [{"id": "3", "date__": "a key"}])
+    table.add("b-g1", MIDNIGHT, [{"id": "3", "date__": "a key"}], field_ids=False)
     table.add("c-g1", EVENING, [{"id": "4", "_pos": "reserved", "_file": "as well"}])
     table.commit_and_show(["a-g1", "b-g1", "c-g1"], columns=["_rescued"])
     return table
@@ -79,6 +80,23 @@ def test_rows_with_reserved_and_late_columns(sql: SparkSql, table: SparkTable) -
     assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1", "d-g1")
     # And the hours of midnight are not NULL
     assert rows(sql, table, "date = DATE'2026-11-21' AND hour = 0") == table.rows_of("b-g1", "d-g1")
+
+
+def test_a_reader_that_ignores_the_name_mapping_sees_columns_by_their_field_ids(
+    sql: SparkSql, table: SparkTable
+) -> None:
+    table.commit([], clear=[table.files["b-g1"][0].hour])
+    del table.metadata["properties"][NAME_MAPPING]
+    table.show()
+    assert rows(sql, table) == table.rows_of("a-g1", "c-g1")
+
+
+def test_columns_with_one_field_id_are_two_columns(sql: SparkSql, table: SparkTable) -> None:
+    first, second = WITH_ONE_FIELD_ID
+    table.add("d-g1", EVENING, [{first: "x"}])
+    table.add("e-g1", EVENING, [{second: "y"}, {first: "x", second: "z"}], field_ids=False)
+    table.commit_and_show(["d-g1", "e-g1"], unnumbered=[second])
+    assert rows(sql, table) == table.rows_of("a-g1", "b-g1", "c-g1", "d-g1", "e-g1")
 
 
 def test_hours_are_pruned_right_when_manifests_were_merged(sql: SparkSql, table: SparkTable) -> None:

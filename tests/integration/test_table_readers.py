@@ -10,7 +10,8 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from local.duckdb_iceberg import duckdb_with_iceberg
-from router.iceberg.metadata import METADATA_COLUMNS
+from router.iceberg.metadata import METADATA_COLUMNS, NAME_MAPPING
+from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
 from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def table(tmp_path: Path) -> LocalTable:
     """Two hours, one of them at midnight; three manifests with different columns."""
     table = LocalTable(tmp_path)
     table.add("a-g1", EVENING, [{"id": "1", "price": "1.10"}, {"id": "2", "price": "1E400"}])
-    table.add("b-g1", MIDNIGHT, [{"id": "3", "_pos": "reserved", "_file": "as well", "date__": "a key"}])
+    other = [{"id": "3", "_pos": "reserved", "_file": "as well", "date__": "a key"}]
+    table.add("b-g1", MIDNIGHT, other, field_ids=False)
     table.commit(["a-g1", "b-g1"], columns=["_rescued"])
     return table
 
@@ -60,6 +62,23 @@ def table(tmp_path: Path) -> LocalTable:
 @READERS
 def test_rows_of_the_first_batch(read: Read, table: LocalTable) -> None:
     assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1")
+
+
+@READERS
+def test_a_reader_that_ignores_the_name_mapping_sees_columns_by_their_field_ids(read: Read, table: LocalTable) -> None:
+    table.add("d-g1", EVENING, [{"id": "7", "_pos": "reserved", "date__": "a key"}])
+    table.commit(["d-g1"], clear=[table.files["b-g1"][0].hour])
+    del table.metadata["properties"][NAME_MAPPING]
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "d-g1")
+
+
+@READERS
+def test_columns_with_one_field_id_are_two_columns(read: Read, table: LocalTable) -> None:
+    first, second = WITH_ONE_FIELD_ID
+    table.add("d-g1", EVENING, [{first: "x"}])
+    table.add("e-g1", EVENING, [{second: "y"}, {first: "x", second: "z"}], field_ids=False)
+    table.commit(["d-g1", "e-g1"], unnumbered=[second])
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "d-g1", "e-g1")
 
 
 @READERS

@@ -2,8 +2,10 @@
 
 from datetime import date, timedelta
 
-from lake.ledger.datasets import GROWTH, is_full
+from lake.ledger.datasets import ADDED_COLUMNS, GROWTH, field_id, is_full
 from tests.unit.lake.world import World
+
+WITH_ONE_FIELD_ID = ("c6878", "c5940")
 
 
 def columns(world: World) -> tuple[str, ...]:
@@ -57,6 +59,34 @@ def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: Wor
     assert len(columns(world)) == 603
     # And what is committed always has room
     assert datasets.reserve_columns("orders", names("committed", 200), 1000) == ()
+
+
+def unnumbered(world: World) -> set[str]:
+    row = world.ledger.datasets.get("orders")
+    return set() if row is None else set(row.unnumbered)
+
+
+def test_of_columns_with_one_field_id_the_first_has_it(world: World) -> None:
+    # Given
+    first, second = WITH_ONE_FIELD_ID
+    assert field_id(first) == field_id(second)
+    assert len({*map(field_id, ADDED_COLUMNS)}) == len(ADDED_COLUMNS)
+    datasets = world.ledger.datasets
+    # When: they come one after the other
+    datasets.reserve_columns("orders", [first, "a"], 10)
+    assert unnumbered(world) == set()
+    datasets.reserve_columns("orders", ["b", second], 10)
+    # Then
+    assert unnumbered(world) == {second}
+    # And the first keeps it when it is dropped and comes again
+    assert datasets.drop_columns("orders", columns(world), [first])
+    datasets.reserve_columns("orders", [first], 10)
+    assert unnumbered(world) == {second}
+
+
+def test_of_columns_with_one_field_id_that_come_together_one_has_it(world: World) -> None:
+    world.ledger.datasets.reserve_columns("orders", WITH_ONE_FIELD_ID, 10)
+    assert unnumbered(world) == {WITH_ONE_FIELD_ID[1]}
 
 
 def names(prefix: str, number: int) -> tuple[str, ...]:

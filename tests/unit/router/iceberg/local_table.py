@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lake.ledger.datasets import field_id
 from lake.manifest import Partition
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile, Metadata, hour_of, new_metadata, table_column
@@ -37,16 +38,16 @@ class LocalTable:
     def write(self, path: str, body: bytes) -> None:
         Path(path.removeprefix("file://")).write_bytes(body)
 
-    def add(self, name: str, hour: str, rows: list[Row]) -> None:
+    def add(self, name: str, hour: str, rows: list[Row], *, field_ids: bool = True) -> None:
         """Write a Parquet file of strings, which has the columns of its rows and no others."""
         partition = Partition.parse(f"orders#{hour}")
         folder = self.folder / "lake" / f"date={partition.date}" / f"hour={partition.hour:02d}"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{name}.parquet"
         columns = dict.fromkeys(name for row in rows for name in row)
-        pq.write_table(
-            pa.table({name: pa.array([row.get(name) for row in rows], pa.string()) for name in columns}), path
-        )
+        ids = {name: {"PARQUET:field_id": str(field_id(name))} if field_ids else None for name in columns}
+        schema = pa.schema([pa.field(name, pa.string(), metadata=ids[name]) for name in columns])
+        pq.write_table(pa.Table.from_pylist(rows, schema), path)
         file = DataFile(f"file://{path}", path.stat().st_size, len(rows), hour_of(partition))
         self.files[name] = (file, rows, partition)
 

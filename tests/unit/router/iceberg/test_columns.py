@@ -5,6 +5,7 @@ from itertools import permutations
 
 import pytest
 
+from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
 from router.iceberg.metadata import NAME_MAPPING, current_schema, new_metadata, with_columns
 
 
@@ -21,3 +22,25 @@ def test_a_reserved_name_takes_no_name_of_another_column(columns: tuple[str, ...
     assert set(found) == {"date", "hour", *columns}
     assert len(set(found.values())) == len(found) == len(fields)
     assert "_pos" not in fields.values()
+
+
+def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renamed() -> None:
+    # Given: another writer has added x, and made y of a
+    metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
+    added = metadata["last-column-id"] + 1
+    assert added > AFTER_LAST_FIELD_ID
+    fields = {2: "hour", field_id("a"): "y", added: "x"}
+    schema = {"schema-id": 7, "fields": [{"id": number, "name": name} for number, name in fields.items()]}
+    mapping = [{"field-id": 2, "names": ["hour"]}, {"field-id": field_id("a"), "names": ["a", "y"]}]
+    mapping.append({"field-id": added, "names": ["x"]})
+    metadata |= {"schemas": [schema], "current-schema-id": 7, "last-column-id": added}
+    metadata["properties"][NAME_MAPPING] = json.dumps(mapping)
+    # When: files have keys of these names
+    metadata = with_columns(metadata, ["a", "x", "y"])
+    # Then
+    found = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
+    assert found == {**fields, field_id("x"): "x__", field_id("y"): "y__"}
+    names = {item["field-id"]: item["names"] for item in json.loads(metadata["properties"][NAME_MAPPING])}
+    assert names == {2: ["hour"], field_id("a"): ["a"], added: [], field_id("x"): ["x"], field_id("y"): ["y"]}
+    assert metadata["last-column-id"] == added
+    assert with_columns(metadata, ["a", "x", "y"]) == metadata

@@ -8,6 +8,7 @@ import pytest
 from lake.commit import CommitDocument
 from lake.documents import decode_body
 from lake.errors import TableStoppedError
+from lake.ledger.datasets import field_id
 from lake.time import iso_utc
 from router.iceberg.metadata import batch_of, oldest_batch
 from tests.unit.lake.world import PARTITION
@@ -100,7 +101,10 @@ def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) 
     commit(deployment)
     (names,) = [[field["name"] for field in schema["fields"]] for schema in table(deployment)["schemas"]]
     assert {"a", "_pos__", "_rescued"} <= set(names)
-    assert '{"field-id":3,"names":["_pos"]}' in table(deployment)["properties"]["schema.name-mapping.default"]
+    assert (
+        f'{{"field-id":{field_id("_pos")},"names":["_pos"]}}'
+        in table(deployment)["properties"]["schema.name-mapping.default"]
+    )
 
 
 def test_a_failed_generation_leaves_no_entry(deployment: Deployment) -> None:

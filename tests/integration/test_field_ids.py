@@ -1,0 +1,85 @@
+"""Files of a dataset with an Iceberg table have field ids, which are the same in all of its files."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from lake.ledger.datasets import field_id
+from lake.settings.parse import parse_settings
+from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.integration.conversion_world import ConversionWorld
+
+FIRST, SECOND = WITH_ONE_FIELD_ID
+
+
+@pytest.fixture(autouse=True)
+def _table(world: ConversionWorld) -> None:
+    table = {"datasets": [{"name": "orders", "prefix": "orders/", "table": "iceberg"}]}
+    world.services = replace(world.services, settings=parse_settings({"stage": "test", **table}))
+
+
+def ids(world: ConversionWorld, manifest: str) -> dict[str, int | None]:
+    """Columns of the one file of a manifest, and their field ids."""
+    bucket = world.services.resources.lake_bucket
+    dataset = world.row(manifest).partition.dataset
+    (key,) = (key for key in world.keys(bucket) if key.startswith(world.prefix(manifest, dataset=dataset)))
+    schema = pq.read_schema(io.BytesIO(world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()))
+    numbers = [(field.metadata or {}).get(b"PARQUET:field_id") for field in schema]
+    return {name: None if number is None else int(number) for name, number in zip(schema.names, numbers, strict=True)}
+
+
+def test_an_id_is_that_of_the_name(world: ConversionWorld, spark: SparkSession) -> None:
+    first = world.enqueue([world.put("orders/a.json", b'{"a":1,"_pos":2}')])
+    second = world.enqueue([world.put("orders/b.json", b'{"b":1,"a":2}')])
+    other = world.enqueue([world.put("visits/c.json", b'{"a":1}')], dataset="visits")
+    world.convert([first, second, other], spark)
+    assert ids(world, first) == {name: field_id(name) for name in ("a", "_pos", "_rescued")}
+    assert ids(world, second) == {name: field_id(name) for name in ("b", "a", "_rescued")}
+    # And a dataset with a Hive table, whose files a person may add to any table, has none
+    assert ids(world, other) == {"a": None, "_rescued": None}
+
+
+def test_two_manifests_that_meet_columns_with_one_id_at_once(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given
+    bodies = {"a": FIRST, "b": SECOND}
+    manifests = [
+        world.enqueue([world.put(f"orders/{name}.json", f'{{"{column}":"{name}"}}'.encode())])
+        for name, column in bodies.items()
+    ]
+    # When
+    world.convert(manifests, spark)
+    # Then: one of them keeps its ids, the other was converted again without any, as an attempt that does not count
+    found = [ids(world, manifest) for manifest in manifests]
+    (numbered,) = (columns for columns in found if None not in columns.values())
+    (unnumbered,) = (columns for columns in found if set(columns.values()) == {None})
+    dataset = world.services.ledger.datasets.get("orders")
+    assert dataset is not None
+    assert dataset.unnumbered == {*unnumbered} - {"_rescued"}
+    assert [world.row(manifest).tries for manifest in manifests] == [1, 1]
+    assert any("field id of another one" in line for line in world.log_lines)
+    assert sorted(row[column] for row in world.lake() for column in row) == ["a", "b"]
+    assert world.unfinished_uploads() == []
+    # And later files without that column have ids
+    later = world.enqueue([world.put("orders/c.json", b'{"c":1}')])
+    (name,) = {*numbered} - {"_rescued"}
+    last = world.enqueue([world.put("orders/d.json", f'{{"{name}":1,"c":2}}'.encode())])
+    world.convert([later, last], spark)
+    assert None not in ids(world, later).values()
+    assert ids(world, last)[name] == field_id(name)
+
+
+def test_one_file_with_both_columns(world: ConversionWorld, spark: SparkSession) -> None:
+    manifest = world.enqueue([world.put("orders/a.json", f'{{"{SECOND}":1,"{FIRST}":2}}'.encode())])
+    world.convert([manifest], spark)
+    assert world.row(manifest).state == "DONE"
+    assert set(ids(world, manifest).values()) == {None}
+    assert world.lake() == [{SECOND: "1", FIRST: "2"}]
