@@ -89,7 +89,7 @@ class OpenFile:
         names, keys = ([values[index] for index in self._file.columns] for values in self._columns)
         schema = arrow_schema(names, keys).serialize()
         numbered = self._unnumbered is not None and not self._unnumbered & {*names}
-        field_ids = [field_id(name) for name in names] if numbered else []
+        field_ids = [field_id(name) for name in names] if numbered else None
         self._file.close({"ARROW:schema": base64.b64encode(schema).decode()}, field_ids)
 
     def check(self) -> None:

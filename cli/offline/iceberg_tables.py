@@ -97,7 +97,8 @@ def _add_columns(transaction: Transaction, files: Iterable[PublishedFile]) -> No
     """The columns of the files that the table has not: the text of each names them in its files."""
     document: dict[str, Any] = json.loads(transaction.table_metadata.model_dump_json())
     names = dict.fromkeys(name for file in files for name in pq.read_schema(file.path).names)
-    extended = with_columns(document, names)
+    # pyiceberg gives them the next ids, and the files have none.
+    extended = with_columns(document, names, unnumbered=names)
     known = len(current_schema(document)["fields"])
     new = current_schema(extended)["fields"][known:]
     if new:

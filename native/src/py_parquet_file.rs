@@ -69,16 +69,16 @@ impl PyParquetFile {
         py.detach(|| self.run(ParquetFile::end_row_group))
     }
 
-    #[pyo3(signature = (metadata = None, field_ids = Vec::new()))]
+    #[pyo3(signature = (metadata = None, field_ids = None))]
     fn close(
         &mut self,
         py: Python<'_>,
         metadata: Option<HashMap<String, String>>,
-        field_ids: Vec<i32>,
+        field_ids: Option<Vec<i32>>,
     ) -> PyResult<()> {
         let file = self.file.take().ok_or_else(not_open)?;
         let metadata = metadata.into_iter().flatten().collect();
-        py.detach(|| guarded(|| file.close(metadata, &field_ids)))?.map_err(to_exception)
+        py.detach(|| guarded(|| file.close(metadata, &field_ids.unwrap_or_default())))?.map_err(to_exception)
     }
 }
 

@@ -138,17 +138,20 @@ def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntr
     now = services.clock()
     dataset = services.ledger.datasets.get(batch.dataset)
     assert dataset is not None
-    columns = {"columns": column_names(dataset, services.settings.convert), "unnumbered": dataset.unnumbered}
-    milliseconds = epoch_milliseconds(now)
+    columns = column_names(dataset, services.settings.convert)
     keep_from = epoch_milliseconds(now - timedelta(hours=services.settings.tables.keep_hours))
-    change = replace(_change(batch), **columns)
+
+    def next_of(change: Batch) -> Metadata:
+        change = replace(change, columns=columns, unnumbered=dataset.unnumbered)
+        return commit_batch(entry.metadata, catalog, change, epoch_milliseconds(now), keep_from)
+
+    change = _change(batch)
     try:
         if batch.hours:
             _check_originals(services, change.add)
-        return commit_batch(entry.metadata, catalog, change, milliseconds, keep_from)
+        return next_of(change)
     except MissingFilesError:
-        change = replace(_rebuilt_hours(services, batch), **columns)
-        return commit_batch(entry.metadata, catalog, change, milliseconds, keep_from)
+        return next_of(_rebuilt_hours(services, batch))
 
 
 def _change(batch: PlannedBatch) -> Batch:

@@ -66,7 +66,7 @@ def test_two_manifests_that_meet_columns_with_one_id_at_once(world: ConversionWo
     assert dataset.unnumbered == {*unnumbered} - {"_rescued"}
     assert [world.row(manifest).tries for manifest in manifests] == [1, 1]
     assert any("field id of another one" in line for line in world.log_lines)
-    assert sorted(row[column] for row in world.lake() for column in row) == ["a", "b"]
+    assert {value for row in world.lake() for value in row.values()} == {"a", "b"}
     assert world.unfinished_uploads() == []
     # And later files without that column have ids
     later = world.enqueue([world.put("orders/c.json", b'{"c":1}')])

@@ -326,7 +326,7 @@ class ParquetFile:
         """
     def end_row_group(self) -> None:
         """Writes the open row group to the file. Does nothing if it has no rows."""
-    def close(self, metadata: Mapping[str, str] | None = None, field_ids: Sequence[int] = ()) -> None:
+    def close(self, metadata: Mapping[str, str] | None = None, field_ids: Sequence[int] | None = None) -> None:
         """Writes the open row group and the footer, with `metadata` as the file's key-value pairs.
 
         `field_ids`: Parquet's field ids, one for each of `columns`; by default the columns have none.

@@ -81,7 +81,7 @@ def test_a_writer_that_changes_values_is_found(fault: str, tmp_path: Path, monke
         def __getattr__(self, name: str) -> Any:
             return getattr(self._file, name)
 
-        def close(self, metadata: dict[str, str], field_ids: list[int]) -> None:
+        def close(self, metadata: dict[str, str], field_ids: list[int] | None) -> None:
             self._file.close(metadata, field_ids)
             pq.write_table(FAULTS[fault](pq.read_table(self._path)), self._path)
 

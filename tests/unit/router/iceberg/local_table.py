@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ class LocalTable:
 
     folder: Path
     metadata: Metadata = field(init=False)
-    files: dict[str, tuple[DataFile, list[Row], Partition]] = field(default_factory=dict)
+    files: dict[str, tuple[DataFile, Sequence[Row], Partition]] = field(default_factory=dict)
     now: int = 1_800_000_000_000
     version: int = 0
 
@@ -38,7 +38,7 @@ class LocalTable:
     def write(self, path: str, body: bytes) -> None:
         Path(path.removeprefix("file://")).write_bytes(body)
 
-    def add(self, name: str, hour: str, rows: list[Row], *, field_ids: bool = True) -> None:
+    def add(self, name: str, hour: str, rows: Sequence[Row], *, field_ids: bool = True) -> None:
         """Write a Parquet file of strings, which has the columns of its rows and no others."""
         partition = Partition.parse(f"orders#{hour}")
         folder = self.folder / "lake" / f"date={partition.date}" / f"hour={partition.hour:02d}"
@@ -47,7 +47,7 @@ class LocalTable:
         columns = dict.fromkeys(name for row in rows for name in row)
         ids = {name: {"PARQUET:field_id": str(field_id(name))} if field_ids else None for name in columns}
         schema = pa.schema([pa.field(name, pa.string(), metadata=ids[name]) for name in columns])
-        pq.write_table(pa.Table.from_pylist(rows, schema), path)
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path)
         file = DataFile(f"file://{path}", path.stat().st_size, len(rows), hour_of(partition))
         self.files[name] = (file, rows, partition)
 
