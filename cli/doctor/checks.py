@@ -336,9 +336,19 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
 
 
 def run_canary(
-    settings_file: Path, stage: str, profile: str | None, region: str | None, *, local: bool, as_json: bool
+    settings_file: Path,
+    stage: str,
+    profile: str | None,
+    region: str | None,
+    *,
+    athena: str | None,
+    local: bool,
+    as_json: bool,
 ) -> ExitCode:
-    """Start each job of the deployed stage once. Raises ``InvalidInputError``: the settings are of another stage."""
+    """Start each job of the deployed stage once, and ask Athena in the workgroup ``athena``.
+
+    Raises ``InvalidInputError``: the settings are of another stage.
+    """
     from cli.connect import connect_to_stage
     from cli.doctor.canary import print_canary
 
@@ -346,7 +356,7 @@ def run_canary(
     if settings.stage != stage:
         raise InvalidInputError(f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}")
     stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return print_canary(stack, settings, as_json=as_json)
+    return print_canary(stack, settings, athena=athena, as_json=as_json)
 
 
 def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
