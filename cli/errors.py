@@ -26,11 +26,11 @@ def advise(error: BotoCoreError | ClientError) -> str:
     if isinstance(error, ClientError):
         return _advise_by_code(error)
     if isinstance(error, ProfileNotFound):
-        return f"{error}: pass a --profile of ~/.aws/config"
+        return f"{error}: name a profile of ~/.aws/config"
     if isinstance(error, NoRegionError):
         return "no AWS region is set: pass --region, or set AWS_REGION"
     if isinstance(error, CREDENTIAL_ERRORS):
-        return f"no AWS credentials ({error}): pass --profile, or sign in with 'aws sso login'"
+        return f"no AWS credentials ({error}): set AWS_PROFILE, or sign in with 'aws sso login'"
     if isinstance(error, NETWORK_ERRORS):
         return f"no answer from AWS ({error}): check the network, the proxy and the region"
     return str(error)
@@ -39,9 +39,9 @@ def advise(error: BotoCoreError | ClientError) -> str:
 def _advise_by_code(error: ClientError) -> str:
     code = error.response.get("Error", {}).get("Code", "")
     if code in CREDENTIAL_CODES or code == UNKNOWN_KEY_CODE:
-        return f"AWS does not accept the credentials ({error}): sign in again, or pass another --profile"
+        return f"AWS does not accept the credentials ({error}): sign in again, or use another profile"
     if code in RIGHTS_CODES:
-        return f"a permission is missing ({error}): grant it, or pass another --profile"
+        return f"a permission is missing ({error}): grant it, or use another profile"
     if code in LOAD_CODES:
         return f"AWS is busy ({error}): run the command again"
     return str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -42,7 +42,7 @@ def convert(
         str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
     ] = None,
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
-    compression: Annotated[str | None, typer.Option(help="zstd or snappy.")] = None,
+    compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
         Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
     ] = None,

@@ -130,7 +130,10 @@ class Summary:
 def parse_destination(dataset: str | None, hour: str | None) -> Destination:
     """The options ``--dataset`` and ``--hour``."""
     if dataset is not None and not DATASET_NAME.fullmatch(dataset):
-        raise InvalidInputError(f"--dataset {dataset!r} is not valid: lower case letters, digits and underscore")
+        raise InvalidInputError(
+            f"--dataset {dataset!r} is not valid: it begins with a letter and has at most 63 lower case letters, "
+            "digits and underscores"
+        )
     if hour is None:
         return Destination(dataset)
     for form in HOUR_FORMS:
@@ -318,7 +321,10 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
         typer.echo(f"{format_count(summary.skipped, 'file was', 'files were')} converted before")
     if summary.other_files:
         number = format_count(summary.other_files, "file was", "files were")
-        typer.echo(f"{number} left out, such as {printable(summary.other_file)}: not a name of input.suffixes")
+        typer.echo(
+            f"{number} left out, such as {printable(summary.other_file)}: name such a file itself, or add its suffix to "
+            "input.suffixes of --settings"
+        )
     for when, quarantined in (("", summary.quarantined), (" by an earlier call", summary.earlier)):
         counts = chain(
             (f"{format_count(count, 'line')}: {reason}" for reason, count in quarantined.lines.items()),

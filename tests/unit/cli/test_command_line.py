@@ -23,7 +23,7 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 from cli import connect
-from cli.errors import ExitCode, NotReachableError, errors_on_stderr
+from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
 from cli.main import app
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
@@ -105,10 +105,18 @@ def test_an_error_is_one_sentence_and_a_code(
 
 
 @pytest.mark.parametrize(
+    "error", [NoCredentialsError(), ProfileNotFound(profile="x"), refused("AccessDenied"), refused("ExpiredToken")]
+)
+def test_advice_names_no_option_that_some_commands_lack(error: BotoCoreError | ClientError) -> None:
+    # `convert` and `try` read buckets, and have no --profile
+    assert "--profile" not in advise(error)
+
+
+@pytest.mark.parametrize(
     ("error", "advice"),
     [
         (NoCredentialsError(), "no AWS credentials"),
-        (ProfileNotFound(profile="x"), "pass a --profile of ~/.aws/config"),
+        (ProfileNotFound(profile="x"), "name a profile of ~/.aws/config"),
         (NoRegionError(), "no AWS region is set"),
         (NO_NETWORK, "no answer from AWS"),
         (refused("AccessDenied"), "a permission is missing"),
