@@ -6,19 +6,24 @@ call that was killed is completed by the next one, and what other programs chang
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
+from sqlalchemy.exc import DBAPIError
 
 from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
 from router.iceberg.metadata import NAME_MAPPING, PROPERTIES, SPEC, current_schema, hour_of, new_metadata, with_columns
@@ -28,30 +33,44 @@ if TYPE_CHECKING:
 
 
 CATALOG = "hybrid_router"
+CATALOG_FILE = "catalog.db"
 KEEPS_FEW_DOCUMENTS = {"write.metadata.delete-after-commit.enabled": "true"}
 
 
 def update_tables(output: OutputFolder) -> dict[str, int | None]:
-    """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset."""
+    """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset.
+
+    Raises ``OSError``: the catalog is locked or damaged, or the disk is full.
+    """
     wanted: defaultdict[str, dict[str, PublishedFile]] = defaultdict(dict)
     for file in output.published_files():
         wanted[file.partition.dataset][str(file.path)] = file
-    catalog = open_catalog(output.root)
-    catalog.create_namespace_if_not_exists(LAKE)
-    datasets = wanted.keys() | {name for _, name in catalog.list_tables(LAKE)}
-    return {name: _update(_table(catalog, output.root, name), wanted[name]) for name in sorted(datasets)}
+    try:
+        catalog = open_catalog(output.root)
+        catalog.create_namespace_if_not_exists(LAKE)
+        datasets = wanted.keys() | {name for _, name in catalog.list_tables(LAKE)}
+        return {name: _update(_table(catalog, output.root, name), wanted[name]) for name in sorted(datasets)}
+    except DBAPIError as error:
+        reason = f"{error.orig}; without this file the next call makes the tables anew"
+        raise OSError(errno.EIO, reason, str(output.root / TABLES / CATALOG_FILE)) from error
 
 
 def open_catalog(root: Path) -> SqlCatalog:
     folder = root.resolve() / TABLES
     folder.mkdir(exist_ok=True)
-    return SqlCatalog(CATALOG, uri=f"sqlite:///{folder / 'catalog.db'}")
+    return SqlCatalog(CATALOG, uri=f"sqlite:///{quote(str(folder / CATALOG_FILE))}")
 
 
 def _table(catalog: SqlCatalog, root: Path, dataset: str) -> Table:
-    if catalog.table_exists((LAKE, dataset)):
-        return catalog.load_table((LAKE, dataset))
-    empty = new_metadata(str(root.resolve() / TABLES / dataset), "", 0, 0)
+    location = root.resolve() / TABLES / dataset
+    if (table := _existing(catalog, dataset)) is not None and table.location() == str(location):
+        return table
+    # The folder was moved or copied, and the documents name its former place: another folder may be there now.
+    if (LAKE, dataset) in catalog.list_tables(LAKE):
+        catalog.drop_table((LAKE, dataset))
+    if location.exists():
+        shutil.rmtree(location)
+    empty = new_metadata(str(location), "", 0, 0)
     (schema,), (partitions,), properties = empty["schemas"], empty["partition-specs"], empty["properties"]
     return catalog.create_table(
         (LAKE, dataset),
@@ -60,6 +79,14 @@ def _table(catalog: SqlCatalog, root: Path, dataset: str) -> Table:
         partition_spec=PartitionSpec.model_validate(partitions),
         properties={**PROPERTIES, **KEEPS_FEW_DOCUMENTS, NAME_MAPPING: properties[NAME_MAPPING]},
     )
+
+
+def _existing(catalog: SqlCatalog, dataset: str) -> Table | None:
+    """The table of the catalog; None: there is none, or its document cannot be read."""
+    try:
+        return catalog.load_table((LAKE, dataset))
+    except (NoSuchTableError, FileNotFoundError, ValidationError, ValueError):
+        return None
 
 
 def _update(table: Table, wanted: Mapping[str, PublishedFile]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from cli.errors import ExitCode
 from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from local.duckdb_iceberg import duckdb_with_iceberg
@@ -45,7 +47,7 @@ def asked(tmp_path: Path) -> Request:
     folder.mkdir(parents=True)
     (folder / "a.ndjson").write_text('{"a": 1, "_pos": "x"}\n')
     (folder / "b.ndjson").write_text('{"a": 2}\n')
-    return replace(request(tmp_path / "in", output=tmp_path / "out #1"), with_tables=True)
+    return replace(request(tmp_path / "in", output=tmp_path / "out #1? é%20"), with_tables=True)
 
 
 BEFORE = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}'])
@@ -107,6 +109,51 @@ def test_what_another_program_changes_in_the_table_is_undone(asked: Request) -> 
     table.overwrite(shown.set_column(shown.column_names.index("a"), "a", pa.array(["other", "other"])))
     assert rows_of(asked) != BEFORE
     convert_files(asked)
+    assert rows_of(asked) == BEFORE
+
+
+def test_a_folder_that_was_moved_has_its_tables(asked: Request, tmp_path: Path) -> None:
+    convert_files(asked)
+    moved = replace(asked, output=asked.output.rename(tmp_path / "moved"), with_tables=False)
+    assert convert_files(moved) == ExitCode.FINE
+    assert rows_of(moved) == BEFORE
+    assert not asked.output.exists()
+    # And what the former place had is gone
+    assert len(list(moved.output.rglob("*.metadata.json"))) == 2
+
+
+def test_a_copy_of_a_folder_writes_nothing_into_the_original(asked: Request, tmp_path: Path) -> None:
+    growing = grown(asked)
+    copy = replace(growing, output=Path(shutil.copytree(asked.output, tmp_path / "copy")))
+    before = sorted(asked.output.rglob("*"))
+    convert_files(copy)
+    assert sorted(asked.output.rglob("*")) == before
+    assert (rows_of(asked), rows_of(copy)) == (BEFORE, AFTER)
+    # And each goes its own way
+    convert_files(growing)
+    assert (rows_of(asked), rows_of(copy)) == (AFTER, AFTER)
+
+
+def test_a_table_whose_document_is_lost_is_made_anew(asked: Request) -> None:
+    convert_files(asked)
+    Path(table_of(asked).metadata_location).write_bytes(b"")
+    assert convert_files(asked) == ExitCode.FINE
+    assert rows_of(asked) == BEFORE
+
+
+def test_a_damaged_catalog_stops_the_call_and_can_be_removed(
+    asked: Request, capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert_files(asked)
+    catalog = asked.output / "tables" / "catalog.db"
+    catalog.write_bytes(b"x" * 5000)
+    capsys.readouterr()
+    assert convert_files(asked) == ExitCode.NOT_SO
+    stopped = str(json.loads(capsys.readouterr().out)["stopped"])
+    assert stopped.startswith(f"{catalog}: file is not a database; without this file the next call makes the tables")
+    # And what the message says is so
+    catalog.unlink()
+    assert convert_files(asked) == ExitCode.FINE
     assert rows_of(asked) == BEFORE
 
 
