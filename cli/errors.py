@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProfileNotFound
+from botocore.exceptions import BotoCoreError, ClientError, InvalidRegionError, NoRegionError, ProfileNotFound
 
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
 from lake.faults import CREDENTIAL_CODES, CREDENTIAL_ERRORS, LOAD_CODES, NETWORK_ERRORS, RIGHTS_CODES
@@ -27,6 +27,8 @@ def advise(error: BotoCoreError | ClientError) -> str:
         return _advise_by_code(error)
     if isinstance(error, ProfileNotFound):
         return f"{error}: name a profile of ~/.aws/config"
+    if isinstance(error, InvalidRegionError):
+        return f"{error.kwargs['region_name']!r} is not an AWS region: pass --region with one such as eu-central-1"
     if isinstance(error, NoRegionError):
         return "no AWS region is set: pass --region, or set AWS_REGION"
     if isinstance(error, CREDENTIAL_ERRORS):

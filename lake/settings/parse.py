@@ -25,7 +25,8 @@ def load_settings(path: Path) -> Settings:
     ``file``.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        # Some editors write a byte order mark.
+        text = Path(path).read_text(encoding="utf-8-sig")
         body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError as error:
         advice = "pass --settings with the file of your stage; the checkout has settings/dev.toml to copy"

@@ -167,6 +167,13 @@ def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
         load_settings(tmp_path / "prod.toml")
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.toml", 'stage = "dev"\r\n'), ("a.json", '{"stage": "dev"}')])
+def test_a_file_can_begin_with_a_byte_order_mark(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8-sig")
+    assert load_settings(file).stage == "dev"
+
+
 @pytest.mark.parametrize(("name", "text"), [("a.toml", "stage = "), ("a.json", "{")])
 def test_a_file_that_cannot_be_parsed_is_reported(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
