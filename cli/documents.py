@@ -533,6 +533,7 @@ class MissedEvents:
     covered_until: Instant
     behind_seconds: int
     old_days_covered_until: Annotated[Instant | None, "in folders of old days, which have a listing of their own"]
+    old_days_behind_seconds: int | None
     dataset: Annotated[str | None, "the dataset that is being listed"]
 
 

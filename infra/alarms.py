@@ -173,7 +173,7 @@ def _of_manifests(own: OwnMetrics, alarm_lines: cloudwatch.Metric) -> Iterator[P
         "SweepStalled",
         own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
         1,
-        "Manifests are open for longer than 36 hours, or the listing of missed events is behind: run "
+        "Manifests are open for longer than 36 hours, or a listing of missed events is behind: run "
         "'hybrid-router status', and read the log of sweep.",
     )
 

@@ -90,8 +90,13 @@ def _missed_events(stack: DeployedStack, now: datetime) -> MissedEvents | None:
     )
     if until is None:
         return None
-    behind = round((now - until).total_seconds())
-    return MissedEvents(iso_utc(until), behind, iso_utc(old_until) if old_until else None, search["dataset"])
+    return MissedEvents(
+        iso_utc(until),
+        round((now - until).total_seconds()),
+        iso_utc(old_until) if old_until else None,
+        round((now - old_until).total_seconds()) if old_until else None,
+        search["dataset"],
+    )
 
 
 def _stream(states: Sequence[ShardState], backlogs: Sequence[Backlog]) -> StreamLane:
@@ -238,8 +243,9 @@ def _listing(missed: MissedEvents | None, clock: Clock) -> str:
         return "no sweep has searched for missed events yet"
     text = f"missed events are found up to {clock(missed.covered_until)}"
     text += f", {format_duration(missed.behind_seconds)} ago"
-    if missed.old_days_covered_until:
+    if missed.old_days_covered_until and missed.old_days_behind_seconds is not None:
         text += f"; in folders of older days up to {clock(missed.old_days_covered_until)}"
+        text += f", {format_duration(missed.old_days_behind_seconds)} ago"
     return f"{text}; listing {missed.dataset} now" if missed.dataset else text
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lake.dataset_rules import named_datasets
-from lake.settings.operation import LISTING_DAYS, SweepSettings
+from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
 from router.listing.folders import folder_pages, folders_on
@@ -18,9 +18,17 @@ from router.sweep.repair import Repair, read_progress, write_progress
 from router.telemetry import logger
 
 LISTING = "input"
-"""Position of the listing that passes over the folders of old days; an alarm is raised where it is late."""
+"""Position of the listing that passes over the folders of old days."""
 OLD_DAYS = "input-old-days"
 """Position of the listing that reads every key, where there are such folders: a file can still be added to them."""
+MAX_BEHIND = {
+    # The first round begins LISTING_DAYS back; another one may take as long.
+    LISTING: timedelta(days=2 * LISTING_DAYS),
+    # A person has WAY_BACK days until a file, or the row of an arrival, may be deleted (min_keep_days).
+    OLD_DAYS: timedelta(days=MAX_REDELIVERY_DAYS),
+}
+"""How far each listing may be behind before the alarm is raised, in addition to the interval of rounds and the age of
+what they search for."""
 DAY = re.compile(
     r"(.*?(?<!\d))(20\d\d)(\D{0,8})(0[1-9]|1[0-2])(\D{0,8})([0-2]\d|3[01])(?=(?:\d\d){0,3}(?!\d).*/)", re.DOTALL
 )
@@ -54,19 +62,28 @@ class InputSearch:
 def adopt_missed(repair: Repair) -> None:
     """Find files of recent hours without an owner: in the folders of recent days, then in those of old days.
 
-    Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``. A dataset
-    that cannot be listed does not hold back others.
+    Counts object versions that got an owner as ``adopted``, and each listing that is far behind as ``stalled``, also
+    when none of its rounds is due or no time is left for it: the alarm lasts. A dataset that cannot be listed does not
+    hold back others.
     """
-    if _adopt(repair, LISTING).passed_over and not repair.expired:
+    if _adopt(repair, LISTING).passed_over:
         _adopt(repair, OLD_DAYS)
 
 
 def _adopt(repair: Repair, listing: str) -> InputSearch:
+    """Continue the round, or begin one that is due; report how far the listing is."""
+    search = _read_search(repair, listing)
+    now, settings = repair.services.clock(), repair.services.settings.sweep
+    if not repair.expired and (search.dataset is not None or _is_due(search, now, settings)):
+        search = _continue_round(repair, listing, search)
+    if search.covered_until:
+        _report(repair, listing, search)
+    return search
+
+
+def _continue_round(repair: Repair, listing: str, search: InputSearch) -> InputSearch:
     """List one dataset after another, and keep the position after each page."""
     services = repair.services
-    search = _read_search(repair, listing)
-    if search.dataset is None and not _is_due(search, services.clock(), services.settings.sweep):
-        return search
     datasets, all_found = find_datasets(repair)
     if search.dataset is None:
         search = begin_round(search, datasets, services.clock(), services.settings.sweep)
@@ -77,17 +94,16 @@ def _adopt(repair: Repair, listing: str) -> InputSearch:
     while search.dataset is not None and not repair.expired:
         search = _list_page(repair, listing, search, datasets)
         _keep(repair, listing, search)
-    _report(repair, listing, search)
     return search
 
 
 def _report(repair: Repair, listing: str, search: InputSearch) -> None:
-    """Log how far the listing is; count it as ``stalled`` if a lost event is found later than the settings promise."""
+    """Log how far the listing is; count it as ``stalled`` if a lost event is found later than promised."""
     settings, now = repair.services.settings.sweep, repair.services.clock()
     behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
     position: dict[str, Any] = {"listing": listing, "dataset": search.dataset, "covered_until": search.covered_until}
-    # The first round begins LISTING_DAYS back; another one may take as long.
-    if listing == LISTING and behind > 2 * timedelta(days=LISTING_DAYS) + timedelta(minutes=settings.missed_minutes):
+    pause = timedelta(hours=settings.listing_hours, minutes=settings.missed_minutes)
+    if behind > MAX_BEHIND[listing] + pause:
         repair.counts["stalled"] += 1
         logger.warning("the listing of missed events is behind", hours_behind=behind // ONE_HOUR, **position)
     else:

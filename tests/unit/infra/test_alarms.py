@@ -132,6 +132,15 @@ def test_the_stack_subscribes_the_address_of_the_settings(assembly: Assembly, ot
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "data-team@example.com")
 
 
+def test_a_stall_that_every_sweep_counts_is_one_alarm(assembly: Assembly) -> None:
+    alarm = named(assembly, "SweepStalled")
+    (minutes,) = re.findall(r"rate\((\d+) minutes\)", SWEEP_RATE)
+    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("SweepStalled", "Maximum", 1)
+    # A period without a value would end the alarm, and the next sweep would raise it again
+    assert alarm["Period"] >= 2 * 60 * int(minutes)
+    assert "listing" in alarm["AlarmDescription"]
+
+
 def test_a_run_that_starts_while_the_sweep_looks_raises_no_alarm(assembly: Assembly) -> None:
     # Given one value in each period
     alarm = named(assembly, "StreamSilent")

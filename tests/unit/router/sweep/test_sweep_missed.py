@@ -1,5 +1,6 @@
 """Missed events: whatever the dataset, the pause between two sweeps or the version, the object gets an owner."""
 
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,10 +12,21 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
 from lake.settings.operation import SweepSettings
+from lake.time import iso_utc
 from router.listing.unrecorded import ListingProgress
 from router.sweep.handler import sweep
-from router.sweep.missed import LISTING, InputSearch, _adopt, begin_round, end_round, skip_old_days
-from router.sweep.repair import Repair
+from router.sweep.missed import (
+    HOUR_FORMAT,
+    LISTING,
+    OLD_DAYS,
+    InputSearch,
+    _adopt,
+    adopt_missed,
+    begin_round,
+    end_round,
+    skip_old_days,
+)
+from router.sweep.repair import Repair, write_progress
 from tests.unit.router.conftest import Deployment
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
@@ -84,6 +96,47 @@ def test_a_listing_that_is_far_behind_is_counted(deployment: Deployment, monkeyp
     deployment.wait(timedelta(days=2))
     # Then
     assert sweep(deployment.services)["stalled"] == 1
+
+
+def test_a_listing_that_is_behind_is_counted_by_every_sweep(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a listing that is behind, and whose next round is not due yet
+    monkeypatch.setattr("router.sweep.missed.find_datasets", lambda _: ([], False))
+    deployment.now = NOW
+    sweep(deployment.services)
+    deployment.wait(timedelta(days=5))
+    assert sweep(deployment.services)["stalled"] == 1
+    # When the next sweep comes, then the alarm stays
+    deployment.wait(timedelta(minutes=15))
+    assert sweep(deployment.services)["stalled"] == 1
+
+
+def test_a_long_interval_of_the_listing_raises_no_alarm(deployment: Deployment) -> None:
+    deployment.configure(sweep={"listing_hours": 168})
+    deployment.now = NOW
+    for _ in range(14):
+        assert sweep(deployment.services)["stalled"] == 0
+        deployment.wait(timedelta(days=1))
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+@pytest.mark.parametrize(("days", "stalled"), [(27, 0), (29, 1)])
+def test_a_listing_of_old_days_that_is_far_behind_is_counted(
+    deployment: Deployment, *, days: int, stalled: int, has_time: bool
+) -> None:
+    # Given a listing of recent days that is up to date, and one of old days that reads its round for a long time
+    now = deployment.now = NOW
+    until = (now - timedelta(hours=3)).strftime(HOUR_FORMAT)
+    recent = InputSearch(begun_at=iso_utc(now), covered_until=until, passed_over=True)
+    long_ago = now - timedelta(days=days)
+    old = InputSearch(iso_utc(long_ago), "2026-10-01T00", until, long_ago.strftime(HOUR_FORMAT), "orders")
+    repair = Repair(deployment.services, now + timedelta(minutes=1 if has_time else 0))
+    for listing, position in ((LISTING, recent), (OLD_DAYS, old)):
+        write_progress(deployment.services, listing, asdict(replace(position, incomplete=True)))
+    # When, Then: also by a sweep that has no time left for it
+    adopt_missed(repair)
+    assert repair.counts["stalled"] == stalled
 
 
 def short_pages(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, keys: int) -> list[str]:
