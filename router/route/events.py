@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
@@ -37,7 +37,7 @@ class AnnouncedVersion:
     size: int | None
     """Bytes."""
     instant: datetime
-    """Time of the event, aware."""
+    """Time of the event, in UTC."""
     version_id: str | None
     """``null``: the event says that the object was put while the bucket had no versions."""
 
@@ -59,7 +59,7 @@ def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
             return []
         records = list(S3Event(body).records)
         return [_announced(record) for record in records if record.event_name.startswith("ObjectCreated:")]
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidInputError(
             f"message {message.message_id} is not a valid S3 event ({error!r}): "
             "only the input bucket may send to this queue"
@@ -69,12 +69,14 @@ def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
 def _announced(record: S3EventRecord) -> AnnouncedVersion:
     item = record.s3.get_object
     size = item.get("size")
+    if size is not None and int(size) < 0:
+        raise ValueError(f"the size is {size}")
     return AnnouncedVersion(
         record.s3.bucket.name,
         unquote_plus(item["key"], errors="strict"),
         _text(item.get("eTag")),
         None if size is None else int(size),
-        datetime.fromisoformat(record.event_time),
+        datetime.fromisoformat(record.event_time).astimezone(UTC),
         _text(item.get("versionId")),
     )
 

@@ -81,7 +81,9 @@ def test_the_test_event_announces_nothing() -> None:
     assert parse_events(SQSRecord(raw_message("m1", json.dumps(body)))) == []
 
 
-@pytest.mark.parametrize("body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": [7]}', '"text"'])
+@pytest.mark.parametrize(
+    "body", ["", "no JSON", "[" * 100_000, "[]", "{}", '{"Records": [{}]}', '{"Records": [7]}', '"text"']
+)
 def test_anything_else_names_the_message(body: str) -> None:
     with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
         parse_events(SQSRecord(raw_message("m1", body)))
@@ -105,13 +107,19 @@ def test_what_an_event_lacks_is_unknown_and_not_empty(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("eTag", 5), ("eTag", ["a"]), ("versionId", {"a": 1}), ("size", float("inf"))]
+    ("name", "value"), [("eTag", 5), ("eTag", ["a"]), ("versionId", {"a": 1}), ("size", float("inf")), ("size", -1)]
 )
 def test_a_value_of_another_type_is_refused(name: str, value: object) -> None:
     record = s3_record("orders/a.json")
     record["s3"]["object"][name] = value
     with pytest.raises(InvalidInputError):
         parsed(record)
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "yesterday"])
+def test_a_time_that_is_not_a_time_of_utc_is_refused(time: str) -> None:
+    with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
+        parsed(s3_record("orders/a.json", time=time))
 
 
 def test_a_key_that_is_not_utf8_is_refused() -> None:
