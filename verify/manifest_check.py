@@ -22,7 +22,16 @@ from verify.find_files import locate
 from verify.objects import GoneError, download
 from verify.quarantine_records import QuarantinedFile, add_records
 from verify.report import Difference, ManifestReport
-from verify.rows import InputCount, InputReader, Pairs, RowMultiset, has_provenance, read_pairs, row_digest
+from verify.rows import (
+    ColumnTypeError,
+    InputCount,
+    InputReader,
+    Pairs,
+    RowMultiset,
+    has_provenance,
+    read_pairs,
+    row_digest,
+)
 from verify.stack import Stack
 
 if TYPE_CHECKING:
@@ -241,7 +250,8 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
                 digest.report.differs(Difference(uri, f"is missing: {error}"))
                 digest.complete = False
             except (OSError, ValueError) as error:
-                digest.report.differs(Difference(uri, f"cannot be read by pyarrow: {error}"))
+                cause = str(error) if isinstance(error, ColumnTypeError) else f"cannot be read by pyarrow: {error}"
+                digest.report.differs(Difference(uri, cause))
                 digest.complete = False
     return digest
 

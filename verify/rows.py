@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.manifest import ObjectVersion
@@ -193,10 +194,20 @@ def has_provenance(path: Path) -> bool:
     return OFFSET in pq.read_schema(path).names
 
 
+class ColumnTypeError(ValueError):
+    """A column of a published file is not a string; the message names it."""
+
+
 def read_pairs(path: Path) -> Iterator[Pairs]:
-    """The rows in the file's order; members of ``_rescued`` appear as the columns that they would have."""
+    """The rows in the file's order; members of ``_rescued`` appear as the columns that they would have.
+
+    Raises ``ColumnTypeError``: another type can have the same texts, but the table says that every column is a string.
+    """
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
+        for column in file.schema_arrow:
+            if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+                raise ColumnTypeError(f"its column {column.name} is of type {column.type} and not a string")
         order = sorted(range(len(names)), key=names.__getitem__)
         for batch in file.iter_batches(batch_size=BATCH_ROWS):
             columns = [batch.column(index).to_pylist() for index in order]

@@ -53,6 +53,16 @@ def test_a_lost_and_a_doubled_row_are_found(lake: VerifiedHour) -> None:
     assert (difference.line, difference.columns) == (6, ("__name", "id"))
 
 
+def test_a_column_of_another_type_is_found(lake: VerifiedHour) -> None:
+    def numbers(table: pa.Table) -> pa.Table:
+        index = table.schema.get_field_index("id")
+        return table.set_column(index, "id", table.column(index).cast(pa.int64()))
+
+    lake.change(lake.lake_bucket, rewrite(numbers))
+    (difference,) = lake.verify().differences
+    assert difference.problem == "its column id is of type int64 and not a string"
+
+
 def test_a_missing_object_is_found(lake: VerifiedHour) -> None:
     key = lake.world.keys(lake.lake_bucket)[0]
     lake.world.services.s3.delete_object(Bucket=lake.lake_bucket, Key=key)
