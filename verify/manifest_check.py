@@ -23,12 +23,13 @@ from verify.objects import GoneError, download
 from verify.quarantine_records import QuarantinedFile, add_records
 from verify.report import Difference, ManifestReport
 from verify.rows import (
+    OFFSET,
     ColumnTypeError,
     InputCount,
     InputReader,
     Pairs,
     RowMultiset,
-    has_provenance,
+    columns_of,
     read_pairs,
     row_digest,
 )
@@ -36,6 +37,8 @@ from verify.stack import Stack
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+    from verify.table_check import Column, ShownTable
 
 
 Quarantine = dict[tuple[str, str], QuarantinedFile]
@@ -72,7 +75,8 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         report.differs(Difference(f"s3://{control}/{reference.key}", str(error)))
     else:
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
-            _Comparison(stack, manifest, document, Path(folder), report).run(run_tasks, find_place=find_place)
+            table = stack.table if row.is_tabled else None
+            _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
         objects = (f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine))
         files = (Identity.of(file) for file in manifest.files)
         return CheckedManifest(report, frozenset(files), frozenset(objects))
@@ -84,6 +88,8 @@ class _Comparison:
     stack: Stack
     manifest: Manifest
     document: CommitDocument
+    table: ShownTable | None
+    """The Iceberg table that shows the manifest."""
     folder: Path
     report: ManifestReport
 
@@ -97,6 +103,10 @@ class _Comparison:
         self.report.files = len(self.manifest.files)
         self.report.merge(in_lake.report)
         self.report.merge(in_files.report)
+        rebuild = f"run 'hybrid-router tables rebuild {self.manifest.partition.dataset}'"
+        for column in self.table.hidden(in_lake.columns) if self.table is not None else ():
+            problem = f"the Iceberg table does not show it: {rebuild}"
+            self.report.differs(Difference(in_lake.columns[column], problem, columns=column[:1]))
         comparable = in_lake.complete and in_files.complete
         buckets = in_files.rows.differing_buckets(in_lake.rows) if comparable else []
         if not buckets:
@@ -183,14 +193,19 @@ class SideDigest:
     report: ManifestReport = field(default_factory=ManifestReport)
     complete: bool = True
     """Nothing was left out: if something was, the sides cannot be compared."""
-    provenance: bool = False
-    """The rows have the columns that say which line they come from."""
+    columns: dict[Column, str] = field(default_factory=dict)
+    """Columns of the files with their field ids, and a file that has each."""
+
+    @property
+    def provenance(self) -> bool:
+        """The rows have the columns that say which line they come from."""
+        return any(name == OFFSET for name, _ in self.columns)
 
     def add(self, other: SideDigest) -> None:
         self.rows.merge(other.rows)
         self.report.merge(other.report)
         self.complete = self.complete and other.complete
-        self.provenance = self.provenance or other.provenance
+        self.columns |= other.columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +258,7 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
             uri = f"s3://{item.bucket}/{item.key}"
             try:
                 download(s3, item.bucket, item.key, path)
-                digest.provenance = digest.provenance or has_provenance(path)
+                digest.columns |= dict.fromkeys(columns_of(path).items(), uri)
                 for pairs in read_pairs(path):
                     digest.rows.add(row_digest(pairs))
             except GoneError as error:

@@ -189,9 +189,10 @@ OFFSET = "_offset"
 """A column that is there when the setting ``convert.provenance`` was on."""
 
 
-def has_provenance(path: Path) -> bool:
-    """Whether its rows say which line they come from."""
-    return OFFSET in pq.read_schema(path).names
+def columns_of(path: Path) -> dict[str, int | None]:
+    """The columns of a Parquet file, and their field ids."""
+    ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in pq.read_schema(path)}
+    return {name: None if number is None else int(number) for name, number in ids.items()}
 
 
 class ColumnTypeError(ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from lake.ledger import Ledger
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import ConvertSettings, Settings
-from verify.table_check import ShownFile
+from verify.table_check import ShownTable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -36,8 +36,8 @@ class Stack:
     """Returns the current time: aware, UTC."""
     has_table: bool = False
     """Whether the dataset has an Iceberg table: replaced objects stay for its earlier snapshots."""
-    shown_files: Callable[[Partition], Mapping[str, ShownFile]] | None = None
-    """What this table shows of an hour, by URI; None: it is not compared."""
+    table: ShownTable | None = None
+    """This table; None: it is not compared."""
 
     @classmethod
     def of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 STATUS = "hybrid-router tables status"
 
 
+Column = tuple[str, int | None]
+"""Name of a column of a file, and its field id if it has one."""
+
+
 class ShownFile(NamedTuple):
     """A data file as the table lists it."""
 
@@ -28,12 +32,22 @@ class ShownFile(NamedTuple):
     rows: int
 
 
+class ShownTable(Protocol):
+    """What readers of an Iceberg table see."""
+
+    def files(self, partition: Partition) -> Mapping[str, ShownFile]:
+        """The files of an hour, by URI."""
+
+    def hidden(self, columns: Iterable[Column]) -> list[Column]:
+        """The columns of files that are no columns of the table."""
+
+
 def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow], report: HourReport) -> None:
     """Compare what the table shows of an hour with the commit documents of the generations that it has to show.
 
     Another writer may have compacted files: then the numbers of rows are compared.
     """
-    if stack.shown_files is None:
+    if stack.table is None:
         return
     published = [row for row in rows if row.published is not None]
     if waiting := [row.id for row in published if not row.is_tabled]:
@@ -44,7 +58,7 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
     except UnusableDocumentError as error:
         report.cannot_be_proven(f"the files of the Iceberg table were not compared: {error}")
         return
-    shown = stack.shown_files(partition)
+    shown = stack.table.files(partition)
     if shown == expected:
         return
     current = dict(zip(ids := [row.id for row in published], stack.ledger.manifests.get_many(ids), strict=True))

@@ -1,4 +1,4 @@
-"""The files that an Iceberg table shows, read by pyiceberg: it shares no code with what writes the table."""
+"""Files and columns that an Iceberg table shows, read by pyiceberg: it shares no code with what writes the table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from pyiceberg.serializers import FromInputFile
 from lake.documents import read_uri
 from lake.manifest import Partition
 from verify.stack import Hours
-from verify.table_check import ShownFile
+from verify.table_check import Column, ShownFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
+    from pyiceberg.table.metadata import TableMetadata
 
 Shown = dict[tuple[Any, ...], dict[str, ShownFile]]
 """Files by their hour: the values of ``date`` and ``hour``."""
@@ -30,22 +33,45 @@ class IcebergTable:
 
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
-        self._read: tuple[str, Shown] = ("", {})
+        self._location = ""
+        self._read: tuple[TableMetadata | None, Shown] = (None, {})
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """What the current snapshot shows of one of the hours, by URI; nothing if there is no table."""
+        _, shown = self._current()
+        return shown.get((partition.date, partition.hour), {})
+
+    def hidden(self, columns: Iterable[Column]) -> list[Column]:
+        """The columns of files that are none of the table: by their field ids, without one by its name mapping.
+
+        None if there is no table: then no file is shown.
+        """
+        metadata, _ = self._current()
+        if metadata is None:
+            return []
+        ids = {item.field_id for item in metadata.schema().fields}
+        names = {item.field_id: item.names for item in metadata.name_mapping() or () if item.field_id in ids}
+        mapped = {name for several in names.values() for name in several}
+        return [
+            (name, number)
+            for name, number in columns
+            if (name not in mapped if number is None else number not in ids or name not in names.get(number, [name]))
+        ]
+
+    def _current(self) -> tuple[TableMetadata | None, Shown]:
         try:
             table: Any = self._glue.get_table(DatabaseName=self._database, Name=self._hours.dataset)["Table"]
         except self._glue.exceptions.EntityNotFoundException:
-            return {}
+            return None, {}
         location = table["Parameters"]["metadata_location"]
-        if location != self._read[0]:
-            self._read = (location, self._shown(location))
-        return self._read[1].get((partition.date, partition.hour), {})
+        if location != self._location:
+            files = _Files(self._s3)
+            metadata = FromInputFile.table_metadata(files.new_input(location))
+            self._location, self._read = location, (metadata, self._shown(metadata, files))
+        return self._read
 
-    def _shown(self, location: str) -> Shown:
-        files = _Files(self._s3)
-        snapshot = FromInputFile.table_metadata(files.new_input(location)).current_snapshot()
+    def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
+        snapshot = metadata.current_snapshot()
         found: Shown = defaultdict(dict)
         if snapshot is None:
             return found

@@ -82,8 +82,7 @@ def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:
         return found
     from cli.inspect.iceberg_table import IcebergTable
 
-    table = IcebergTable(stack.s3, stack.glue, stack.resources.tables_database, hours)
-    return replace(found, shown_files=table.files)
+    return replace(found, table=IcebergTable(stack.s3, stack.glue, stack.resources.tables_database, hours))
 
 
 def _progress(text: str) -> None:

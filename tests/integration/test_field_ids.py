@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from lake.ledger import Tabled
 from lake.ledger.datasets import field_id
 from lake.settings.parse import parse_settings
 from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
+from verify.manifest_check import check_manifest
+from verify.stack import Stack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
+    from lake.manifest import Partition
     from tests.integration.conversion_world import ConversionWorld
+    from verify.table_check import Column, ShownFile
 
 FIRST, SECOND = WITH_ONE_FIELD_ID
 
@@ -75,6 +82,38 @@ def test_two_manifests_that_meet_columns_with_one_id_at_once(world: ConversionWo
     world.convert([later, last], spark)
     assert None not in ids(world, later).values()
     assert ids(world, last)[name] == field_id(name)
+
+
+def test_the_verification_finds_columns_that_the_table_does_not_show(
+    world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given
+    manifest = world.enqueue([world.put("orders/a.json", b'{"a":1,"b":2}')])
+    world.convert([manifest], spark)
+    services, row = world.services, world.row(manifest)
+    assert row.published is not None
+    services.ledger.manifests.mark_tabled(row, Tabled(row.generation, row.published.document, 1, 1, "2026-03-04"))
+    seen: list[Column] = []
+
+    class Table:
+        def files(self, partition: Partition) -> dict[str, ShownFile]:
+            raise NotImplementedError
+
+        def hidden(self, columns: Iterable[Column]) -> list[Column]:
+            seen.extend(columns)
+            return [("b", field_id("b"))]
+
+    # When
+    arguments = (services.s3, services.ledger, services.resources, services.settings, "orders", world.clock)
+    stack = replace(Stack.of(*arguments), table=Table())
+    checked = check_manifest(
+        stack, world.row(manifest), lambda run, tasks: [run(services.s3, task) for task in tasks], find_place=False
+    )
+    # Then
+    (difference,) = checked.report.differences
+    assert set(seen) == {(name, field_id(name)) for name in ("a", "b", "_rescued")}
+    assert difference.columns == ("b",)
+    assert difference.problem == "the Iceberg table does not show it: run 'hybrid-router tables rebuild orders'"
 
 
 def test_one_file_with_both_columns(world: ConversionWorld, spark: SparkSession) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from cli.inspect.iceberg_table import IcebergTable
 from lake.ledger import ManifestRow
+from lake.ledger.datasets import field_id
 from router.iceberg.commit import Batch, commit_batch
-from router.iceberg.metadata import DataFile
+from router.iceberg.metadata import DataFile, with_columns
 from router.tables.batch import TableCatalog
+from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, new_deployment
 from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table
@@ -49,7 +51,7 @@ def checked(deployment: Deployment, rows: list[ManifestRow]) -> HourReport:
     services = deployment.services
     stack = Stack.of(services.s3, services.ledger, services.resources, services.settings, "orders", services.clock)
     report = HourReport(hour=PARTITION.stamp)
-    check_table(replace(stack, shown_files=reader(deployment).files), PARTITION, rows, report)
+    check_table(replace(stack, table=reader(deployment)), PARTITION, rows, report)
     return report
 
 
@@ -120,3 +122,17 @@ def test_rows_of_a_compacted_hour_are_counted(deployment: Deployment, rows: list
     compacted = DataFile("s3://lake/_tables/orders/data/x.parquet", 1, number, (20777, 9))
     swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [compacted], files)))
     assert [item.uri for item in checked(deployment, rows).differences] == ["the Iceberg table orders"] * too_many
+
+
+def test_columns_that_readers_do_not_see(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    # Given a column that another writer has renamed, one that it has dropped, and two with one field id
+    first, second = WITH_ONE_FIELD_ID
+    metadata = with_columns(table(deployment), ["renamed", "dropped", first])
+    schema = metadata["schemas"][-1]
+    fields = [field | {"name": "other"} if field["name"] == "renamed" else field for field in schema["fields"]]
+    metadata["schemas"][-1] = schema | {"fields": [field for field in fields if field["name"] != "dropped"]}
+    swapped(deployment, metadata)
+    # Then
+    columns = [(name, number) for name in ("renamed", "dropped", first, second) for number in (field_id(name), None)]
+    hidden = [("dropped", field_id("dropped")), ("dropped", None), (second, field_id(second)), (second, None)]
+    assert reader(deployment).hidden(columns) == hidden

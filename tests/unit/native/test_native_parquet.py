@@ -97,12 +97,12 @@ def test_a_column_without_values_is_left_out(tmp_path: Path) -> None:
 
 
 def test_each_column_of_the_file_gets_its_field_id(tmp_path: Path) -> None:
-    def written(field_ids: list[int]) -> dict[str, bytes]:
+    def written(field_ids: list[int]) -> dict[str, bytes | None]:
         file = ParquetFile(tmp_path / "file.parquet")
         file.write(batch_of(Reader(known_columns=["never", "a"]), b'{"a":1,"b":2}'))
         file.close({}, field_ids)
         schema = pq.read_schema(tmp_path / "file.parquet")
-        return {field.name: field.metadata[b"PARQUET:field_id"] for field in schema}
+        return {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
 
     assert written([7, 2**31 - 1, 1]) == {"a": b"7", "_rescued": b"2147483647", "b": b"1"}
     with pytest.raises(RuntimeError, match="2 field ids for 3 columns"):
