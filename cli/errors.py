@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError, InvalidRegionError, NoRegionError, ProfileNotFound
 
@@ -53,6 +55,22 @@ def _advise_by_code(error: ClientError) -> str:
     return str(error)
 
 
+MACHINE_ERRORS = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.ELOOP,
+        errno.EMFILE,
+        errno.ENAMETOOLONG,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""What only a person can change: a full disk, a right on a file, a path that is too long."""
+
+
 class NotFoundError(HybridRouterError):
     """What a command was asked for does not exist; the message says where to look."""
 
@@ -78,9 +96,13 @@ def exit_code_of(error: Exception) -> ExitCode:
         return ExitCode.NOT_SO
     if isinstance(error, (InvalidInputError, InvalidSettingsError)):
         return ExitCode.WRONG_USE
-    if isinstance(error, (NotReachableError, BotoCoreError, ClientError)):
+    if isinstance(error, (NotReachableError, BotoCoreError, ClientError)) or _is_of_the_machine(error):
         return ExitCode.NOT_REACHABLE
     return ExitCode.NOT_SO if isinstance(error, HybridRouterError) else ExitCode.INTERNAL_ERROR
+
+
+def _is_of_the_machine(error: Exception) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.errno in MACHINE_ERRORS
 
 
 @contextmanager
@@ -105,5 +127,10 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
 
 def _visible(error: Exception) -> str:
     """The error's text. What the local cloud reports has many lines; no other line looks like one of ours."""
-    text = advise(error) if isinstance(error, (BotoCoreError, ClientError)) else str(error)
+    text = str(error)
+    if isinstance(error, (BotoCoreError, ClientError)):
+        text = advise(error)
+    elif _is_of_the_machine(error):
+        place = "" if error.filename is None else f"{error.filename}: "
+        text = f"{place}{error.strerror}: remove the cause and run the command again"
     return "\n  ".join(map(printable, text.split("\n")))

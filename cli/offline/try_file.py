@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -114,7 +115,8 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
 
 
 def _find_file(name: str) -> ObjectVersion:
-    path = Path(name).resolve()
+    # Other than `Path.resolve`, it answers for a link to itself.
+    path = Path(os.path.realpath(name))
     if not path.is_file():
         raise InvalidInputError(f"{name} is not a file: pass one NDJSON file, or s3://bucket/key")
     return LocalFile.found(str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import socket
@@ -90,6 +91,9 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),
         (refused("ExpiredToken"), ExitCode.NOT_REACHABLE, "sign in again"),
         (refused("Throttling"), ExitCode.NOT_REACHABLE, "run the command again"),
+        (OSError(errno.ENOSPC, "full", "/lake"), ExitCode.NOT_REACHABLE, "/lake: full: remove the cause and run"),
+        (OSError(errno.ENOSPC, "full"), ExitCode.NOT_REACHABLE, "hybrid-router: full: remove the cause and run"),
+        (OSError(errno.EBADF, "a defect"), ExitCode.INTERNAL_ERROR, "internal error (OSError: [Errno 9] a defect)"),
         (ValueError("a defect"), ExitCode.INTERNAL_ERROR, "internal error (ValueError: a defect)"),
     ],
 )

@@ -119,6 +119,14 @@ def test_an_option_without_a_name_or_a_value_is_refused(option: str, value: str)
     assert f"{option} {value!r} is not valid: pass name=value" in str(found.exception)
 
 
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    for name in ("loop.json", "missing.json", "."):
+        found = CliRunner().invoke(app, ["try", str(tmp_path / name)])
+        assert isinstance(found.exception, InvalidInputError)
+        assert "is not a file: pass one NDJSON file" in str(found.exception)
+
+
 @mock_aws
 def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an object with a tag; its bytes come from memory, because the reader of ranges has no emulation here
