@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -37,6 +38,10 @@ CATALOG_FILE = "catalog.db"
 KEEPS_FEW_DOCUMENTS = {"write.metadata.delete-after-commit.enabled": "true"}
 
 
+DAMAGED = (FileNotFoundError, EOFError, ValidationError, ValueError, zlib.error)
+"""What pyiceberg raises for a document that is missing, empty or cut."""
+
+
 def update_tables(output: OutputFolder) -> dict[str, int | None]:
     """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset.
 
@@ -49,7 +54,7 @@ def update_tables(output: OutputFolder) -> dict[str, int | None]:
         catalog = open_catalog(output.root)
         catalog.create_namespace_if_not_exists(LAKE)
         datasets = wanted.keys() | {name for _, name in catalog.list_tables(LAKE)}
-        return {name: _update(_table(catalog, output.root, name), wanted[name]) for name in sorted(datasets)}
+        return {name: _project(catalog, output.root, name, wanted[name]) for name in sorted(datasets)}
     except DBAPIError as error:
         reason = f"{error.orig}; without this file the next call makes the tables anew"
         raise OSError(errno.EIO, reason, str(output.root / TABLES / CATALOG_FILE)) from error
@@ -61,11 +66,27 @@ def open_catalog(root: Path) -> SqlCatalog:
     return SqlCatalog(CATALOG, uri=f"sqlite:///{quote(str(folder / CATALOG_FILE))}")
 
 
-def _table(catalog: SqlCatalog, root: Path, dataset: str) -> Table:
+def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str, PublishedFile]) -> int | None:
     location = root.resolve() / TABLES / dataset
-    if (table := _existing(catalog, dataset)) is not None and table.location() == str(location):
-        return table
-    # The folder was moved or copied, and the documents name its former place: another folder may be there now.
+    found = _current(catalog, location, dataset)
+    table, shown = (_new_table(catalog, location, dataset), []) if found is None else found
+    return _update(table, shown, wanted)
+
+
+def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
+    """The table of the catalog with its files; None: there is none that can go on.
+
+    The folder was moved or copied, and the table's documents name its former place, where another folder may be now; or
+    one of them was lost, as by a power failure.
+    """
+    try:
+        table = catalog.load_table((LAKE, dataset))
+        return (table, list(_files(table))) if table.location() == str(location) else None
+    except (NoSuchTableError, *DAMAGED):
+        return None
+
+
+def _new_table(catalog: SqlCatalog, location: Path, dataset: str) -> Table:
     if (LAKE, dataset) in catalog.list_tables(LAKE):
         catalog.drop_table((LAKE, dataset))
     if location.exists():
@@ -81,17 +102,9 @@ def _table(catalog: SqlCatalog, root: Path, dataset: str) -> Table:
     )
 
 
-def _existing(catalog: SqlCatalog, dataset: str) -> Table | None:
-    """The table of the catalog; None: there is none, or its document cannot be read."""
-    try:
-        return catalog.load_table((LAKE, dataset))
-    except (NoSuchTableError, FileNotFoundError, ValidationError, ValueError):
-        return None
-
-
-def _update(table: Table, wanted: Mapping[str, PublishedFile]) -> int | None:
+def _update(table: Table, files: Iterable[DataFile], wanted: Mapping[str, PublishedFile]) -> int | None:
     """The current snapshot afterwards; None: the table has never had a row."""
-    shown = {file.file_path: file for file in _files(table)}
+    shown = {file.file_path: file for file in files}
     added = [file for path, file in wanted.items() if path not in shown]
     removed = [file for path, file in shown.items() if path not in wanted]
     if added or removed:

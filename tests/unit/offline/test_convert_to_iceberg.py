@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,11 @@ def asked(tmp_path: Path) -> Request:
 
 BEFORE = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}'])
 AFTER = Counter(['{"a": "1", "_pos__": "x"}', '{"a": "2"}', '{"a": "3", "late": "y"}'])
+
+
+def empty(path: Path) -> None:
+    """As a file can be after a power failure."""
+    path.write_bytes(b"")
 
 
 def grown(asked: Request) -> Request:
@@ -134,9 +140,14 @@ def test_a_copy_of_a_folder_writes_nothing_into_the_original(asked: Request, tmp
     assert (rows_of(asked), rows_of(copy)) == (AFTER, AFTER)
 
 
-def test_a_table_whose_document_is_lost_is_made_anew(asked: Request) -> None:
+@pytest.mark.parametrize("name", ["*.metadata.json", "snap-*.avro", "*-m0.avro"])
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-40]), empty])
+def test_a_table_whose_document_is_lost_is_made_anew(
+    asked: Request, name: str, damage: Callable[[Path], object]
+) -> None:
     convert_files(asked)
-    Path(table_of(asked).metadata_location).write_bytes(b"")
+    for document in asked.output.rglob(name):
+        damage(document)
     assert convert_files(asked) == ExitCode.FINE
     assert rows_of(asked) == BEFORE
 
