@@ -13,7 +13,7 @@ folders, and the files of two folders are not mixed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
@@ -28,6 +28,8 @@ from lake.ledger.costs import (
 )
 from lake.ledger.table import (
     MAX_BATCH_KEYS,
+    MAX_TRANSACTION_ACTIONS,
+    MAX_TRIES,
     Condition,
     Key,
     LedgerTable,
@@ -142,7 +144,7 @@ class Datasets:
             return found
         table, new = self._table, [Condition("pk", "missing")]
         folder = name if folder is None else folder
-        attributes = {} if folder == name else {"folder": folder}
+        attributes = _admission(name, folder)
         if self.is_known(name):
             with suppress(RefusedError):
                 table.put(_admission_key(name), attributes, new)
@@ -161,6 +163,46 @@ class Datasets:
         # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
         return self.folder(name)
 
+    def admit_together(self, folders: Mapping[str, str], max_datasets: int, named: Collection[str]) -> None:
+        """Admit new datasets, many with each transaction, as far as there is room; ``folders``: that of each.
+
+        Transactions for one dataset each would be cancelled by one another, because all of them change the row of the
+        count. What is not admitted, for whatever reason, is left to ``admit``. Idempotent.
+        """
+        unread = [name for name in folders if name not in self._folders]
+        for names in batches_of(unread, MAX_TRANSACTION_ACTIONS - 1):
+            for _ in range(MAX_TRIES):
+                new = self._without_row(names)
+                room = max(max_datasets - self._number(named), 0) if new else 0
+                if not new or not room or self._put_admissions(new[:room], folders, max_datasets):
+                    break
+
+    def _without_row(self, names: Sequence[str]) -> list[str]:
+        """Those that were neither admitted nor registered, by batched reads."""
+        for name, item in zip(names, self._table.get_many([_admission_key(name) for name in names]), strict=True):
+            if item is not None:
+                self._folders[name] = str(item.get("folder", name))
+        left = [name for name in names if name not in self._folders]
+        known = self._table.get_many([name_key(name) for name in left]) if left else []
+        return [name for name, item in zip(left, known, strict=True) if item is None]
+
+    def _put_admissions(self, names: Sequence[str], folders: Mapping[str, str], max_datasets: int) -> bool:
+        """Admit all of them; False: another caller has admitted one of them, or there is no room for all any more."""
+        table, new = self._table, [Condition("pk", "missing")]
+        room = [Condition("number", "<", max_datasets - len(names) + 1)]
+        puts = [
+            {"Put": put_request(table.name, _admission_key(name), _admission(name, folders[name]), new)}
+            for name in names
+        ]
+        try:
+            table.transact(
+                [*puts, {"Update": update_request(table.name, NUMBER, {}, {"number": len(names)}, (), room)}]
+            )
+        except RefusedError:
+            return False
+        self._folders.update((name, folders[name]) for name in names)
+        return True
+
     def folder(self, name: str) -> str | None:
         """The folder whose files the dataset has, read consistently until it is found; None: no key has created it."""
         if name not in self._folders and (item := self._table.get(_admission_key(name))) is not None:
@@ -171,9 +213,27 @@ class Datasets:
         """Put the name among those of all datasets; a name that is there is only read, once. Idempotent."""
         if name in self._registered:
             return
-        if not self.is_known(name):
-            self._table.update(name_key(name), assign={"name": name})
+        if self.is_known(name):
+            self._registered.add(name)
+        else:
+            self.put_name(name)
+
+    def put_name(self, name: str) -> None:
+        """Register a name that was not among those of all datasets. Idempotent."""
+        self._table.update(name_key(name), assign={"name": name})
         self._registered.add(name)
+
+    def unregistered(self, names: Iterable[str]) -> list[str]:
+        """The names that are not among those of all datasets, by batched reads; each one is read until it is."""
+        unread = [name for name in dict.fromkeys(names) if name not in self._registered]
+        new = []
+        for batch in batches_of(unread):
+            for name, item in zip(batch, self._table.get_many([name_key(name) for name in batch]), strict=True):
+                if item is None:
+                    new.append(name)
+                else:
+                    self._registered.add(name)
+        return new
 
     def is_known(self, name: str) -> bool:
         """Whether the dataset is registered, by a strongly consistent read."""
@@ -297,6 +357,10 @@ class Datasets:
 
 def _admission_key(name: str) -> Key:
     return Key("admitted-dataset", name)
+
+
+def _admission(name: str, folder: str) -> dict[str, str]:
+    return {} if folder == name else {"folder": folder}
 
 
 def _columns_key(name: str) -> Key:

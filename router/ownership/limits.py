@@ -84,6 +84,8 @@ def divide_by_dataset_limit(
             new.setdefault(name, set()).add(folders[arrival.file] or name)
     # Of new folders the one whose name is that of the dataset gets it.
     asked = {name: name if name in found else min(found) for name, found in new.items()}
+    if len(asked) > 1:
+        _admit_together(services, asked, named)
     answered = pool.map(lambda name: _owner(services, name, asked[name], named), asked)
     answers = dict(zip(asked, answered, strict=True))
     admitted, unanswered, refused = [], [], {}
@@ -118,6 +120,14 @@ def _folder(services: Services, arrival: RoutedArrival) -> str | None:
         return None
     folder = folder_of(arrival.file.key, services.settings.datasets)
     return folder if folder is not None and name_of_folder(folder) == arrival.partition.dataset else None
+
+
+def _admit_together(services: Services, folders: Mapping[str, str], named: set[str]) -> None:
+    """Let in what is new with few requests; after an error each dataset is asked about by itself."""
+    try:
+        services.ledger.datasets.admit_together(folders, services.settings.max_datasets, named)
+    except UNANSWERED as error:
+        logger.warning("no answer about new datasets", datasets=len(folders), error=str(error))
 
 
 def _owner(services: Services, name: str, folder: str, named: set[str]) -> str | NoAnswer | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
     from lake.settings import Settings
     from router.ownership.record import RecordedDraft
     from router.services import Services
+
+
+def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[RecordedDraft]) -> None:
+    """Register the datasets of all owners in parallel; what has no answer is left to each owner's own request."""
+    datasets = services.ledger.datasets
+    names = {arrival.partition.dataset for item in recorded for arrival in item.draft.arrivals}
+    if len(names) < 2:
+        return
+    try:
+        list(pool.map(datasets.put_name, datasets.unregistered(sorted(names))))
+    except UNANSWERED as error:
+        logger.warning("no answer about names of datasets", datasets=len(names), error=str(error))
 
 
 def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime) -> Manifest | NoAnswer:

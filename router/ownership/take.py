@@ -18,7 +18,7 @@ from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_
 from lake.time import iso_utc
 from router.ownership.limits import divide_by_dataset_limit, divide_by_expiry, recent_only
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
-from router.ownership.owner import Draft, RoutedArrival, collect_part, cut_drafts, enqueue_manifest
+from router.ownership.owner import Draft, RoutedArrival, collect_part, cut_drafts, enqueue_manifest, register_datasets
 from router.ownership.record import RecordedDraft, RowStamp, count_ignored, is_data, record_drafts, record_ignored
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
 from router.services import PARALLEL_REQUESTS, Services
@@ -63,6 +63,7 @@ def take_ownership(
         orphans, duplicates = resolve_owners(services, [*owned_elsewhere, *old_rows, *given], offered, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), stamp)
         recorded += adopted
+        register_datasets(services, pool, recorded)
         owners = list(pool.map(lambda draft: _create_owner(services, draft, now), recorded))
     left = {arrival.file for arrival in undecided}
     ownership.set_outcome((item.file for item in arrivals if item.file not in left), ArrivalOutcome.DUPLICATE)

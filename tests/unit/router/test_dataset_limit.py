@@ -1,18 +1,24 @@
 """``max_datasets`` bounds how many datasets keys create; what is beyond it is IGNORED with its reason, and not lost."""
 
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from lake.errors import InvalidInputError
 from lake.layout import INTENTS
+from lake.ledger import Ledger
+from lake.ledger.table import LedgerTable
 from router.ownership import ArrivalOutcome
 from router.ownership.resolve import read_intent
 from router.requests.backfill import backfill
 from router.route.handler import route, route_arrivals
+from router.services import Services
 from router.sweep.handler import sweep
+from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
@@ -125,6 +131,112 @@ def test_whatever_happens_to_a_write_the_file_gets_one_owner_and_the_dataset_one
     # Then
     assert sum(row.files for row in deployment.waiting()) == 1
     assert not deployment.ledger.datasets.admit("another", 3, ())
+
+
+MANY = [f"new_{number}" for number in range(5)]
+
+
+def count_row(deployment: Deployment) -> int:
+    item = deployment.dynamodb.get_item(TableName="ledger", Key={"pk": "dataset-count", "sk": "dataset-count"})["Item"]
+    return int(item["number"])
+
+
+def admissions(deployment: Deployment) -> set[str]:
+    ledger = LedgerTable(deployment.dynamodb, "ledger")
+    return {item["sk"] for item in ledger.query("admitted-dataset")}
+
+
+def cold(deployment: Deployment) -> Services:
+    """The services of a function that has started now: its ledger remembers nothing."""
+    return replace(deployment.services, ledger=Ledger.over(deployment.faults.wrap(deployment.dynamodb), "ledger"))
+
+
+@pytest.mark.parametrize("number", range(1, 13))
+@pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
+def test_whatever_happens_to_a_write_new_datasets_that_come_together_get_one_place_each(
+    deployment: Deployment, fault: str, number: int
+) -> None:
+    # Given files of new datasets for which there is just room, and a fault of one of the writes
+    limit(deployment, 2 + len(MANY))
+    files = [file_of(f"{folder}/a.json") for folder in MANY]
+    deployment.faults.reset()
+    setattr(deployment.faults, fault, number)
+    with suppress(Crash):
+        assert route_arrivals(cold(deployment), files).beyond_dataset_limit == 0
+    deployment.faults.reset()
+    # When the events are redelivered, and what was delayed is applied
+    deployment.wait(timedelta(minutes=12))
+    assert route_arrivals(cold(deployment), files).count(ArrivalOutcome.UNSETTLED) == 0
+    deployment.faults.deliver()
+    # Then
+    assert sum(row.files for row in deployment.waiting()) == len(MANY)
+    assert datasets(deployment) == MANY
+    assert admissions(deployment) == {"clicks", "orders", *MANY}
+    assert count_row(deployment) == len(admissions(deployment))
+
+
+@pytest.mark.parametrize("room", range(7))
+@pytest.mark.parametrize("admitted_before", ["new_1", "another"])
+def test_another_invocation_that_lets_one_in_takes_no_place_of_others(
+    deployment: Deployment, room: int, admitted_before: str
+) -> None:
+    # Given new datasets, one of which, or another one, is let in by a second invocation before the first one writes
+    limit(deployment, 2 + room)
+    other = cold(deployment).ledger.datasets
+    deployment.faults.reset()
+    deployment.faults.pause = (1, lambda: other.admit(admitted_before, 2 + room, ()))
+    # When
+    ownership = route_arrivals(cold(deployment), [file_of(f"{folder}/a.json") for folder in MANY])
+    # Then every place is taken, and no further one
+    admitted = admissions(deployment) - {"clicks", "orders"}
+    assert len(admitted) == min(room, len({*MANY, admitted_before}))
+    assert count_row(deployment) == len(admissions(deployment))
+    assert ownership.count(ArrivalOutcome.OWNED) == len(admitted & set(MANY))
+    assert ownership.beyond_dataset_limit == len(MANY) - len(admitted & set(MANY))
+
+
+@pytest.mark.parametrize("conflicts", [1, 3, 1000])
+def test_a_transaction_that_meets_others_is_no_refusal(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, conflicts: int
+) -> None:
+    # Given a count of datasets that other transactions are changing
+    limit(deployment, 100)
+    services = cold(deployment)
+    left = [conflicts]
+    transact = deployment.dynamodb.transact_write_items
+
+    def met(**request: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            return transact(**request)
+        reasons: Any = [{"Code": "None"}] * (len(request["TransactItems"]) - 1) + [{"Code": "TransactionConflict"}]
+        answer: Any = {"Error": {"Code": "TransactionCanceledException", "Message": ""}, "CancellationReasons": reasons}
+        raise ClientError(answer, "TransactWriteItems")
+
+    monkeypatch.setattr(deployment.dynamodb, "transact_write_items", met)
+    monkeypatch.setattr("lake.ledger.table.FIRST_WAIT_SECONDS", 0)
+    # When
+    ownership = route_arrivals(services, [file_of(f"{folder}/a.json") for folder in MANY])
+    # Then the files are owned, or their events are redelivered: none is IGNORED
+    outcome = ArrivalOutcome.UNSETTLED if conflicts == 1000 else ArrivalOutcome.OWNED
+    assert ownership.count(outcome) == len(MANY)
+
+
+def test_a_cold_function_that_meets_many_new_datasets_sends_few_requests_one_after_the_other(
+    deployment: Deployment,
+) -> None:
+    # Given
+    limit(deployment, 10_000)
+    services = replace(deployment.services, ledger=Ledger.over(deployment.dynamodb, "ledger"))
+    many = 250
+    # When
+    with counted_requests() as counts:
+        ownership = route_arrivals(services, [file_of(f"new_{number}/a.json") for number in range(many)])
+    # Then only the rows of each, which are written in parallel, are in proportion
+    assert ownership.count(ArrivalOutcome.OWNED) == many
+    assert (counts["PutItem"], counts["UpdateItem"]) == (many, many)
+    assert counts["TransactWriteItems"] <= 4
+    assert counts["GetItem"] + counts["BatchGetItem"] <= 20
 
 
 def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
