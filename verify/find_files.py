@@ -119,7 +119,9 @@ def _pages(stack: Stack, hours: Hours) -> Iterator[list[ObjectVersion]]:
                     bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], item.get("VersionId")
                 )
                 for item in page.get("Versions", [])
-                if stack.belongs(item["Key"]) and first - WINDOW <= item["LastModified"] < last + WINDOW
+                if stack.belongs(item["Key"])
+                and first - item["LastModified"] <= WINDOW
+                and item["LastModified"] - last < WINDOW
             ]
 
 

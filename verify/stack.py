@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
+ONE_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,6 @@ class Hours:
 
     def stamps(self) -> Iterator[str]:
         """All hours, in order."""
-        hour, last = (datetime.strptime(text, HOUR_FORMAT) for text in (self.first, self.last))
-        while hour <= last:
-            yield hour.strftime(HOUR_FORMAT)
-            hour += timedelta(hours=1)
+        first, last = (datetime.strptime(text, HOUR_FORMAT) for text in (self.first, self.last))
+        for number in range((last - first) // ONE_HOUR + 1):
+            yield (first + number * ONE_HOUR).strftime(HOUR_FORMAT)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
@@ -313,4 +313,6 @@ def _before(selection: Selection) -> str:
     """
     if selection.first is None:
         return MANIFESTS
-    return manifest_day_prefix(f"{datetime.fromisoformat(selection.first) - timedelta(days=1):%Y-%m-%d}")
+    first = date.fromisoformat(selection.first.partition("T")[0])
+    # `strftime` writes no zeros before a year of three digits.
+    return manifest_day_prefix(date.fromordinal(max(first.toordinal() - 1, 1)).isoformat())

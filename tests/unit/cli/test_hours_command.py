@@ -111,7 +111,13 @@ def test_an_unknown_dataset_is_not_complete(stack: DeployedStack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "last"), [("yesterday", "2026-11-20"), ("2026-11-21", "2026-11-20"), ("2020-01-01", "2026-01-01")]
+    ("first", "last"),
+    [
+        ("yesterday", "2026-11-20"),
+        ("2026-11-21", "2026-11-20"),
+        ("2020-01-01", "2026-01-01"),
+        ("0001-01-01", "9999-12-31"),
+    ],
 )
 def test_wrong_hours_are_refused(stack: DeployedStack, first: str, last: str) -> None:
     with pytest.raises(InvalidInputError):

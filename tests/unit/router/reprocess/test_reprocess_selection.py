@@ -21,6 +21,8 @@ HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "order
         ({"dataset": "orders"}, ["orders8", "orders9"]),
         ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
         ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
+        ({"from": "0001-01-01", "to": "9999-12-31"}, ["clicks8", "clicks9", "orders8", "orders9"]),
+        ({"from": "0900-01-01"}, ["clicks8", "clicks9", "orders8", "orders9"]),
         ({"from": "2026-11-21"}, []),
         ({"to": "2026-11-19"}, []),
     ],
