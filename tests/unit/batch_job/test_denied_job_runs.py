@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from botocore.exceptions import ClientError
 
 from batch_job.denied_manifests import DeniedManifests
 from lake.layout import denial_key
 from lake.manifest_documents import read_denied
-from tests.unit.lake.world import RESOURCES, World, new_world
+from tests.unit.lake.world import RESOURCES, World
 
 RUN = "s3://control/plans/night/runs/00002.json"
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "PutObject")
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def job_run(s3: Any) -> tuple[DeniedManifests, list[str]]:

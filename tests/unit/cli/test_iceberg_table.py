@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,18 +14,12 @@ from router.iceberg.metadata import DataFile, with_columns
 from router.tables.batch import TableCatalog
 from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table
 from verify.hours import _check_object
 from verify.report import HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with new_deployment() as deployment:
-        yield deployment
 
 
 @pytest.fixture

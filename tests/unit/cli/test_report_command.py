@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import webbrowser
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,18 +24,12 @@ from tests.unit.cli.cloudwatch import FakeCloudWatch
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.report.reporting import cost_row
-from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with new_deployment() as deployment:
-        yield deployment
 
 
 @pytest.fixture

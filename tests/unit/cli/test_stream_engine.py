@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +15,13 @@ from lake.manifest import Lane
 from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.shards import Shards
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 RUN = run_id(APPLICATION, "00run1")
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 @pytest.fixture

@@ -49,12 +49,6 @@ def _metrics(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with new_deployment() as deployment:
-        yield deployment
-
-
-@pytest.fixture
 def emr(deployment: Deployment) -> FakeEmr:
     """The deployment's streaming jobs are on EMR Serverless."""
     emr = FakeEmr()

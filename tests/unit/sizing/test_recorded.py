@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -18,17 +17,11 @@ from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
 from sizing.arrivals import RecordedArrivals, RecordedFile, read_recorded, windows_of_day
-from tests.unit.lake.world import RESOURCES, World, new_world
+from tests.unit.lake.world import RESOURCES, World
 from tests.unit.sizing.world import settings
 
 NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
 MORNING = NIGHT - timedelta(hours=13)
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as found:
-        yield found
 
 
 def file(name: str, arrived: datetime, version: str = "v1") -> ObjectVersion:

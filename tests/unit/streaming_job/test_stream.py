@@ -18,17 +18,11 @@ from lake.manifest import Lane
 from lake.settings import parse_settings
 from streaming_job import main, stream
 from streaming_job.stream import InboxStream
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
 PATIENCE_SECONDS = 60
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def context_of(world: World, run: str = "jr_1") -> ConversionContext:

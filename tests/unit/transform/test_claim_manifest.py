@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,22 +17,13 @@ from lake.manifest_documents import read_manifest, write_exclusions
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
 from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import PARTITION, World, new_world
+from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
 from transform.claim_manifest import claim_or_finish
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=2))
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome:

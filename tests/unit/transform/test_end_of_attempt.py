@@ -14,7 +14,7 @@ from lake.manifest_documents import read_exclusions, read_manifest
 from lake.publish import roll_forward
 from lake.settings import ConvertSettings, Settings
 from tests.unit.lake.uploads import upload
-from tests.unit.lake.world import PARTITION, World, new_world
+from tests.unit.lake.world import PARTITION, World
 from transform import finalize
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt
@@ -22,17 +22,9 @@ from transform.quarantine_writer import QuarantineContent
 from transform.task_model import ConversionContext, FileFailure, JobServices, Split, SplitResult, Task, TaskResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lake.manifest import ObjectVersion
 
 ROWS, LINES = 3, 5
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def context(world: World, column_limit: int = 100) -> ConversionContext:

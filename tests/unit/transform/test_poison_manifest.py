@@ -1,6 +1,5 @@
 """How often a manifest is tried, and what becomes of it then: successors supersede it, or it ends FAILED."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,7 +11,7 @@ from lake.manifest_documents import read_manifest, write_manifest
 from lake.settings import BatchSettings, Settings
 from lake.time import iso_utc
 from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 from transform.give_up import attempts_allowed, supersede_or_fail
 from transform.task_model import JobServices
 
@@ -23,12 +22,6 @@ ROW = ManifestRow("m", State.QUEUED, Lane.BATCH, Partition("orders", "2026-11-20
 @pytest.mark.parametrize(("exclusions", "allowed"), [(None, 5), ("exclusions/m.json", 6)])
 def test_the_attempt_that_found_unreadable_files_does_not_count(exclusions: str | None, allowed: int) -> None:
     assert attempts_allowed(SETTINGS, replace(ROW, exclusions=exclusions)) == allowed
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def services(world: World) -> JobServices:

@@ -15,7 +15,6 @@ from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.conftest import deployment as deployment  # noqa: PLC0414
 from tests.unit.router.hour_world import listed
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import published
