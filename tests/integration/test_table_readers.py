@@ -1,8 +1,10 @@
-"""pyiceberg, DuckDB and Polars read what the metadata of an Iceberg table says; test_iceberg_in_spark.py has Spark."""
+"""Spark, pyiceberg, DuckDB and Polars read the Iceberg tables that the committer writes; Spark compacts them, too."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,16 +12,64 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from local.duckdb_iceberg import duckdb_with_iceberg
-from router.iceberg.metadata import METADATA_COLUMNS, NAME_MAPPING
+from local.spark_iceberg import spark_with_iceberg
+from router.iceberg.commit import MissingFilesError
+from router.iceberg.metadata import METADATA_COLUMNS, NAME_MAPPING, batch_of, foreign_change
 from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
 from tests.unit.router.iceberg.local_table import LocalTable, normal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections import Counter
+    from collections.abc import Callable, Iterable, Iterator
+
+    from local.spark_iceberg import SparkSql
 
     Read = Callable[[str, str], Iterable[dict[str, Any]]]
 
 EVENING, MIDNIGHT = "2026-11-20T23", "2026-11-21T00"
+REWRITE = "options => map('rewrite-all', 'true', 'min-input-files', '1')"
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="module")
+def sql(warehouse: Path) -> Iterator[SparkSql]:
+    with spark_with_iceberg(warehouse) as sql:
+        yield sql
+
+
+class SparkTable(LocalTable):
+    """A table that Spark knows by the name of its folder, and may have changed."""
+
+    @property
+    def name(self) -> str:
+        return f"local.{self.folder.name}.table"
+
+    def show(self) -> None:
+        """Let Spark see the last batch; raises ``FileExistsError`` if Spark has committed since the table was read."""
+        (self.folder / f"table/metadata/v{self.version + 1}.metadata.json").touch(exist_ok=False)
+        assert self.document
+
+    def commit_and_show(self, *arguments: Any, **options: Any) -> None:
+        self.commit(*arguments, **options)
+        self.show()
+
+
+@pytest.fixture
+def table(warehouse: Path, request: pytest.FixtureRequest) -> SparkTable:
+    """Two hours, one of them at midnight; the evening has three files, two of them as small as files are."""
+    folder = warehouse / re.sub(r"\W", "_", str(request.node.name))
+    folder.mkdir()
+    # Before now: Spark refuses a table whose last snapshot is of tomorrow.
+    table = SparkTable(folder, now=1_700_000_000_000)
+    table.add("a-g1", EVENING, [{"id": "1", "price": "1.10"}, {"id": "2", "price": "1E400"}])
+    table.add("b-g1", MIDNIGHT, [{"id": "3", "date__": "a key"}], field_ids=False)
+    table.add("c-g1", EVENING, [{"id": "4", "_pos": "reserved", "_file": "as well"}])
+    table.commit_and_show(["a-g1", "b-g1", "c-g1"], columns=["_rescued"])
+    return table
 
 
 def by_pyiceberg(document: str, condition: str) -> Iterable[dict[str, Any]]:
@@ -39,89 +89,156 @@ def by_polars(document: str, condition: str) -> Iterable[dict[str, Any]]:
     return pl.SQLContext(t=frame).execute(f"SELECT * FROM t WHERE {condition}").collect().to_dicts()
 
 
-READERS = pytest.mark.parametrize("read", [by_pyiceberg, by_duckdb, by_polars])
-ALL = "hour >= 0"
-
-
-@pytest.fixture(autouse=True)
-def _planner(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[by_pyiceberg, by_duckdb, by_polars, None], ids=["pyiceberg", "duckdb", "polars", "spark"])
+def read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Read a table, given the document of its metadata and a condition."""
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    if request.param is not None:
+        return request.param  # type: ignore[no-any-return]
+    sql: SparkSql = request.getfixturevalue("sql")
+    return lambda document, where: sql(f"SELECT * FROM local.{Path(document).parts[-4]}.table WHERE {where}")
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> LocalTable:
-    """Two hours, one of them at midnight; three manifests with different columns."""
-    table = LocalTable(tmp_path)
-    table.add("a-g1", EVENING, [{"id": "1", "price": "1.10"}, {"id": "2", "price": "1E400"}])
-    other = [{"id": "3", "_pos": "reserved", "_file": "as well", "date__": "a key"}]
-    table.add("b-g1", MIDNIGHT, other, field_ids=False)
-    table.commit(["a-g1", "b-g1"], columns=["_rescued"])
-    return table
+ALL = "hour >= 0"
+OF_MIDNIGHT = "date = '2026-11-21' AND hour = 0"
 
 
-@READERS
-def test_rows_of_the_first_batch(read: Read, table: LocalTable) -> None:
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1")
+def test_rows_with_reserved_and_late_columns(read: Read, table: SparkTable) -> None:
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "c-g1")
+    table.add("d-g1", MIDNIGHT, [{name: f"value of {name}" for name in METADATA_COLUMNS}, {"late": "ü"}])
+    table.add("a-g2", EVENING, [{"id": "1", "later": "x"}])
+    table.commit(["d-g1", "a-g2"], ["a-g1"])
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g2", "b-g1", "c-g1", "d-g1")
+    # And the hours of midnight are not NULL
+    assert normal_rows(read(table.document, OF_MIDNIGHT)) == table.rows_of("b-g1", "d-g1")
 
 
-@READERS
-def test_a_reader_that_ignores_the_name_mapping_sees_columns_by_their_field_ids(read: Read, table: LocalTable) -> None:
+def test_a_reader_that_ignores_the_name_mapping_sees_columns_by_their_field_ids(read: Read, table: SparkTable) -> None:
     table.add("d-g1", EVENING, [{"id": "7", "_pos": "reserved", "date__": "a key"}])
     table.commit(["d-g1"], clear=[table.files["b-g1"][0].hour])
     del table.metadata["properties"][NAME_MAPPING]
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "d-g1")
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "c-g1", "d-g1")
 
 
-@READERS
-def test_columns_with_one_field_id_are_two_columns(read: Read, table: LocalTable) -> None:
+def test_columns_with_one_field_id_are_two_columns(read: Read, table: SparkTable) -> None:
     first, second = WITH_ONE_FIELD_ID
     table.add("d-g1", EVENING, [{first: "x"}])
     table.add("e-g1", EVENING, [{second: "y"}, {first: "x", second: "z"}], field_ids=False)
     table.commit(["d-g1", "e-g1"], unnumbered=[second])
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "d-g1", "e-g1")
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "c-g1", "d-g1", "e-g1")
 
 
-@READERS
-def test_late_columns_and_a_replaced_generation(read: Read, table: LocalTable) -> None:
-    table.add("a-g2", EVENING, [{"id": "1", "late": "ü"}])
-    table.add("c-g1", MIDNIGHT, [{"later": "x"}])
-    table.commit(["a-g2", "c-g1"], ["a-g1"])
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g2", "b-g1", "c-g1")
-
-
-@READERS
-def test_each_reserved_name_is_a_column(read: Read, table: LocalTable) -> None:
-    table.add("d-g1", MIDNIGHT, [{name: f"value of {name}" for name in METADATA_COLUMNS}])
-    table.commit(["d-g1"])
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "d-g1")
-
-
-@READERS
-def test_hours_are_pruned_right_when_manifests_were_merged(read: Read, table: LocalTable) -> None:
-    names = ["a-g1", "b-g1"]
+def test_hours_are_pruned_right_when_manifests_were_merged(read: Read, table: SparkTable) -> None:
+    names = ["a-g1", "b-g1", "c-g1"]
     for number in range(120):
-        hour = number % 5
         names.append(f"{number:03d}-g1")
-        table.add(names[-1], f"2026-11-21T{hour:02d}", [{"id": names[-1]}])
+        table.add(names[-1], f"2026-11-21T{number % 5:02d}", [{"id": names[-1]}])
         table.commit([names[-1]], [names.pop(5)] if number % 7 == 6 else ())
     wanted = [name for name in names if table.files[name][2].hour == 0]
-    assert normal_rows(read(table.document, "date = '2026-11-21' AND hour = 0")) == table.rows_of(*wanted)
+    assert normal_rows(read(table.document, OF_MIDNIGHT)) == table.rows_of(*wanted)
+    assert normal_rows(read(table.document, ALL)) == table.rows_of(*names)
 
 
-@READERS
-def test_a_batch_without_files_shows_nothing_new(read: Read, table: LocalTable) -> None:
-    table.commit([])
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1")
-
-
-@READERS
-def test_an_hour_that_is_cleared_has_its_new_files_only(read: Read, table: LocalTable) -> None:
+def test_an_hour_that_is_cleared_has_its_new_files_only(read: Read, table: SparkTable) -> None:
     table.add("e-g1", EVENING, [{"id": "9"}])
     table.commit(["e-g1"], clear=[table.files["a-g1"][0].hour])
     assert normal_rows(read(table.document, ALL)) == table.rows_of("e-g1", "b-g1")
 
 
-@READERS
-def test_ten_thousand_columns(read: Read, table: LocalTable) -> None:
+def test_ten_thousand_columns(read: Read, table: SparkTable) -> None:
     table.commit([], columns=[f"column_{number}" for number in range(10_000)])
-    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1")
+    assert normal_rows(read(table.document, ALL)) == table.rows_of("a-g1", "b-g1", "c-g1")
+
+
+def rows(sql: SparkSql, table: SparkTable) -> Counter[str]:
+    return normal_rows(sql(f"SELECT * FROM {table.name}"))
+
+
+def compact(sql: SparkSql, table: SparkTable) -> None:
+    name = table.name.removeprefix("local.")
+    sql(f"CALL local.system.rewrite_data_files(table => '{name}', {REWRITE})")
+    table.reload()
+
+
+def replace_a(table: SparkTable) -> None:
+    """The next generation of a manifest, as the committer brings it in: by its files, or with the whole hour."""
+    table.add("a-g2", EVENING, [{"id": "1", "late": "x"}])
+    while True:
+        table.reload()
+        try:
+            try:
+                table.commit_and_show(["a-g2"], ["a-g1"])
+            except MissingFilesError:
+                table.commit_and_show(["a-g2", "c-g1"], clear=[table.files["a-g1"][0].hour])
+        except FileExistsError:
+            continue
+        return
+
+
+def test_a_compaction_leaves_rows_and_batch(sql: SparkSql, table: SparkTable) -> None:
+    compact(sql, table)
+    assert rows(sql, table) == table.rows_of("a-g1", "b-g1", "c-g1")
+    assert batch_of(table.metadata) == 1
+    assert foreign_change(table.metadata) is None
+    # And its files have left
+    with pytest.raises(MissingFilesError):
+        table.commit([], ["a-g1"])
+
+
+def test_a_replacement_after_a_compaction(sql: SparkSql, table: SparkTable) -> None:
+    compact(sql, table)
+    replace_a(table)
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+    # And a further compaction
+    compact(sql, table)
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+
+
+def test_a_replacement_during_a_compaction(sql: SparkSql, table: SparkTable) -> None:
+    failed: list[str] = []
+
+    def run() -> None:
+        try:
+            compact(sql, table)
+        except RuntimeError as error:
+            failed.append(str(error))
+
+    folder = Path(table.folder) / "table" / "data"
+    compaction = Thread(target=run)
+    compaction.start()
+    # Spark has planned it when it writes, and may have ended: both have to be right.
+    while compaction.is_alive() and not list(folder.rglob("*.parquet")):
+        compaction.join(0.01)
+    replace_a(table)
+    compaction.join()
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+    assert all("Missing required files to delete" in text or "already exists" in text for text in failed), failed
+
+
+def test_an_append_next_to_deletes_of_rows_and_a_renamed_column(sql: SparkSql, table: SparkTable) -> None:
+    sql(f"ALTER TABLE {table.name} RENAME COLUMN price TO amount")
+    sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    sql(f"DELETE FROM {table.name} WHERE id = '2'")
+    table.reload()
+    change = foreign_change(table.metadata)
+    assert change is not None
+    assert "another writer has changed its rows" in change
+    table.add("e-g1", EVENING, [{"id": "5", "price": "7"}])
+    table.commit_and_show(["e-g1"])
+    found = {row["id"]: row["amount"] for row in sql(f"SELECT id, amount FROM {table.name}")}
+    assert found == {"1": "1.10", "3": None, "4": None, "5": "7"}
+
+
+@pytest.mark.parametrize("procedure", ["expire_snapshots", "remove_orphan_files"])
+def test_other_programs_do_not_delete_objects(sql: SparkSql, table: SparkTable, procedure: str) -> None:
+    with pytest.raises(RuntimeError, match="GC is disabled"):
+        sql(f"CALL local.system.{procedure}(table => '{table.name.removeprefix('local.')}')")
+
+
+def test_manifests_that_spark_has_written_anew_are_kept(sql: SparkSql, table: SparkTable) -> None:
+    sql(f"CALL local.system.rewrite_manifests('{table.name.removeprefix('local.')}')")
+    table.reload()
+    replace_a(table)
+    assert rows(sql, table) == table.rows_of("a-g2", "b-g1", "c-g1")
+    found = StaticTable.from_metadata(table.document).scan().to_arrow().to_pylist()
+    assert normal_rows(found) == rows(sql, table)
