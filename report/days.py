@@ -42,6 +42,8 @@ class SettledExecution:
     """Manifests that have failed or are open."""
     late_minutes: int
     """After its deadline."""
+    waits: Mapping[str, int] = field(default_factory=dict)
+    """By engine: what ``measured_waits`` found; the next plans expect as much."""
 
     @property
     def failed(self) -> bool:

@@ -52,17 +52,22 @@ class Offer:
     """Price of one worker."""
     start_seconds: float
     wait_seconds: float
-    """Assumed time in which a run waits for capacity, before it starts."""
+    """Time in which a run waits for capacity, before it starts: measured, or assumed."""
 
 
-def offers(settings: Settings) -> Iterator[Offer]:
-    """What each engine offers that has workers of the type ``batch.worker_type``, allowed by the settings or not."""
+def offers(settings: Settings, waits: Mapping[str, float] | None = None) -> Iterator[Offer]:
+    """What each engine offers that has workers of the type ``batch.worker_type``, allowed by the settings or not.
+
+    ``waits``: by engine, the measured seconds before a run is billed: they take the place of what is assumed.
+    """
     worker = settings.batch.worker_type
     for engine in ENGINES.values():
         if worker in engine.worker_types:
             dollars = engine.worker(worker).at(engine.prices(settings))
             units = engine.quota_units(worker)
-            yield Offer(engine.name, worker, WORKERS[worker], units, dollars, engine.start_seconds, engine.wait_seconds)
+            before = (waits or {}).get(engine.name, engine.start_seconds + engine.wait_seconds)
+            start = min(engine.start_seconds, before)
+            yield Offer(engine.name, worker, WORKERS[worker], units, dollars, start, before - start)
 
 
 DRIVERS = 1

@@ -148,17 +148,18 @@ def plan_night(
     glue: GlueRoom,
     start: datetime,
     deadline: datetime,
+    waits: Mapping[str, float] | None = None,
 ) -> PlannedNight:
     """The cheapest night that ends before ``deadline``; if none does, the fastest, with the oldest hours first.
 
-    ``start`` and ``deadline`` are aware.
+    ``start`` and ``deadline`` are aware. ``waits``: what ``offers`` takes.
     """
     batch, core_seconds = settings.batch, speeds.core_seconds
     total = sum(map(core_seconds, rows))
     longest = max(map(speeds.longest_seconds, rows), default=0.0)
     work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1), longest)
     rooms = {engine.name: Room(*engine.room(settings, glue.dpus, glue.runs)) for engine in ENGINES.values()}
-    offered = tuple(offers(settings))
+    offered = tuple(offers(settings, waits))
     allowed = [Engine(name) for name in batch.engines]
     choice = choose(work, offered, rooms, allowed, batch.workers, (deadline - start).total_seconds())
     pack = pack_evenly if choice.fits else pack_oldest_first

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
-from lake.ledger import ManifestRow, State
+from lake.ledger import CostRow, ManifestRow, State
 from lake.time import iso_utc
 from report.collect import execution_costs, read_days
 from report.days import SettledExecution, render_index
@@ -21,6 +21,7 @@ from report.figures import ManifestFigures
 from report.model import ExecutionFacts, Report, cost_figures
 from report.page import render_page
 from router.entry import with_product_errors
+from router.estimate.waits import measured_waits
 from router.executions.run_status import current_row_pages
 from router.services import Services, container_services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files
@@ -153,6 +154,7 @@ class ReportPage:
         self._planned_at = services.clock() if planned_at is None else datetime.fromisoformat(planned_at)
         self._figures = ManifestFigures(self._planned_at)
         self._fault: Exception | None = None
+        self._costs: list[CostRow] | None = None
 
     def add(self, rows: Iterable[ManifestRow]) -> None:
         """Add current rows of the execution's manifests; a fault is kept for ``add_to``."""
@@ -196,10 +198,17 @@ class ReportPage:
             failed_files=answer["failedFiles"],
             not_done=answer["failed"] + answer["open"],
             late_minutes=max(late // MINUTE, 0),
+            waits=measured_waits(self._cost_rows(now)),
         )
         services.ledger.executions.record_settled(self._execution, planned_at, asdict(item), now)
         page = render_index(services.resources.stack, read_days(services.ledger, now), iso_utc(now))
         return self._put(REPORT_INDEX, page)
+
+    def _cost_rows(self, now: datetime) -> list[CostRow]:
+        """The cost rows of the execution, which are read once."""
+        if self._costs is None:
+            self._costs = execution_costs(self._services.ledger, self._execution, self._planned_at, now)
+        return self._costs
 
     def _put(self, key: str, page: str) -> str:
         bucket = self._services.resources.control_bucket
@@ -220,7 +229,7 @@ class ReportPage:
             "damaged_objects": answer["damagedObjects"],
             **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},
         }
-        costs = cost_figures(execution_costs(services.ledger, self._execution, self._planned_at, now))
+        costs = cost_figures(self._cost_rows(now))
         execution = ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs)
         report = Report(
             title=execution.title,

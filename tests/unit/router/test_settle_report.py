@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+import pytest
 
 from lake.time import iso_utc
 from report.figures import ManifestFigures
+from router.plan.handler import plan
 from tests.unit.report.reporting import cost_row
 from tests.unit.router.settling import done, planned, settled
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.unit.router.conftest import Deployment
 
 KEY = "plans/overnight/report.html"
@@ -41,6 +43,41 @@ def test_the_page_has_the_numbers_of_the_verdict_and_the_costs(deployment: Deplo
     for words in (">10</b><span>rows published", ">2</b><span>lines in the q", ">$2.00</b>", "SUCCEEDED_WITH_Q"):
         assert words in page
     assert notification.endswith(f"\n\nReport: {COMMAND}")
+
+
+def test_the_next_plan_expects_the_waiting_of_the_last_nights(deployment: Deployment) -> None:
+    # Given job runs of an execution on Flex, of which two waited for 7 and 8 minutes and one found no capacity
+    deployment.configure(batch={"engines": ["glue-flex"]})
+    (row,) = planned(deployment, "a.json")
+    expected = forecast_of(deployment)
+    begin = deployment.now
+    for number, (waited, worked) in enumerate([(420, 600), (480, 900), (1200, 0)]):
+        ended = iso_utc(begin + timedelta(seconds=waited + worked))
+        deployment.ledger.costs.record(
+            cost_row(
+                f"run-{number}",
+                engine="glue-flex",
+                execution="overnight",
+                seconds=worked,
+                started_at=iso_utc(begin),
+                ended_at=ended,
+            )
+        )
+    done(deployment, row, 10, 0)
+    deployment.wait(timedelta(hours=1))
+    settled(deployment)
+    # When the next night is planned
+    planned(deployment, "b.json")
+    # Then a run begins after 7.5 minutes in place of the 6 that are assumed
+    assert forecast_of(deployment) == pytest.approx(expected + 1.5, abs=0.1)
+    # When these nights are long ago
+    deployment.wait(timedelta(days=9))
+    assert forecast_of(deployment) == pytest.approx(expected, abs=0.1)
+
+
+def forecast_of(deployment: Deployment) -> float:
+    """Minutes that a plan of the backlog expects."""
+    return float(plan({"execution": "dry", "dryRun": True}, deployment.services)["forecast"]["minutes"])
 
 
 def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) -> None:
