@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lake.layout import INBOX
-from tests.chaos.glue_world import OVER, GlueWorld
+from tests.chaos.glue_world import OVER, GlueWithoutStarts, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body
@@ -74,7 +74,7 @@ def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
     world.job_role = create_unlimited_role(cloud.client("iam"), f"chaos-{number}")
-    world.glue = _GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
+    world.glue = GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
     world.deploy()
     try:
         _play(world, number)
@@ -95,19 +95,6 @@ def _play(world: GlueWorld, number: int) -> None:
         _run_with_second_copy(world)
     else:
         _run_with_old_pointers(world)
-
-
-class _GlueWithoutStarts:
-    """Glue for the Lambdas: their StartJobRun has no effect, because the history starts all runs itself."""
-
-    def __init__(self, glue: Any) -> None:
-        self._glue = glue
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._glue, name)
-
-    def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
-        return {"JobRunId": f"none of {JobName}"}
 
 
 def _settings(random: Random) -> Settings:

@@ -33,7 +33,7 @@ from tests.chaos.injection import Fault, Injector, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.processes import Clients, Process
 from tests.chaos.random_settings import WITH_TABLE
-from tests.integration.conversion_world import create_ledger_table
+from tests.ledger_table import create_ledger_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
 from transform.task_model import ConversionContext, JobServices

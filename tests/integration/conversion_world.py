@@ -20,6 +20,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
 from local.isolation import BUCKET_PLACE, REGION
+from tests.ledger_table import create_ledger_table
 from transform.clients import s3_client
 from transform.convert import convert
 from transform.task_model import ConversionContext, JobServices
@@ -204,25 +205,3 @@ def remove_bucket(name: str) -> None:
     bucket = boto3.resource("s3").Bucket(name)
     bucket.object_versions.all().delete()
     bucket.delete()
-
-
-def create_ledger_table(dynamodb: Any, name: str) -> None:
-    """The ledger's table and index, as the stack creates them."""
-    dynamodb.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[
-            {"AttributeName": attribute, "AttributeType": "S"} for attribute in ("pk", "sk", "open", "open_order")
-        ],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "open",
-                "KeySchema": [
-                    {"AttributeName": "open", "KeyType": "HASH"},
-                    {"AttributeName": "open_order", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-    )

@@ -19,7 +19,8 @@ from lake.ledger import Ledger
 from lake.settings import parse_settings
 from local.isolation import BUCKET_PLACE, REGION
 from router.services import Services
-from tests.integration.conversion_world import create_ledger_table, remove_bucket
+from tests.integration.conversion_world import remove_bucket
+from tests.ledger_table import create_ledger_table
 from tests.unit.lake.faults import Crash, Faults
 from tests.unit.lake.world import BUCKETS, RESOURCES
 from tests.unit.router.conftest import SETTINGS, Deployment

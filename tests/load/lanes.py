@@ -8,12 +8,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.input_files import Recipe, generate
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from lake.settings.routing import DAYS
-from tests.chaos.glue_world import OVER, GlueWorld
+from tests.chaos.glue_world import OVER, GlueWithoutStarts, GlueWorld
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.load.published import published_manifests
@@ -76,24 +76,11 @@ def new_world(cloud: LocalCloud, settings: Settings) -> GlueWorld:
     world = GlueWorld.create(clients(), Random(0), settings, versions=True)
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
-    world.glue = _GlueWithoutStart(world.cloud_glue)  # type: ignore[assignment]
+    world.glue = GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
     # The local cloud lets no run begin whose role Glue may not assume.
     world.job_role = create_unlimited_role(cloud.client("iam"), f"load-{world.resources.stream_job}")
     world.deploy()
     return world
-
-
-class _GlueWithoutStart:
-    """Glue as the Lambda functions see it: the load test has already started the run."""
-
-    def __init__(self, glue: Any) -> None:
-        self._glue = glue
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._glue, name)
-
-    def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
-        return {"JobRunId": f"none of {JobName}"}
 
 
 def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:

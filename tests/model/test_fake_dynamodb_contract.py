@@ -11,10 +11,11 @@ import boto3
 from lake.ledger import State
 from lake.ledger.manifest_row import open_key
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
+from tests.ledger_table import create_ledger_table
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.service_errors import response_or_code
 from tests.model.world import PARTITION
-from tests.unit.lake.world import RESOURCES, create_table
+from tests.unit.lake.world import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +124,7 @@ def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(cloud
 
 def _create_once(client: Any) -> None:
     try:
-        create_table(client)
+        create_ledger_table(client, RESOURCES.ledger_table)
     except client.exceptions.ResourceInUseException:
         return
 

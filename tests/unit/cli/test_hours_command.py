@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.hour_world import listed, with_events
 from tests.unit.router.settling import done
 
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with new_deployment() as deployment:
-        deployment.ledger.datasets.register("orders")
-        yield deployment
+def deployment(deployment: Deployment) -> Deployment:
+    deployment.ledger.datasets.register("orders")
+    return deployment
 
 
 @pytest.fixture

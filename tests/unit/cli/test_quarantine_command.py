@@ -18,7 +18,7 @@ from lake.layout import quarantine_key
 from lake.manifest import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import PARTITION, World, new_world
+from tests.unit.lake.world import PARTITION, World
 
 LATER = Partition("orders", "2026-11-20", 10)
 EVENING = Partition("orders", "2026-11-20", 20)
@@ -26,12 +26,11 @@ WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offs
 
 
 @pytest.fixture
-def world() -> Any:
-    with new_world() as world:
-        converted(world, [line_of("{", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
-        counted = {**line_of("", 0, "c"), "kind": "lines", "count": 7, "length": 100}
-        converted(world, [counted], "c", partition=LATER)
-        yield world
+def world(world: World) -> World:
+    converted(world, [line_of("{", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
+    counted = {**line_of("", 0, "c"), "kind": "lines", "count": 7, "length": 100}
+    converted(world, [counted], "c", partition=LATER)
+    return world
 
 
 def selection(world: Any, **options: Any) -> Any:

@@ -20,7 +20,7 @@ from lake.settings import parse_settings
 from router.requests.resubmit import resubmit
 from router.services import Services
 from tests.unit.cli.quarantined import converted, line_of
-from tests.unit.lake.world import PARTITION, World, new_world
+from tests.unit.lake.world import PARTITION, World
 
 LATER = Partition("orders", "2026-11-20", 10)
 EVERYTHING = dict.fromkeys(("dataset", "from", "to", "reason", "file"))
@@ -45,12 +45,11 @@ class Stack(World):
 
 
 @pytest.fixture
-def stack() -> Any:
-    with new_world() as world:
-        converted(world, [line_of('{"a":1', 0), line_of('{"a":2', 10), line_of('{"a":3', 20)])
-        converted(world, [line_of('{"a":4', 0, "b")], "b", partition=LATER)
-        world.__class__ = Stack
-        yield world
+def stack(world: World) -> Any:
+    converted(world, [line_of('{"a":1', 0), line_of('{"a":2', 10), line_of('{"a":3', 20)])
+    converted(world, [line_of('{"a":4', 0, "b")], "b", partition=LATER)
+    world.__class__ = Stack
+    return world
 
 
 @pytest.fixture

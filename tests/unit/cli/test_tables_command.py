@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from router.tables.handler import rebuild_table as rebuild
 from router.tables.handler import restore_table as restore
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
-from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table
 
 if TYPE_CHECKING:
@@ -41,12 +40,11 @@ class Functions:
 
 
 @pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with new_deployment() as deployment:
-        deployment.configure(datasets=TABLES)
-        for name in ("clicks", "orders"):
-            deployment.ledger.datasets.register(name)
-        yield deployment
+def deployment(deployment: Deployment) -> Deployment:
+    deployment.configure(datasets=TABLES)
+    for name in ("clicks", "orders"):
+        deployment.ledger.datasets.register(name)
+    return deployment
 
 
 @pytest.fixture

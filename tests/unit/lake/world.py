@@ -23,6 +23,7 @@ from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.resource_names import ResourceNames
+from tests.ledger_table import create_ledger_table
 from tests.unit.lake.direct_dynamodb import send_directly
 from tests.unit.lake.faults import Faults
 
@@ -126,7 +127,7 @@ def _buckets(s3: Any) -> Iterator[None]:
 
 @contextmanager
 def _table(dynamodb: Any) -> Iterator[None]:
-    create_table(dynamodb)
+    create_ledger_table(dynamodb, RESOURCES.ledger_table)
     try:
         yield
     finally:
@@ -174,23 +175,3 @@ def _one_at_a_time(client: Any) -> None:
             return type(client)._make_api_call(client, operation, parameters)
 
     client._make_api_call = in_turn
-
-
-def create_table(dynamodb: Any) -> None:
-    names = ("pk", "sk", "open", "open_order")
-    dynamodb.create_table(
-        TableName=RESOURCES.ledger_table,
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "open",
-                "KeySchema": [
-                    {"AttributeName": "open", "KeyType": "HASH"},
-                    {"AttributeName": "open_order", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )

@@ -25,7 +25,7 @@ from sizing.assumptions import Speed
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
 from sizing.options import night_start
 from sizing.routing import Router, SimulatedManifest, invocations
-from tests.unit.router.conftest import SETTINGS, Deployment, new_deployment
+from tests.unit.router.conftest import SETTINGS, Deployment
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.planning import document
 
@@ -56,11 +56,10 @@ METERED: dict[Engine, dict[str, dict[str, Any]]] = {
 
 
 @pytest.fixture
-def deployment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployment]:
+def deployment(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployment]:
     monkeypatch.setattr(metrics, "namespace", "hybrid-router")
-    with new_deployment() as found:
-        found.configure(**LIMITS)
-        yield found
+    deployment.configure(**LIMITS)
+    yield deployment
     metrics.clear_metrics()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -53,9 +52,8 @@ class Stream:
 
 
 @pytest.fixture
-def stream() -> Iterator[Stream]:
-    with new_world() as world:
-        yield Stream(world)
+def stream(world: World) -> Stream:
+    return Stream(world)
 
 
 def done(dataset: str, milliseconds: int, size: int = 100) -> ConversionOutcome:

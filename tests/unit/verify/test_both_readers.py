@@ -11,25 +11,18 @@ import zlib
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from ndjson_arrow import Reader
 
 from lake.manifest import ObjectVersion
 from lake.settings import ConvertSettings
+from tests.unit.verify.test_objects import zstd
 from verify.rows import InputCount, InputReader
 
 ROWS = b'{"a":1}\n\n[1]\n{"a":"x"}\r\n'
 MORE = b'{"b":2}'
 SKIPPABLE = b"\x50\x2a\x4d\x18" + struct.pack("<I", 5) + b"12345"
 PZSTD = b"\x5f\x2a\x4d\x18" + struct.pack("<I", 4) + b"\0\0\0\0"
-
-
-def zstd(body: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(body)
-    return sink.getvalue().to_pybytes()
 
 
 def gzip_with_header(flags: int, fields: bytes) -> bytes:

@@ -14,20 +14,19 @@ from cli.catalog.drop_columns import print_dropped_columns
 from lake.errors import InvalidInputError
 from tests.unit.cli.catalog.test_suggest import put
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        world.ledger.datasets.register("orders")
-        world.ledger.datasets.reserve_columns("orders", ["amount", "id", "hostile_1", "hostile_2"], 4)
-        put(world, 8, [{"id": "1"}])
-        put(world, 9, [{"amount": "1", "hostile_1": "x"}])
-        yield world
+def world(world: World) -> World:
+    world.ledger.datasets.register("orders")
+    world.ledger.datasets.reserve_columns("orders", ["amount", "id", "hostile_1", "hostile_2"], 4)
+    put(world, 8, [{"id": "1"}])
+    put(world, 9, [{"amount": "1", "hostile_1": "x"}])
+    return world
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from lake.layout import lake_key
 from lake.manifest import Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import World, new_world
+from tests.unit.lake.world import World
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -33,11 +33,10 @@ ROWS = [{"amount": "12.50", "id": "1"}, {"amount": "n/a", "id": "2"}, *[{"amount
 
 
 @pytest.fixture
-def world() -> Any:
-    with new_world() as world:
-        world.ledger.datasets.register("orders")
-        world.ledger.datasets.reserve_columns("orders", ["amount", "id", "later"], 100)
-        yield world
+def world(world: World) -> World:
+    world.ledger.datasets.register("orders")
+    world.ledger.datasets.reserve_columns("orders", ["amount", "id", "later"], 100)
+    return world
 
 
 @pytest.fixture
