@@ -38,11 +38,6 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
             item.end()
 
 
-def test_two_clouds_at_once_do_not_clash(two: list[LocalUp]) -> None:
-    first, second = two
-    assert first.printed("endpoint") != second.printed("endpoint")
-
-
 def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     # Given a file to convert and one that is ignored.
     first, second = two
@@ -154,12 +149,6 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     wait_for("it to be converted", lambda: "result     2 rows" in explained())
     assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 2
     assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
-
-
-def test_a_promote_of_an_unknown_dataset_names_what_to_pass(two: list[LocalUp]) -> None:
-    answer = command("promote", "--local", "--stage", two[1].stage, "--dataset", "nowhere")
-    assert answer.returncode == ExitCode.NOT_SO
-    assert "dataset = 'nowhere' is unknown" in answer.stderr
 
 
 def test_a_second_cloud_of_a_stage_is_refused_and_names_the_first(two: list[LocalUp], tmp_path: Path) -> None:

@@ -81,19 +81,6 @@ def test_counts_of_complete_open_and_failed_hours(
     assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
 
 
-def test_a_file_that_comes_days_later_opens_its_hour_again(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a complete hour, and a file of it that a backfill records five days later
-    done(deployment, listed(deployment, "a.json"), 10)
-    assert printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")[0] == 0
-    deployment.wait(timedelta(days=5))
-    listed(deployment, "late.json")
-    # When, Then
-    code, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
-    assert (code, found[0]["state"], found[0]["files"]) == (1, "open", 2)
-
-
 def test_the_table(deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
     done(deployment, listed(deployment, "a.json"), 10)
     print_hours(stack, "orders", "2026-11-20", "2026-11-20", as_json=False)

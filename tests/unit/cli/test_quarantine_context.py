@@ -45,12 +45,6 @@ def test_a_line_is_shown_with_its_number_and_neighbours(
     assert told[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
 
 
-def test_without_neighbours_a_line_is_numbered(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    quarantined(world, BODY, **REJECTS)
-    told = show(world, capsys, 0)
-    assert (told[2], told[5]) == ("3: {", "5: [5]")
-
-
 def test_json_has_numbers_and_neighbours(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given a neighbour that is not valid UTF-8
     quarantined(world, b'{\n{"n":"\xff"}\n', **{"{": 0})

@@ -39,11 +39,6 @@ def test_a_row_is_read_as_it_was_written(world: World, row: ArrivalRow) -> None:
     assert arrivals.versions(row.file.bucket, row.file.key) == [row]
 
 
-def test_an_unknown_object_version_has_no_row(world: World) -> None:
-    assert world.ledger.arrivals.get(FILE) is None
-    assert world.ledger.arrivals.versions(FILE.bucket, FILE.key) == []
-
-
 @pytest.mark.parametrize("first", [OWNED, IGNORED])
 def test_the_first_row_of_an_arrival_stays(world: World, first: ArrivalRow) -> None:
     world.ledger.arrivals.put(first)

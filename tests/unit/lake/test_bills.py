@@ -155,11 +155,6 @@ def test_a_price_of_zero_costs_nothing() -> None:
     assert priced(bill(), PriceSettings(dpu_hour=0)) == 0
 
 
-def test_a_job_run_of_another_run_is_not_of_this_one() -> None:
-    assert read_bill({"glue": Service(GLUE)}, "batch", "jr_1", RUN) is not None
-    assert read_bill({"glue": Service(GLUE)}, "batch", "jr_1", "s3://control/other") is None
-
-
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**15), min_size=1))
 def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
     parts = divide(total, weights)

@@ -34,17 +34,12 @@ ROW = CostRow(
 DAY = date(2026, 11, 21)
 
 
-def test_a_row_is_found_on_the_day_on_which_the_run_ended(world: World) -> None:
-    assert world.ledger.costs.record(ROW)
-    assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
-    assert list(world.ledger.costs.of_days(date(2026, 11, 19), date(2026, 11, 20))) == []
-
-
 def test_rows_of_many_days(world: World) -> None:
     stream = replace(ROW, id="jr_2", lane=Lane.STREAM, execution=None, ended_at="2026-11-22T01:00:00.000+00:00")
     for row in (stream, ROW):
         world.ledger.costs.record(row)
     assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23))) == [ROW, stream]
+    assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
 
 
 def test_a_row_that_is_written_twice_costs_once(world: World) -> None:

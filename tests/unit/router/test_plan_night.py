@@ -135,11 +135,6 @@ def test_a_speed_is_measured_if_that_of_every_kind_of_its_files_is(
     assert speeds.is_measured(replace(row, compressed_bytes=compressed)) is measured
 
 
-def test_a_measured_speed_replaces_the_assumed_one() -> None:
-    rows = manifests(100, 10 * GB)
-    assert planned(rows, measured=DatasetSpeed(80e6, None)).forecast.dollars < 0.7 * planned(rows).forecast.dollars
-
-
 def test_the_forecast_of_one_run() -> None:
     # Given: 9 workers of 4 vCPUs at 10 MB/s are 360 MB/s; an hour of work in one run
     night = planned(

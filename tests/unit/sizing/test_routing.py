@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lake.ledger import DatasetSpeed
 from lake.manifest import Lane
-from lake.settings import PriceSettings, Settings
+from lake.settings import PriceSettings
 from sizing.arrivals import FileGroup
 from sizing.assumptions import POLLERS, ROUTE_SECONDS, Speed
 from sizing.options import ALL_BATCH, routing_options
@@ -18,22 +18,6 @@ from tests.unit.sizing.world import MB, NIGHT, routed, settings
 
 DAY = datetime.fromisoformat("2026-11-18T10:00:00+00:00")
 EARLY = datetime.fromisoformat("2026-11-18T05:00:00+00:00")
-SUNDAY = settings(peak={"days": ["sun"]})
-
-
-@pytest.mark.parametrize(
-    ("of", "key", "at", "lane"),
-    [
-        (settings(), "a/file.json", DAY, Lane.STREAM),
-        (settings(), "a/file.json", EARLY, Lane.BATCH),
-        (settings(), "a/urgent/file.json", EARLY, Lane.STREAM),
-        (SUNDAY, "a/file.json", DAY, Lane.BATCH),
-    ],
-)
-def test_the_product_decides_on_the_lane(of: Settings, key: str, at: datetime, lane: Lane) -> None:
-    found = routed(of, [FileGroup(key, MB, 3)], at)
-    assert {manifest.row.lane for manifest in found} == {lane}
-    assert sum(manifest.row.files for manifest in found) == 3
 
 
 def test_peak_files_that_the_stream_has_no_room_for_go_to_the_batch_lane_and_are_counted() -> None:
