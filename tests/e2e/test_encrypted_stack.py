@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,21 +21,15 @@ from local.errors import LocalCloudError
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.subscription import subscribe_queue
+from tests.unit.infra.test_encryption import printed_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 DATASET = "sealed"
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""
-
-
-def printed_policy() -> dict[str, Any]:
-    (found,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    policy: dict[str, Any] = json.loads(found)
-    return policy
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ import pytest
 from batch_job.main import run
 from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
-from tests.integration.verified_hour import NoonS3, VerifiedHour, change_row
+from tests.integration.conversion_world import NOON
+from tests.integration.verified_hour import VerifiedHour, change_row
+from tests.modified_at import ModifiedAt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +35,7 @@ def lake(world: ConversionWorld, spark: SparkSession) -> VerifiedHour:
 
 
 def context_of(lake: VerifiedHour, spark: SparkSession) -> ConversionContext:
-    s3: Any = NoonS3(lake.world.services.s3)
+    s3: Any = ModifiedAt(lake.world.services.s3, NOON)
     context = lake.world.context(spark, "run-verify")
     return replace(context, services=replace(lake.world.services, s3=s3))
 

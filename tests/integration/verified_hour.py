@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
 from tests.integration.conversion_world import NOON
+from tests.modified_at import ModifiedAt
 from verify.hours import Effort, HoursCheck
 from verify.stack import Hours, Stack
 
@@ -34,23 +34,6 @@ BODIES = {
     "orders/d.json.gz": gzip.compress(ROWS)[:-9],
     "orders/e.json": b"",
 }
-
-
-class NoonS3:
-    """An S3 whose objects were all last modified at noon, as the ledger says of them."""
-
-    def __init__(self, s3: Any) -> None:
-        self._s3 = s3
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._s3, name)
-
-    def get_paginator(self, name: str) -> Any:
-        pages = self._s3.get_paginator(name)
-        return SimpleNamespace(paginate=lambda **request: map(self._at_noon, pages.paginate(**request)))
-
-    def _at_noon(self, page: dict[str, Any]) -> dict[str, Any]:
-        return {**page, "Versions": [{**item, "LastModified": NOON} for item in page.get("Versions", [])]}
 
 
 class VerifiedHour:
@@ -93,7 +76,7 @@ def verify_noon(world: ConversionWorld, share: float = 1.0) -> HourReport:
     """The report of the hour of all files that a test puts."""
     services = world.services
     convert = services.settings.convert
-    s3: Any = NoonS3(services.s3)
+    s3: Any = ModifiedAt(services.s3, NOON)
     stack = Stack(s3, services.ledger, services.resources, convert, ("orders/",), lambda _: True, world.clock)
     (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
     return report

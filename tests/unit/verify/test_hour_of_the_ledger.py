@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from lake.layout import commit_key
 from lake.ledger import ArrivalRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
+from tests.modified_at import ModifiedAt
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.hour_world import listed
@@ -27,29 +27,8 @@ from verify.stack import Hours, Stack
 HOUR = PARTITION.stamp
 
 
-class MorningS3:
-    """An S3 whose objects were all last modified in the morning of the tests."""
-
-    def __init__(self, s3: Any) -> None:
-        self._s3 = s3
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._s3, name)
-
-    def get_paginator(self, name: str) -> Any:
-        pages = self._s3.get_paginator(name)
-
-        def paginate(**request: Any) -> Any:
-            for page in pages.paginate(**request):
-                for item in page.get("Versions", []):
-                    item["LastModified"] = MORNING
-                yield page
-
-        return SimpleNamespace(paginate=paginate)
-
-
 def verified(deployment: Deployment, share: float = 1.0) -> HourReport:
-    services, s3 = deployment.services, MorningS3(deployment.raw_s3)
+    services, s3 = deployment.services, ModifiedAt(deployment.raw_s3, MORNING)
     stack: Any = Stack.of(
         s3,  # type: ignore[arg-type]
         services.ledger,
