@@ -330,7 +330,11 @@ class PlannedNight:
     deadline: Instant
     fits: bool
     minutes: float
+    minutes_low: Annotated[float, "if S3 is read faster than assumed"]
+    minutes_high: Annotated[float, "if it is read slower"]
     dollars: float
+    dollars_low: float
+    dollars_high: float
     late_minutes: float
 
 

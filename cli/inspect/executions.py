@@ -258,5 +258,8 @@ def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:
     return PlannedNight(
         planned_at=summary["plannedAt"],
         **{name: summary[name] for name in ("engine", "workers", "runs", "manifests", "files", "bytes")},
-        **{name: forecast[name] for name in ("start", "end", "deadline", "fits", "minutes", "dollars", "late_minutes")},
+        **{name: forecast[name] for name in ("start", "end", "deadline", "fits", "late_minutes")},
+        **{
+            f"{name}{end}": forecast[f"{name}{end}"] for name in ("minutes", "dollars") for end in ("", "_low", "_high")
+        },
     )

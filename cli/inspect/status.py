@@ -295,8 +295,11 @@ def _tonight(night: Nights, clock: Clock, options: str) -> str:
     fit = f"deadline {clock(forecast.deadline)}"
     if forecast.late_minutes:
         fit = f"TOO LATE by {format_duration(forecast.late_minutes * 60)}, {fit}"
+    dollars = format_dollars(forecast.dollars)
+    if forecast.dollars_high > forecast.dollars_low:
+        dollars += f" ({format_dollars(forecast.dollars_low)} to {format_dollars(forecast.dollars_high)})"
     return (
-        f"{clock(forecast.start)} to {clock(forecast.end)}, {format_dollars(forecast.dollars)}, "
+        f"{clock(forecast.start)} to {clock(forecast.end)}, {dollars}, "
         f"{format_count(forecast.files, 'file')} of {format_size(forecast.bytes)} in "
         f"{format_count(forecast.runs, 'run')} on {forecast.engine}; {fit}; as of {clock(forecast.planned_at)}"
     )

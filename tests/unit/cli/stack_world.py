@@ -103,7 +103,11 @@ def put_summary(world: World, name: str, manifests: Sequence[str] = (), **fields
     """Write the summary of a plan of these manifests, as the function ``plan`` does; returns it."""
     forecast = {
         "minutes": 70.0,
+        "minutes_low": 40.0,
+        "minutes_high": 90.0,
         "dollars": 12.5,
+        "dollars_low": 7.5,
+        "dollars_high": 16.0,
         "start": "2026-11-20T21:00:00.000+00:00",
         "end": "2026-11-20T22:10:00.000+00:00",
         "deadline": "2026-11-21T05:00:00.000+00:00",

@@ -119,8 +119,8 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys
     put_summary(world, "plan-ahead")
     text = page(document_of(world, FakeServices()), world, capsys)
     assert (
-        "next night tonight 22:00 to tonight 23:10, $12.50, 10 files of 4.5 GB in 4 runs on glue-flex; "
-        "deadline tomorrow 06:00; as of today 10:00" in text
+        "next night tonight 22:00 to tonight 23:10, $12.50 ($7.50 to $16.00), "
+        "10 files of 4.5 GB in 4 runs on glue-flex; deadline tomorrow 06:00; as of today 10:00" in text
     )
     world.wait(timedelta(hours=12))
     assert document_of(world, FakeServices()).night.forecast is None
