@@ -17,9 +17,9 @@ from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.stream_cluster import stream_cluster
 
 CPU_PLAIN = 178.0
-"""Measured: megabytes of nested NDJSON a second and core (docs/performance.md, "Figures")."""
+"""Megabytes of nested NDJSON a second and core, measured on 2026-11-22; docs/performance.md has more since."""
 CPU_GZIP = 126.0
-"""Measured: inflated megabytes of gzip files (the same table)."""
+"""Inflated megabytes of gzip files, of the same day."""
 
 
 def given_gzip_speed(settings: Settings) -> float | None:

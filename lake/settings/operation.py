@@ -179,8 +179,8 @@ class PriceSettings:
         float,
         Range(0.1, 10_000),
         Unit("MB per second and vCPU"),
-        "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON measured "
-        "(performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
+        "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON, less than "
+        "measured (performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
     ] = 15.75
 
     @property
