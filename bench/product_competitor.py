@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.input_files import InputFiles
 from lake.settings import ConvertSettings
 from sizing.calibration import convert_task, divide
-from transform.run_task import forget_zip_importers
+from transform.run_task import tidy_worker
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.task_model import Task, TaskResult
 
@@ -38,4 +38,4 @@ def convert_by_spark(context: SparkContext, settings: ConvertSettings, files: In
 def _convert(output: str, tasks: Iterable[Task]) -> Iterator[tuple[TaskResult, int]]:
     """The counterpart of ``run_partition`` for local files."""
     yield from (convert_task(output, task) for task in tasks)
-    forget_zip_importers()
+    tidy_worker()
