@@ -145,8 +145,14 @@ def with_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collect
         shown = table_column(name, taken)
         taken.add(shown)
         fields.append({"id": number, "name": shown, "required": False, "type": "string"})
-    # A column that another writer has added or renamed keeps its values of other names only.
-    kept = [{**item, "names": [name for name in item["names"] if name not in added]} for item in mapping]
+    # A column that another writer has added or renamed keeps its values of other names only; of one that it has dropped
+    # an entry may be left, and readers refuse two of one id.
+    numbers = {*added.values()}
+    kept = [
+        {**item, "names": [name for name in item["names"] if name not in added]}
+        for item in mapping
+        if item["field-id"] not in numbers
+    ]
     mapping = [*kept, *({"field-id": number, "names": [name]} for name, number in added.items())]
     number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
     return {

@@ -44,3 +44,17 @@ def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renam
     assert names == {2: ["hour"], field_id("a"): ["a"], added: [], field_id("x"): ["x"], field_id("y"): ["y"]}
     assert metadata["last-column-id"] == added
     assert with_columns(metadata, ["a", "x", "y"]) == metadata
+
+
+def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
+    # Given: the schema has lost a, and the mapping still names it
+    metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
+    schema = current_schema(metadata)
+    fields = [field for field in schema["fields"] if field["name"] != "a"]
+    metadata |= {"schemas": [{**schema, "schema-id": 7, "fields": fields}], "current-schema-id": 7}
+    # When
+    metadata = with_columns(metadata, ["a"])
+    # Then: readers refuse a mapping that has one id twice
+    assert field_id("a") in {field["id"] for field in current_schema(metadata)["fields"]}
+    mapping = json.loads(metadata["properties"][NAME_MAPPING])
+    assert [item["names"] for item in mapping if item["field-id"] == field_id("a")] == [["a"]]
