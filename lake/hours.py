@@ -124,7 +124,8 @@ def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_
 def stamps_between(first: str, last: str) -> list[str]:
     """The hours from ``first`` to ``last`` (``YYYY-MM-DDTHH``), both inclusive, in order."""
     hour, end = (datetime.strptime(stamp, "%Y-%m-%dT%H") for stamp in (first, last))
-    return [f"{hour + number * ONE_HOUR:%Y-%m-%dT%H}" for number in range((end - hour) // ONE_HOUR + 1)]
+    # `strftime` writes no zeros before a year of three digits.
+    return [(hour + number * ONE_HOUR).isoformat(timespec="hours") for number in range((end - hour) // ONE_HOUR + 1)]
 
 
 def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_waiting: bool = False) -> HourContents:

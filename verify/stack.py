@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
+from lake.hours import stamps_between
 from lake.ledger import Ledger
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
-ONE_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,6 @@ class Hours:
     def contain(self, partition: Partition) -> bool:
         return partition.dataset == self.dataset and self.first <= partition.stamp <= self.last
 
-    def stamps(self) -> Iterator[str]:
+    def stamps(self) -> list[str]:
         """All hours, in order."""
-        first, last = (datetime.strptime(text, HOUR_FORMAT) for text in (self.first, self.last))
-        for number in range((last - first) // ONE_HOUR + 1):
-            yield (first + number * ONE_HOUR).strftime(HOUR_FORMAT)
+        return stamps_between(self.first, self.last)

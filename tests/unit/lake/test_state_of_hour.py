@@ -100,4 +100,5 @@ def test_only_the_first_failed_manifests_are_named() -> None:
 
 def test_hours_follow_one_another_over_midnight() -> None:
     assert stamps_between("9999-12-31T22", "9999-12-31T23") == ["9999-12-31T22", "9999-12-31T23"]
+    assert stamps_between("0999-12-31T23", "1000-01-01T00") == ["0999-12-31T23", "1000-01-01T00"]
     assert stamps_between("2026-11-20T23", "2026-11-21T01") == ["2026-11-20T23", "2026-11-21T00", "2026-11-21T01"]

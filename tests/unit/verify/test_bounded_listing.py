@@ -100,10 +100,6 @@ def test_the_hours_can_begin_and_end_as_dates_do(index: FileIndex, first: str, l
     assert index.manifests("2026-03-04T12") == ["m1"]
 
 
-def test_the_last_hour_of_all_ends() -> None:
-    assert list(Hours("orders", "9999-12-31T22", "9999-12-31T23").stamps()) == ["9999-12-31T22", "9999-12-31T23"]
-
-
 def test_files_that_the_ledger_does_not_know_are_counted_and_the_first_ones_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
     unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)["2026-03-04T12"].unknown
