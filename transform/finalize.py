@@ -109,12 +109,13 @@ def _reserve_columns(context: ConversionContext, attempt: Attempt, document: Com
 
 def _newly_unnumbered(services: JobServices, attempt: Attempt, new_columns: Sequence[str]) -> list[str]:
     """Columns that have no field id although files of the attempt give them one."""
-    known = {task.unnumbered for task in attempt.tasks}
-    if known == {None}:
+    # The same in every task: frozen per attempt.
+    known = attempt.tasks[0].unnumbered
+    if known is None:
         return []
     dataset = services.ledger.datasets.get(attempt.manifest.partition.dataset)
     assert dataset is not None
-    return sorted(dataset.unnumbered.intersection(new_columns).difference(*filter(None, known)))
+    return sorted(dataset.unnumbered.intersection(new_columns) - known)
 
 
 def _commit(

@@ -9,6 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.catalog.view_sql import PARTITION_COLUMNS
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import Finding, Readiness
 from cli.errors import advise
@@ -20,7 +21,6 @@ ROWS = 1000
 """Rows of each table that are looked at: Athena ends its scan after them."""
 SECONDS = 120
 """How long a query may take."""
-PARTITION_COLUMNS = ("date", "hour")
 
 
 def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep) -> Iterator[Finding]:
