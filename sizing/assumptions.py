@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from lake.engines import emr_serverless, glue
 from lake.ledger import DatasetSpeed
@@ -42,6 +43,18 @@ class Work:
     inflated_bytes: float = 0.0
 
 
+class Measured(NamedTuple):
+    """What the ledger of a stage has measured."""
+
+    speeds: Mapping[str, DatasetSpeed]
+    """By dataset."""
+    waits: Mapping[str, float]
+    """By engine: seconds until a job run is billed."""
+
+
+NOTHING_MEASURED = Measured({}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class Speed:
     """Speed of one core, and the size of a task."""
@@ -59,7 +72,7 @@ class Speed:
     """By dataset: what takes the place of ``plain`` and ``gzip``."""
 
     @classmethod
-    def of(cls, settings: Settings, ratio: float, measured: Mapping[str, DatasetSpeed] | None = None) -> Speed:
+    def of(cls, settings: Settings, ratio: float, measured: Measured = NOTHING_MEASURED) -> Speed:
         """The slower one of network and processor; the network's share of a core is that of the settings' forecasts.
 
         A speed of compressed files that the settings give takes the place of the measured one.
@@ -71,7 +84,7 @@ class Speed:
             settings.convert.target_file_bytes / OUTPUT_RATIO,
             settings.convert.split_bytes,
             ratio,
-            measured or {},
+            measured.speeds,
         )
 
     def of_dataset(self, name: str) -> Speed:
@@ -224,6 +237,12 @@ def _rows(settings: Settings, ratio: float, stream_jobs: int) -> Iterator[tuple[
     for key, unit in (("dpu_hour", "DPU"), ("dpu_hour_flex", "DPU"), ("emr_vcpu_hour", "vCPU"), ("emr_gb_hour", "GB")):
         yield f"price.{key}", getattr(settings.price, key), f"$/{unit}-hour", LISTED, settings.price.source
     yield "price of Arm as a share of x86-64", emr_serverless.ARM_PRICE, "", LISTED, "lake/engines/emr_serverless.py"
+
+
+def measured_waits(measured: Measured) -> Iterator[Assumption]:
+    """The seconds of each engine that take the place of its start and its wait for capacity."""
+    for engine, seconds in sorted(measured.waits.items()):
+        yield Assumption(f"start of a run of {engine}, and its wait", seconds, "s", MEASURED, "the ledger")
 
 
 def dataset_speeds(speed: Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -126,15 +126,21 @@ def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:
     )
 
 
-def simulate_night(backlog: Sequence[BacklogItem], settings: Settings, night: datetime) -> SimulatedNight | None:
-    """The night that begins at ``night`` (aware), by the product's plan; None if there is nothing to convert."""
+def simulate_night(
+    backlog: Sequence[BacklogItem], settings: Settings, night: datetime, waits: Mapping[str, float] | None = None
+) -> SimulatedNight | None:
+    """The night that begins at ``night`` (aware), by the product's plan; None if there is nothing to convert.
+
+    ``waits``: what ``offers`` takes.
+    """
     if not backlog:
         return None
     start = night + timedelta(seconds=PLAN_SECONDS)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     rows = [item.row for item in backlog]
-    planned = plan_night(rows, settings, _speeds(backlog, settings.price), configured_room(settings), start, deadline)
-    (offer,) = (offer for offer in offers(settings) if offer.engine == planned.night.engine)
+    speeds, room = _speeds(backlog, settings.price), configured_room(settings)
+    planned = plan_night(rows, settings, speeds, room, start, deadline, waits)
+    (offer,) = (offer for offer in offers(settings, waits) if offer.engine == planned.night.engine)
     runs = _Runs(backlog, planned, offer, DAY_SECONDS + (start - night).total_seconds())
     end = start + timedelta(seconds=runs.seconds + SETTLE_SECONDS)
     return SimulatedNight(planned, start, end, deadline, runs.dollars, runs.latencies)

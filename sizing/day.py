@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
-from lake.ledger import CostShare, DatasetSpeed
+from lake.ledger import CostShare
 from lake.manifest import Lane
 from lake.settings import Settings
 from lake.speed import FAST, SLOW
@@ -17,7 +17,7 @@ from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
 from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
-from sizing.assumptions import Speed, assumptions, dataset_speeds
+from sizing.assumptions import NOTHING_MEASURED, Measured, Speed, assumptions, dataset_speeds, measured_waits
 from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
 from sizing.options import ALL_BATCH, RoutingOption, as_one_stream_job, night_start, routing_options, stream_window
 from sizing.profile import Profile
@@ -63,7 +63,7 @@ def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], 
     log("the same rows as gzip files")
     sizes = tuple(replace(size, bytes=max(round(size.bytes / ratio), 1)) for size in profile.sizes)
     arrivals = ProfileArrivals(replace(profile, sizes=sizes, gzip=replace(profile.gzip, share=1.0)), settings, night)
-    (gzip,) = simulate_at(arrivals, settings, Speed.of(settings, ratio), lambda _: None, ALL_BATCH)
+    (gzip,) = simulate_at(arrivals, settings, Speed.of(settings, ratio), lambda _: None, only=ALL_BATCH)
     return replace(found, as_gzip=gzip if gzip.night and gzip.night.fits else None)
 
 
@@ -72,28 +72,30 @@ def simulate(
     settings: Settings,
     ratio: float,
     log: Callable[[str], object],
-    measured: Mapping[str, DatasetSpeed] | None = None,
+    measured: Measured | None = None,
 ) -> Simulation:
     """All options of a day, at the assumed speed, and their dollars and ends at a lower and at a higher one.
 
     ``ratio``: bytes of NDJSON for each byte of a compressed file. ``log``: gets a sentence of progress for each option.
-    ``measured``: speeds of datasets by the ledger; None: there is no ledger, and speeds are those of the settings.
+    ``measured``: by the ledger; None: there is no ledger, and speeds and waits are assumed.
     """
+    by_ledger = measured or NOTHING_MEASURED
     stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
-    speed = Speed.of(settings, ratio, measured)
+    speed = Speed.of(settings, ratio, by_ledger)
     load = measure_load(arrivals, settings, speed)
-    options = simulate_at(arrivals, settings, speed, log)
+    options = simulate_at(arrivals, settings, speed, log, by_ledger.waits)
     if not all(speed.is_measured(*kind) for kind in load.kinds):
         ends = []
         for share in (FAST, SLOW):
             log(f"the same with S3 read {share:g} times as fast")
             price = replace(settings.price, mb_per_second_per_core=share * settings.price.mb_per_second_per_core)
             changed = replace(settings, price=price)
-            ends.append(simulate_at(arrivals, changed, Speed.of(changed, ratio, measured), lambda _: None))
+            at_share = Speed.of(changed, ratio, by_ledger)
+            ends.append(simulate_at(arrivals, changed, at_share, lambda _: None, by_ledger.waits))
         options = list(map(_with_range, options, *ends))
     rests_on = list(assumptions(settings, ratio, stream_jobs))
     if measured is not None:
-        rests_on += dataset_speeds(speed, load.kinds)
+        rests_on += [*measured_waits(measured), *dataset_speeds(speed, load.kinds)]
     return Simulation(load.files, load.bytes, tuple(options), tuple(rests_on))
 
 
@@ -109,16 +111,22 @@ def _with_range(found: OptionResult, fast: OptionResult, slow: OptionResult) -> 
 
 
 def simulate_at(
-    arrivals: Arrivals, settings: Settings, speed: Speed, log: Callable[[str], object], only: str | None = None
+    arrivals: Arrivals,
+    settings: Settings,
+    speed: Speed,
+    log: Callable[[str], object],
+    waits: Mapping[str, float] | None = None,
+    only: str | None = None,
 ) -> list[OptionResult]:
-    """The options at one speed; ``only`` one way to route, by its name."""
+    """The options at one speed; ``waits``: what ``offers`` takes; ``only`` one way to route, by its name."""
     load = measure_load(arrivals, settings, speed)
     found = []
     for option in routing_options(settings, load.peak_core_seconds):
         if only in (None, option.name):
             log(f"{option.name}: {format_count(load.files, 'file')}")
             day = route_day(arrivals, option.settings, speed)
-            night = simulate_night(collect_backlog(day.waiting, option.settings), option.settings, arrivals.night)
+            backlog = collect_backlog(day.waiting, option.settings)
+            night = simulate_night(backlog, option.settings, arrivals.night, waits)
             found.append(_result(option, arrivals.night, day, night))
     return found
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import typer
@@ -16,7 +16,9 @@ from cli.deployed_stack import DeployedStack
 from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings
+from router.estimate.waits import recent_waits
 from sizing.arrivals import RecordedArrivals, read_recorded
+from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
@@ -65,11 +67,12 @@ def _print(table: Table) -> None:
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:
-    """The speed of each dataset is what the ledger has measured of it, as for the plan of a night."""
+    """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
     night, stack = night_start(settings, day), connect()
     buckets = (stack.resources.control_bucket, stack.resources.input_bucket)
     arrivals = RecordedArrivals(read_recorded(stack.s3, *buckets, night, _progress), settings, night)
-    return simulate(arrivals, settings, GzipShare().ratio, _progress, stack.ledger.datasets.speeds())
+    measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
+    return simulate(arrivals, settings, GzipShare().ratio, _progress, measured)
 
 
 def _parse_day(day: str | None) -> date:

@@ -23,6 +23,7 @@ from lake.faults import error_code
 from lake.layout import parse_s3_uri
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.settings import Settings
+from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count, format_dollars, format_size, printable
 from offline.conversion import Conversion
 from offline.input_bytes import SCHEME, LocalFile
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from router.route.decide_lane import Attributes
 
 
-MEGABYTE = 1_000_000
 MAX_NAMED_COLUMNS = 40
 ASIDE = "tried"
 """Dataset of a file that no rule takes: it is converted all the same."""
@@ -104,7 +104,7 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
         "hour": partition.stamp,
         "bytes": size,
         **_converted(trial, file, partition),
-        "dollars": _dollars(settings, decision.lane, size),
+        "dollars": _dollars(settings, decision.lane, arrival),
     }
     if as_json:
         typer.echo(json.dumps(body, indent=2))
@@ -167,16 +167,23 @@ def _counts(source: SourceCount) -> dict[str, Any]:
     }
 
 
-def _dollars(settings: Settings, lane: Lane | None, size: int) -> dict[str, float]:
-    """Price of the workers while they convert this number of bytes, by engine of the lane; at the assumed speed."""
+def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, dict[str, float]]:
+    """By engine of the lane: price of the workers while they convert the file, if S3 is read faster than assumed, as
+    assumed, and slower."""
     chosen = settings
     allowed: Collection[str] = settings.batch.engines
     if lane == Lane.STREAM:
         chosen = replace(settings, batch=replace(settings.batch, worker_type=settings.stream.worker_type))
         allowed = (settings.stream.engine,)
-    speed = settings.price.mb_per_second_per_core * MEGABYTE
+    price, assumed = settings.price, Speeds({}, settings.price)
+    core_seconds = {
+        name: assumed.at(share, price).file_seconds(file)
+        for name, share in (("low", FAST), ("assumed", 1), ("high", SLOW))
+    }
     return {
-        str(offer.engine): size / (speed * offer.vcpus) / 3600 * offer.dollars_per_hour
+        str(offer.engine): {
+            name: seconds / offer.vcpus / 3600 * offer.dollars_per_hour for name, seconds in core_seconds.items()
+        }
         for offer in offers(chosen)
         if offer.engine in allowed and lane is not None
     }
@@ -203,6 +210,7 @@ def _print(body: dict[str, Any]) -> None:
         more = f" and {left:,} more" if left > 0 else ""
         typer.echo(f"columns     {len(columns):,}: {', '.join(shown)}{more}")
         typer.echo(f"Parquet     {format_size(body['parquetBytes'])} of {format_size(body['bytes'])}")
-    prices = ", ".join(f"{engine} {format_dollars(dollars)}" for engine, dollars in body["dollars"].items())
-    if prices:
-        typer.echo(f"conversion  {prices} (the workers while they convert it, at price.* of the settings)")
+    for engine, dollars in body["dollars"].items():
+        low, assumed, high = map(format_dollars, dollars.values())
+        between = "" if low == high else f" ({low} to {high})"
+        typer.echo(f"conversion  {engine} {assumed}{between}: the workers while they convert it, by price.*")

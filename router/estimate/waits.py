@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-from lake.ledger import CostRow
+from lake.ledger import CostRow, Ledger
 
 WAITS_OF = timedelta(days=7)
 """Executions that were planned before are not asked: capacity changes."""
@@ -24,6 +24,12 @@ def measured_waits(costs: Iterable[CostRow]) -> dict[str, int]:
         if row.seconds:
             found[row.engine].append(max(row.end - row.start - row.seconds, 0.0))
     return {engine: round(median(waits)) for engine, waits in found.items()}
+
+
+def recent_waits(ledger: Ledger, now: datetime) -> dict[str, float]:
+    """What ``offers`` takes: by engine, the seconds that job runs of the last executions waited; ``now`` is aware."""
+    today = now.astimezone(UTC).date()
+    return median_waits(ledger.executions.settled(today - WAITS_OF, today))
 
 
 def median_waits(settled: Iterable[Mapping[str, Any]]) -> dict[str, float]:

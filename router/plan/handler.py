@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from datetime import UTC
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.speed import Speeds
 from lake.time import Schedule, iso_utc, next_local_time
 from router.entry import with_product_errors, with_refusals
-from router.estimate.waits import WAITS_OF, median_waits
+from router.estimate.waits import recent_waits
 from router.plan.backlog import backlog
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
@@ -102,8 +101,7 @@ def _plan_night(
     schedule = Schedule.parse(settings.schedule.overnight)
     start = (dry_run and schedule.next_start(settings.time_zone, now)) or now
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
-    today = now.astimezone(UTC).date()
-    waits = median_waits(services.ledger.executions.settled(today - WAITS_OF, today))
+    waits = recent_waits(services.ledger, now)
     return plan_night(rows, settings, speeds, room, start, deadline, waits)
 
 

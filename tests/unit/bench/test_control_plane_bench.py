@@ -174,7 +174,7 @@ def test_simulate_says_the_same_dollars(datasets: int) -> None:
     profile = world.profile(files=load.files, datasets=datasets, sizes=sizes, curve=[1.0] * 2 + [0.0] * 22)
     settings = parse_settings({"stage": "t"})
     arrivals, speed = world.arrivals(profile, settings), Speed.of(settings, 8.0)
-    (option,) = simulate_at(arrivals, settings, speed, lambda _: None, "all-batch")
+    (option,) = simulate_at(arrivals, settings, speed, lambda _: None, only="all-batch")
     assert option.dollars.other / load.files * 1e6 == pytest.approx(load.other_dollars, rel=0.03)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from cli.errors import ExitCode
 from cli.main import app
 from lake.errors import InvalidInputError
+from lake.settings.operation import PriceSettings
 
 SETTINGS = """stage = "x"
 time_zone = "UTC"
@@ -153,6 +155,20 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     assert str(incomplete.exception) == "'s3://landing' is not a valid S3 URI: pass s3://bucket/key"
 
 
+@pytest.mark.parametrize(("name", "speeds"), [("a.ndjson", (80, 40, 30)), ("a.ndjson.gz", (15.75, 15.75, 15.75))])
+def test_the_price_has_a_low_and_a_high_by_the_speed_at_which_s3_is_read(
+    tmp_path: Path, name: str, speeds: tuple[int, ...]
+) -> None:
+    content = b'{"a": "' + b"x" * 10**6 + b'"}\n'
+    content = gzip.compress(content, 0) if name.endswith("gz") else content
+    _, body = tried(tmp_path, content, f"orders/{name}", "--at", "2026-11-20T12", "--json")
+    (dollars,) = body["dollars"].values()
+    per_core_second = PriceSettings().dpu_hour_flex / 4 / 3600
+    expected = [len(content) / speed / 10**6 * per_core_second for speed in speeds]
+    assert list(dollars.values()) == pytest.approx(expected)
+    assert list(dollars) == ["low", "assumed", "high"]
+
+
 def test_a_file_of_the_stream_lane_has_the_price_of_its_engine_alone(tmp_path: Path) -> None:
     _, text = tried(tmp_path, b'{"a": 1}\n', "orders/urgent/a.ndjson")
-    assert "conversion  glue < $0.0001 (the workers" in text
+    assert "conversion  glue < $0.0001: the workers" in text

@@ -108,7 +108,7 @@ def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     # Given what the plan has decided
     of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
     arrivals, speed = world.arrivals(day.profile(), of), Speed.of(of, day.ratio)
-    (option,) = simulate_at(arrivals, of, speed, lambda _: None, "all-batch")
+    (option,) = simulate_at(arrivals, of, speed, lambda _: None, only="all-batch")
     night = option.night
     assert night
     # When

@@ -1,6 +1,7 @@
 """A whole day by every routing and engine: the parts add up, and the options differ as they must."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings, load_settings
-from sizing.assumptions import assumptions
+from sizing.assumptions import Measured, assumptions
 from sizing.day import simulate
 from sizing.options import as_one_stream_job, night_start, stream_window
 from sizing.result import OptionResult, Simulation
@@ -88,10 +90,28 @@ def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> N
     of = settings()
     speeds = {name: DatasetSpeed(40e6, 10e6) for name in ("dataset_000", "dataset_001")}
     few = arrivals(profile(**{**DAY, "files": 100}), of)
-    assumed, measured = (simulate(few, of, 8.0, lambda _: None, speed) for speed in ({}, speeds))
+    assumed, measured = (simulate(few, of, 8.0, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
     assert all(item.dollars.low == item.dollars.high for item in measured.options)
     dollars = option(assumed, "all-batch").dollars
     assert dollars.low < dollars.total < dollars.high
+
+
+def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
+    # Given a night on Flex, whose runs wait half an hour longer than assumed
+    of = settings(batch={"engines": ["glue-flex"]})
+    few, wait = arrivals(profile(**{**DAY, "files": 100}), of), START_SECONDS + 60 * FLEX_WAIT_MINUTES + 1800
+    # When
+    assumed, measured = (
+        simulate(few, of, 8.0, lambda _: None, Measured({}, waits)) for waits in ({}, {"glue-flex": wait})
+    )
+    # Then
+    first, second = (option(found, "all-batch").night for found in (assumed, measured))
+    assert first
+    assert second
+    later = datetime.fromisoformat(second.end) - datetime.fromisoformat(first.end)
+    assert 1500 < later.total_seconds() < 2400
+    rests_on = {item.name: (item.value, item.source) for item in measured.assumptions}
+    assert rests_on["start of a run of glue-flex, and its wait"] == (wait, "the ledger")
 
 
 def test_batch_is_cheaper_and_stream_is_sooner() -> None:
