@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1_000_000
 FILES_PER_SECOND = 1_350.0
-"""Measured: small objects that a core reads, ``MAX_REQUESTS_AHEAD`` (transform/source.py) at once, from a server
+"""Measured: small objects that a core reads, ``S3_REQUESTS`` (transform/source.py) at once, from a server
 that waits 30 ms before the first byte. A file below about 30 kB takes the time of its request."""
 SLOW, FAST = 0.75, 2.0
 """A forecast's low and high as multiples of the assumed speed: 30 and 80 MB/s for 40. No one has measured what a vCPU

@@ -15,19 +15,22 @@ from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.settings import ConvertSettings
 from lake.time import iso_utc
-from offline.input_bytes import InputFiles
+from offline.input_bytes import InputFiles, LocalFile
 from offline.input_files import InputFile
 from offline.output_folder import GENERATION, LAKE, QUARANTINE, OutputFolder, StagedFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
 from transform.quarantine_writer import excluded_key, write_excluded
 from transform.run_task import run_task
+from transform.source import S3_REQUESTS, Requests
 from transform.task_model import FileFailure, Task, TaskResult
 
 TASKS_PER_CORE = 2
 """Tasks that wait or run; more groups are not begun."""
 MIN_TASK_BYTES = 32 << 20
 """Minimum NDJSON of a task: smaller Parquet files than this makes are not worth another core."""
+DISK_REQUESTS = Requests(4, 32)
+"""A task of files of 3.5 kB takes 0.7 of the processor time that it takes with ``S3_REQUESTS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,9 @@ class Conversion:
 def convert_task(task: Task, staging: Path) -> TaskResult:
     """Runs in a thread: the reader and the writer are native, and let the other threads work."""
     with tempfile.TemporaryDirectory(dir=staging) as folder:
-        return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder))
+        is_local = all(isinstance(split.file, LocalFile) for split in task.splits)
+        requests = DISK_REQUESTS if is_local else S3_REQUESTS
+        return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder), requests)
 
 
 def _read_bytes(result: TaskResult) -> int:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -125,7 +125,7 @@ class OutputFolder:
         for document in (*commits, *withdrawn):
             self._read(document)
         for commit in commits:
-            self._publish(commit)
+            self._publish(commit, self._read(commit))
         if not self.has_tables:
             self.remove_withdrawn()
         shutil.rmtree(self._own / "staging", ignore_errors=True)
@@ -208,11 +208,10 @@ class OutputFolder:
         commit = self._commits / f"{manifest}.json"
         beside.replace(commit)
         self._synchronize([self._commits])
-        self._publish(commit)
+        self._publish(commit, body)
         self.converted.add(body)
 
-    def _publish(self, commit: Path) -> None:
-        body = self._read(commit)
+    def _publish(self, commit: Path, body: Mapping[str, Any]) -> None:
         staging, published = self.staging(body["manifest"]), set()
         for item in body["objects"]:
             staged, final = (base / item["bucket"] / item["key"] for base in (staging, self.root))

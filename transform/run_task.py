@@ -33,7 +33,7 @@ from transform.quarantine_writer import (
     line_record,
     remainder_records,
 )
-from transform.source import DeniedFileError, ReadAhead, Source, UnreadableFileError
+from transform.source import S3_REQUESTS, DeniedFileError, ReadAhead, Requests, Source, UnreadableFileError
 from transform.task_model import (
     FileFailure,
     ObjectNumbers,
@@ -59,7 +59,9 @@ BATCH_BYTES = 8 << 20
 """Columns of this size are encoded and compressed: of a row group, memory holds only this much uncompressed."""
 
 
-def run_task(task: Task, source: InputRanges, uploads: OutputFiles, folder: Path) -> TaskResult:
+def run_task(
+    task: Task, source: InputRanges, uploads: OutputFiles, folder: Path, requests: Requests = S3_REQUESTS
+) -> TaskResult:
     """Convert all splits. After a file that cannot be read, the others are only read, to find all such files at once.
 
     ``folder``: for files that are not uploaded yet; empty, on a local disk. Raises ``TransientError``,
@@ -68,7 +70,7 @@ def run_task(task: Task, source: InputRanges, uploads: OutputFiles, folder: Path
     """
     started = time.monotonic()
     task_run = TaskRun(task, uploads, folder)
-    with ReadAhead(source, task.splits) as ahead:
+    with ReadAhead(source, task.splits, requests=requests) as ahead:
         for index, split in enumerate(task.splits):
             task_run.read_split(index, split, ahead)
     task_run.finish()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import obstore
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
@@ -183,12 +183,21 @@ CHUNK_BYTES = 8 << 20
 """With 16 MiB, and as many requests ahead, a flat task took 312 MB of memory instead of 208."""
 TAIL_BYTES = 64 << 10
 """Size of the first request after a split's end, for the rest of its last line; later ones are larger."""
-MAX_REQUESTS_AHEAD = 48
-"""Requests that are under way at once: a store takes some 30 ms to the first byte, however small a file is."""
+
+
+class Requests(NamedTuple):
+    """How a source is asked."""
+
+    ahead: int
+    """Requests that are under way at once."""
+    block_files: int
+    """Small files that one thread requests one after another: to hand over each alone takes longer than to parse it."""
+
+
+S3_REQUESTS = Requests(48, 8)
+"""A store takes some 30 ms to the first byte, however small a file is."""
 MAX_BYTES_AHEAD = 16 << 20
 """Another request starts only below both limits."""
-MAX_BLOCK_FILES = 8
-"""Small files that one thread requests one after another: to hand over each alone takes longer than to parse it."""
 MAX_BLOCK_BYTES = 256 << 10
 
 
@@ -219,8 +228,15 @@ class Block:
 class ReadAhead:
     """Chunks of splits in order. A context manager: leaving it drops pending requests."""
 
-    def __init__(self, source: InputRanges, splits: Sequence[Split], chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(
+        self,
+        source: InputRanges,
+        splits: Sequence[Split],
+        chunk_bytes: int = CHUNK_BYTES,
+        requests: Requests = S3_REQUESTS,
+    ) -> None:
         self._source = source
+        self._requests = requests
         self._splits = splits
         self._chunk_bytes = chunk_bytes
         self._ranges = (item for index, split in enumerate(splits) for item in ranges_of(split, index, chunk_bytes))
@@ -229,7 +245,7 @@ class ReadAhead:
         """The first one can be received in part."""
         self._requested_bytes = 0
         self._closed = False
-        self._pool = ThreadPoolExecutor(MAX_REQUESTS_AHEAD, thread_name_prefix="read-ahead")
+        self._pool = ThreadPoolExecutor(requests.ahead, thread_name_prefix="read-ahead")
 
     def __enter__(self) -> Self:
         return self
@@ -290,7 +306,7 @@ class ReadAhead:
     def _request_more(self) -> None:
         while (
             self._next is not None
-            and len(self._blocks) < MAX_REQUESTS_AHEAD
+            and len(self._blocks) < self._requests.ahead
             and self._requested_bytes < MAX_BYTES_AHEAD
         ):
             ranges = self._next_block()
@@ -300,11 +316,11 @@ class ReadAhead:
     def _next_block(self) -> list[Range]:
         """The next ranges for one thread; where few files are left, each has a thread of its own."""
         ranges: list[Range] = []
-        size = 0
+        size, (requests, block_files) = 0, self._requests
         while self._next is not None:
             size += self._next.end - self._next.start
-            share = (len(self._splits) - self._next.split) // MAX_REQUESTS_AHEAD
-            if ranges and (size > MAX_BLOCK_BYTES or len(ranges) >= min(MAX_BLOCK_FILES, share)):
+            share = (len(self._splits) - self._next.split) // requests
+            if ranges and (size > MAX_BLOCK_BYTES or len(ranges) >= min(block_files, share)):
                 break
             ranges.append(self._next)
             self._next = next(self._ranges, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated
 
 from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Conflict, Range, Text, Unit
@@ -77,8 +78,13 @@ class InputSettings:
     def suffix_of(self, name: str) -> str | None:
         """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case; None: in none."""
         lower = name.lower()
-        matching = [suffix for suffix in self.suffixes if lower.endswith(suffix.lower())]
-        return max(matching, key=len, default=None)
+        return next((suffix for suffix, ending in _longest_first(self.suffixes) if lower.endswith(ending)), None)
+
+
+@cache
+def _longest_first(suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Each suffix, and what it is in lower case."""
+    return [(suffix, suffix.lower()) for suffix in sorted(suffixes, key=len, reverse=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
 from transform.plan_attempt import split_files
-from transform.source import CHUNK_BYTES, MAX_BYTES_AHEAD, ReadAhead, UnreadableFileError
+from transform.source import CHUNK_BYTES, MAX_BYTES_AHEAD, ReadAhead, Requests, UnreadableFileError
 
 if TYPE_CHECKING:
     from transform.task_model import Split
@@ -89,6 +90,37 @@ def test_forty_eight_small_files_are_under_way_at_once(count: int) -> None:
     # Then no request has waited for a forty-eighth one in vain
     assert read == [len(body)] * count
     assert len(source.requests) == count
+
+
+class BusySource(FakeSource):
+    """Knows how many requests were under way at once."""
+
+    def __init__(self, bodies: dict[str, bytes]) -> None:
+        super().__init__(bodies)
+        self._lock = threading.Lock()
+        self._under_way = self.most = 0
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        with self._lock:
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+        time.sleep(0.001)
+        with self._lock:
+            self._under_way -= 1
+        return super().fetch(file, start, end)
+
+
+@pytest.mark.parametrize("requests", [Requests(1, 1), Requests(4, 32), Requests(3, 7)])
+def test_a_disk_has_fewer_requests_at_once_and_larger_blocks(requests: Requests) -> None:
+    # Given more files than the blocks that are under way hold
+    files = [file(str(number), 3) for number in range(300)]
+    source = BusySource({item.key: f"{number:03}".encode() for number, item in enumerate(files)})
+    # When
+    with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
+        read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(300)]
+    # Then
+    assert read == [f"{number:03}".encode() for number in range(300)]
+    assert source.most == requests.ahead
 
 
 def test_requested_bytes_are_bounded() -> None:
