@@ -58,12 +58,27 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
     return body
 
 
-def find_document(s3: S3Client, bucket: str, key: str) -> Any:  # noqa: ANN401
-    """The parsed document under ``key``; None: there is none. Raises botocore's other errors."""
+def find_document(s3: S3Client, bucket: str, key: str) -> dict[str, Any] | None:
+    """The parsed document under ``key``; None: there is none.
+
+    Raises ``InvalidDocumentError``: it is damaged; botocore's other errors.
+    """
     try:
-        return json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except s3.exceptions.NoSuchKey:
         return None
+    return parse_document(body, f"s3://{bucket}/{key}")
+
+
+def parse_document(body: bytes, uri: str) -> dict[str, Any]:
+    """The JSON object that is at ``uri``. Raises ``InvalidDocumentError`` when it is something else."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise InvalidDocumentError(f"{uri} is damaged: restore the object (protection.versions keeps earlier versions)")
+    return document
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from lake.commit import WHOLE_OBJECT, CommitDocument, PendingObject, read_commit, totals_of
-from lake.documents import encode_document, put_document
+from lake.documents import encode_document, get_document, parse_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, list_objects, result_key
 from lake.ledger.manifest_row import State
@@ -162,6 +162,12 @@ def write_result(
     }
     key = result_key(document.manifest, document.generation)
     put_document(s3, control_bucket, key, encode_document(body))
+
+
+def read_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> dict[str, Any]:
+    """The result document of a published generation. Raises ``InvalidDocumentError`` when it is gone or damaged."""
+    key = result_key(manifest, generation)
+    return parse_document(get_document(s3, control_bucket, key), f"s3://{control_bucket}/{key}")
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:

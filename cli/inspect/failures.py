@@ -20,6 +20,7 @@ from cli.inspect.executions import read_schedule
 from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
 from cli.terminal import shown_when_slow
 from lake.documents import format_json
+from lake.errors import InvalidDocumentError
 from lake.layout import list_objects
 from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.table import batches_of
@@ -97,6 +98,7 @@ TAKE = (
     "counts them 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
+OR_READ_AGAIN = "restore the document, or have its manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
 WAS_PUT_AGAIN = "the same bytes were put again at {at}, and are the same file: have its manifest converted again"
 COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
@@ -185,12 +187,16 @@ def _blocked(_stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble
 
 
 def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
-    def read(row: ManifestRow) -> list[tuple[dict[str, Any], LaterPut]]:
-        return [(file, find_later_put(stack, file)) for file in read_unreadable(stack, row)]
+    def read(row: ManifestRow) -> list[Trouble]:
+        try:
+            files = [(file, find_later_put(stack, file)) for file in read_unreadable(stack, row)]
+        except InvalidDocumentError as error:
+            command = f"hybrid-router reprocess --manifest {row.id}{stack.options}"
+            return [_of_row(FailureKind.UNREADABLE, row, f"its files are not known: {error}", OR_READ_AGAIN, command)]
+        return [_unreadable_file(stack, row, *file) for file in files]
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        found = list(zip(rows, pool.map(read, rows), strict=True))
-    return [_unreadable_file(stack, row, *file) for row, files in found for file in files]
+        return [trouble for troubles in pool.map(read, rows) for trouble in troubles]
 
 
 def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: Mapping[str, Any], later: LaterPut) -> Trouble:

@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import FirstReject
-from lake.documents import get_document
 from lake.faults import RIGHTS_CODES
-from lake.layout import parse_s3_uri, result_key
+from lake.layout import parse_s3_uri
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import ObjectVersion
+from lake.publish import read_result
 from lake.resource_names import ResourceNames
 from lake.successors import files_by_successor
 from lake.time import iso_utc
@@ -53,7 +53,10 @@ class Trace:
 
 
 def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: ArrivalRow) -> Trace:
-    """Follow an arrival from its first manifest to its current one, through every superseded manifest."""
+    """Follow an arrival from its first manifest to its current one, through every superseded manifest.
+
+    Raises ``InvalidDocumentError``: a document is gone or damaged.
+    """
     manifests: list[ManifestRow] = []
     manifest_id = arrival.manifest
     while manifest_id is not None:
@@ -68,20 +71,19 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
             manifests.clear()
     result = None
     if manifests and manifests[-1].published is not None:
-        key = result_key(manifests[-1].id, manifests[-1].published.generation)
-        result = json.loads(s3.get_object(Bucket=resources.control_bucket, Key=key)["Body"].read())
+        generation = manifests[-1].published.generation
+        result = read_result(s3, resources.control_bucket, manifests[-1].id, generation)
     return Trace(arrival, tuple(manifests), result)
 
 
 def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:
     """The sources of the result document that have failed.
 
-    Raises ``InvalidDocumentError`` where one is gone, and botocore's errors.
+    Raises ``InvalidDocumentError`` where it is gone or damaged, and botocore's errors.
     """
     if row.published is None:
         return
-    key = result_key(row.id, row.published.generation)
-    result = json.loads(get_document(stack.s3, stack.resources.control_bucket, key))
+    result = read_result(stack.s3, stack.resources.control_bucket, row.id, row.published.generation)
     yield from (source for source in result["sources"] if source["failed"])
 
 
@@ -98,7 +100,7 @@ class LaterPut:
 def find_later_put(stack: DeployedStack, file: Mapping[str, Any]) -> LaterPut:
     """What was put under the key of a file from ``read_unreadable`` since.
 
-    Raises ``InvalidDocumentError`` where a document is gone, and botocore's errors.
+    Raises ``InvalidDocumentError`` where a document is gone or damaged, and botocore's errors.
     """
     name = parse_s3_uri(file["uri"])
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)

@@ -5,7 +5,6 @@ Whether all objects of an execution's DONE manifests are still there is seen by 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +13,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, PendingObject, read_commit
-from lake.documents import get_document
 from lake.errors import InvalidDocumentError
-from lake.layout import lake_prefix, list_objects, manifest_prefix, partition_prefix, result_key
+from lake.layout import lake_prefix, list_objects, manifest_prefix, partition_prefix
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
+from lake.publish import read_result
 from lake.texts import format_count
 
 if TYPE_CHECKING:
@@ -96,16 +95,15 @@ def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocum
 
 
 def _published_etags(services: Services, document: CommitDocument) -> dict[str, str]:
-    """Key -> ETag that the object had when it was published; empty if the result document is gone.
+    """Key -> ETag that the object had when it was published; empty without a result document that can be read.
 
     Keys are unique: those of lake and quarantine differ in their suffix.
     """
-    key = result_key(document.manifest, document.generation)
+    control = services.resources.control_bucket
     try:
-        body = get_document(services.s3, services.resources.control_bucket, key)
+        result = read_result(services.s3, control, document.manifest, document.generation)
     except InvalidDocumentError:
         return {}
-    result = json.loads(body)
     return {item["key"]: item["etag"] for item in (*result["files"], *result["quarantine"])}
 
 
@@ -146,7 +144,7 @@ class UnreadableFile:
 def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> list[UnreadableFile]:
     """The unreadable files of the first ``MAX_NAMED_FILES`` of these DONE manifests, as many at most.
 
-    A manifest whose result document is gone names none.
+    A manifest whose result document is gone or damaged names none.
     """
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         found = pool.map(lambda row: _files_of(services, row), rows[:MAX_NAMED_FILES])
@@ -155,9 +153,8 @@ def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> li
 
 def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
     assert row.published is not None
-    key = result_key(row.id, row.published.generation)
     try:
-        result = json.loads(get_document(services.s3, services.resources.control_bucket, key))
+        result = read_result(services.s3, services.resources.control_bucket, row.id, row.published.generation)
     except InvalidDocumentError:
         return []
     sources = [source for source in result["sources"] if source["failed"]]

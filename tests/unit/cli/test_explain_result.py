@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.inspect.explain import explain_file, explain_object, print_file, print_object
+from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
+from lake.errors import InvalidDocumentError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion
@@ -186,6 +187,17 @@ def test_an_object_of_the_lake_goes_back_to_all_files(world: World, capsys: pyte
     text = capsys.readouterr().out
     assert "  state      published, 3 records\n" in text
     assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
+
+
+def test_a_damaged_result_document_is_named(world: World) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {})
+    key = result_key(manifest.id, 1)
+    world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
+    stack = stack_of(world, FakeServices())
+    for uri in ("s3://input/orders/a", f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}"):
+        with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
+            print_explanation(stack, uri, 10, as_json=False)
 
 
 def test_an_object_of_the_quarantine_goes_back_to_the_files_that_lost_lines(world: World) -> None:

@@ -58,6 +58,18 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
+@pytest.mark.parametrize("body", [b'{"sources": [', b"[]"])
+def test_a_damaged_result_document_hides_no_other_failure(world: World, body: bytes) -> None:
+    damaged, row = world.queued("a"), world.queued("b")
+    unreadable(world, damaged, "orders/a")
+    unreadable(world, row, "orders/b")
+    world.raw_s3.put_object(Bucket="control", Key=result_key(damaged.id, 1), Body=body)
+    found = {item["manifest"]: item for item in listed(world)}
+    assert found[row.id]["uri"] == "s3://input/orders/b"
+    assert "is damaged" in found[damaged.id]["reason"]
+    assert found[damaged.id]["command"] == f"hybrid-router reprocess --manifest {damaged.id} --stage dev"
+
+
 def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> None:
     # Given a file without a version that was gone, and a later file under its key that was converted
     row, after = world.queued("a"), world.queued("b")

@@ -8,6 +8,7 @@ import pytest
 
 import router.settle.published
 from lake.commit import read_commit
+from lake.layout import result_key
 from lake.ledger import ManifestRow
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
@@ -105,6 +106,23 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
     (damage,) = verdict_document(deployment)["damaged"]
     assert damage["uri"] == f"s3://control/{key}"
     assert "is gone" in damage["problem"]
+
+
+def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment) -> None:
+    # Given: of two manifests with unreadable files, one whose result document is cut and one whose object is short
+    first, second = planned(deployment, "a.json", "b.json")
+    for row in (first, second):
+        done(deployment, row, 10, unreadable="s3://input/b")
+    for name, row in (("result", first), ("object", second)):
+        bucket, key = ("control", result_key(row.id, 1)) if name == "result" else ("lake", lake_key_of(deployment, row))
+        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=b'{"files": [')
+    # Then
+    assert settled(deployment)["damagedObjects"] == 1
+    assert [item["manifest"] for item in verdict_document(deployment)["damaged"]] == [second.id]
+
+
+def lake_key_of(deployment: Deployment, row: ManifestRow) -> str:
+    return next(key for key in deployment.keys("lake") if row.id in key)
 
 
 def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:
