@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ import botocore.session
 from botocore.config import Config
 from botocore.utils import parse_timestamp
 
-from lake.documents import encode_document, get_document, put_document
+from lake.documents import encode_document, get_document, parse_document, put_document
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.engines.job_runs import services_of
 from lake.errors import InvalidDocumentError, InvalidInputError
@@ -87,14 +86,17 @@ def write_document(services: Services, key: str, body: object) -> str:
     return f"s3://{bucket}/{key}"
 
 
-def read_document(services: Services, key: str) -> Any:  # noqa: ANN401
-    """Get a document of the control bucket; raises ``InvalidInputError`` when it does not exist."""
+def read_document(services: Services, key: str) -> dict[str, Any]:
+    """Get a document of the control bucket; raises ``InvalidInputError`` when it does not exist or is damaged."""
     bucket = services.resources.control_bucket
     try:
         body = get_document(services.s3, bucket, key)
     except InvalidDocumentError as error:
         raise InvalidInputError(f"s3://{bucket}/{key} does not exist: plan the execution first") from error
-    return json.loads(body)
+    try:
+        return parse_document(body, f"s3://{bucket}/{key}")
+    except InvalidDocumentError as error:
+        raise InvalidInputError(f"{error}; or plan another execution") from error
 
 
 def new_session() -> boto3.Session:

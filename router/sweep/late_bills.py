@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from lake.errors import InvalidInputError
 from lake.ledger.costs import DueBill
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
@@ -28,7 +29,14 @@ def record_late_bills(repair: Repair) -> None:
 def _record(services: Services, due: DueBill) -> None:
     now = services.clock()
     overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
-    document = read_document(services, due.run.removeprefix(f"s3://{services.resources.control_bucket}/"))
+    try:
+        document = read_document(services, due.run.removeprefix(f"s3://{services.resources.control_bucket}/"))
+    except InvalidInputError as error:
+        if not overdue:
+            raise
+        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run, reason=str(error))
+        services.ledger.costs.close_bill(due.job_run, now)
+        return
     costs = RunCosts(due.run, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)

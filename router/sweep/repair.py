@@ -116,10 +116,9 @@ def read_progress(services: Services, listing: str) -> dict[str, Any]:
     repeats work, unless the sweep was off for longer than ``LISTING_DAYS``.
     """
     try:
-        body = read_document(services, sweep_key(listing))
-    except (InvalidInputError, ValueError):
+        return read_document(services, sweep_key(listing))
+    except InvalidInputError:
         return {}
-    return body if isinstance(body, dict) else {}
 
 
 def write_progress(services: Services, listing: str, position: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lake.errors import InvalidInputError
 from router.executions.run_status import run_status
 from router.sweep.handler import sweep
 from tests.unit.router.settling import done, planned
@@ -91,3 +92,16 @@ def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deploym
     with pytest.raises(Exception, match="gone"):
         sweep(deployment.services)
     assert [row.id for row in recorded(deployment)] == [job_run]
+    # When its day is over, Then no further sweep fails for it
+    deployment.wait(timedelta(days=1, minutes=1))
+    sweep(deployment.services)
+    assert due(deployment) == []
+
+
+def test_a_bill_whose_run_document_is_damaged_is_awaited_for_a_day(deployment: Deployment, job_run: str) -> None:
+    deployment.raw_s3.put_object(Bucket="control", Key=RUN.removeprefix("s3://control/"), Body=b'{"exec')
+    with pytest.raises(InvalidInputError, match=f"{RUN} is damaged: restore the object"):
+        sweep(deployment.services)
+    deployment.wait(timedelta(days=1, minutes=1))
+    sweep(deployment.services)
+    assert (due(deployment), recorded(deployment)) == ([], [])
