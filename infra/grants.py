@@ -75,6 +75,11 @@ class Grants:
         self.write_pointers(role)
         self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
 
+    def own_resubmission(self, role: iam.Role) -> None:
+        """Take ownership of a file that is always in the batch lane: write parts, and write and delete intents."""
+        self.write_control(role, layout.PARTS, layout.INTENTS)
+        self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
+
     def divide_collections(self, role: iam.Role) -> None:
         """Read parts, and write the manifests of a division and its document; rows are granted apart."""
         self.read_control(role, layout.PARTS, layout.DIVISIONS)

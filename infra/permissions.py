@@ -117,7 +117,7 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants(
-        (Grants.read_rows, Grants.list_rows, Grants.create_rows, Grants.own_arrivals),
+        (Grants.read_rows, Grants.list_rows, Grants.create_rows, Grants.own_resubmission),
         reads=(layout.RESUBMISSIONS,),
     ),
 }
