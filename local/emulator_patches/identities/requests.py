@@ -25,6 +25,7 @@ def patch() -> None:
     _patch_refusals()
     _patch_hidden_keys()
     _patch_catalog()
+    _patch_batches()
 
 
 def _patch_transport() -> None:
@@ -104,3 +105,17 @@ def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
     if not database or not table:
         return ()
     return f"{prefix}:catalog", f"{prefix}:table/{database}/{table}"
+
+
+def _patch_batches() -> None:
+    """A batch of SQS needs the right for a single request; there is none for batches.
+
+    Source: Amazon SQS Developer Guide, "Amazon SQS API permissions: Actions and resource reference".
+    """
+    enforce = iam_evaluator.enforce
+
+    def enforce_single(access_key: str, action: str, *more: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
+        single = action.removesuffix("Batch") if action.startswith("sqs:") else action
+        return enforce(access_key, single, *more, **options)
+
+    iam_evaluator.enforce = enforce_single
