@@ -1,0 +1,210 @@
+"""The schedules start what they are for; the stream window keeps a run alive, and each failure reaches people."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.deployed_stack import FunctionFailedError
+from cli.inspect.backlog import read_shards
+from cli.inspect.trace import trace_arrival
+from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
+from lake.ledger import State
+from lake.time import iso_utc
+from tests.e2e.interrupted_work import in_index, make_older, start_stream
+from tests.e2e.removed_permission import logs, role_name, sentences, without
+from tests.e2e.subscription import subscribe_queue
+from tests.e2e.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lake.manifest import ObjectVersion
+    from tests.e2e.scenario import Scenario
+
+pytestmark = pytest.mark.long
+"""``make permissions`` plays them."""
+
+
+@contextmanager
+def started_soon(scenario: Scenario, part: str) -> Iterator[datetime]:
+    """The schedule whose name has this part starts its target once, a second from now; returns the time before it."""
+    scheduler = scenario.cloud.client("scheduler")
+    pages = scheduler.get_paginator("list_schedules").paginate()
+    (name,) = [item["Name"] for page in pages for item in page["Schedules"] if f"e2e-Schedules{part}" in item["Name"]]
+    before, now = scheduler.get_schedule(Name=name), datetime.now(UTC)
+    kept = {key: before[key] for key in ("FlexibleTimeWindow", "Target")}
+    once = f"at({now + timedelta(seconds=2):%Y-%m-%dT%H:%M:%S})"
+    scheduler.update_schedule(
+        Name=name, ScheduleExpression=once, ScheduleExpressionTimezone="UTC", State="ENABLED", **kept
+    )
+    try:
+        yield now
+    finally:
+        own = {key: before[key] for key in ("ScheduleExpression", "ScheduleExpressionTimezone", "State")}
+        scheduler.update_schedule(Name=name, **own, **kept)
+
+
+def executions(scenario: Scenario, machine: str, since: datetime) -> list[dict[str, Any]]:
+    found = scenario.deployment.sfn.list_executions(stateMachineArn=machine)["executions"]
+    return [item for item in found if item["startDate"] >= since - timedelta(seconds=1)]
+
+
+def written(scenario: Scenario, key: str) -> Any:
+    """When the document was written last; None: never."""
+    listed = scenario.deployment.s3.list_objects_v2(Bucket=scenario.deployment.resources.control_bucket, Prefix=key)
+    return next((item["LastModified"] for item in listed.get("Contents", [])), None)
+
+
+def test_each_function_with_a_schedule_is_started_by_it(scenario: Scenario) -> None:
+    folder = scenario.cloud.logs_dir
+
+    def log_of(name: str) -> str:
+        return logs(folder, f"lambda/*{name}*.log")
+
+    outcomes: dict[str, Callable[[], object]] = {
+        "PlanAhead": lambda: written(scenario, plan_summary_key(PLAN_AHEAD_EXECUTION)),
+        "Sweep": lambda: log_of("sweep").count('"message":"swept"'),
+        "Catalog": lambda: log_of("catalog").count('"message":"catalog"'),
+        "Tables": lambda: log_of("tables").count('"message":"tables"'),
+    }
+    for part, outcome in outcomes.items():
+        changed = partial(has_changed, outcome, outcome())
+        with started_soon(scenario, part):
+            wait_for(f"what {part} starts", changed)
+
+
+def has_changed(outcome: Callable[[], object], before: object) -> bool:
+    return outcome() != before
+
+
+def test_the_verification_is_started_by_its_schedule(scenario: Scenario) -> None:
+    machine = scenario.deployment.outputs.overnight.replace("-overnight", "-verify")
+    with started_soon(scenario, "Verify") as since:
+        wait_for("the verification", lambda: executions(scenario, machine, since))
+    (execution,) = executions(scenario, machine, since)
+    end = scenario.ended(execution["executionArn"])
+    assert end["status"] == "SUCCEEDED", end.get("cause")
+
+
+def idle(scenario: Scenario) -> None:
+    """Wait until no run of the stream is alive."""
+    wait_for("the end of the stream", lambda: not read_shards(scenario.deployment)[0].runs)
+
+
+def working_run(scenario: Scenario, other_than: str = "") -> str:
+    """Wait for a run that has begun to work; returns its id."""
+    stream = scenario.deployment.ledger.stream
+
+    def begun() -> str | None:
+        row = stream.get()
+        return row.run if row.heartbeat_at is not None and row.run != other_than and not row.starts else None
+
+    return wait_for("a run of the stream", begun)
+
+
+def test_the_window_keeps_a_run_alive_until_it_is_over(scenario: Scenario) -> None:
+    # Given the schedule of the window, which this stage has switched off
+    stack = scenario.deployment
+    idle(scenario)
+    before = str(stack.ledger.stream.get().run)
+    # When it starts the window, then a run is alive
+    with started_soon(scenario, "StreamWindow") as since:
+        wait_for("the window", lambda: executions(scenario, stack.outputs.stream_window, since))
+    (execution,) = executions(scenario, stack.outputs.stream_window, since)
+    first = working_run(scenario, before)
+    # When a person kills it, then the window starts another one
+    assert stack.control_stream("kill")["killed"] == 1
+    second = working_run(scenario, first)
+    state = stack.glue.get_job_run(JobName=stack.resources.stream_job, RunId=first)["JobRun"]["JobRunState"]
+    assert state == "STOPPED"
+    # When its end has come, then that one stops, and so does the window
+    stack.ledger.stream.open_window(iso_utc(since))
+    assert scenario.ended(execution["executionArn"])["status"] == "SUCCEEDED"
+    assert read_shards(stack)[0].runs == ()
+    assert second != first
+
+
+@pytest.mark.parametrize(
+    ("machine", "part", "action", "subject"),
+    [
+        ("stream_window", "RouterstreamcontrolRole", "dynamodb:UpdateItem", "hybrid-router: stream window failed"),
+        ("backfill", "RouterbackfillRole", "dynamodb:GetItem", "hybrid-router: backfill execution failed"),
+    ],
+)
+def test_a_failed_execution_reaches_its_subscribers(
+    scenario: Scenario, machine: str, part: str, action: str, subject: str
+) -> None:
+    # Given a person who subscribes, and a function that lacks a permission
+    outputs, iam, sqs = scenario.deployment.outputs, scenario.cloud.client("iam"), scenario.cloud.client("sqs")
+    queue = subscribe_queue(scenario.cloud, outputs.alarm_topic, f"people-of-{machine.replace('_', '-')}")
+    request = {"dataset": "failing", "from": "2026-01-01", "to": "2026-01-01"} if machine == "backfill" else {}
+    role = role_name(iam, part)
+    # When
+    with without(iam, role, action):
+        end = scenario.execute(getattr(outputs, machine), request)
+    # Then the message names it
+    assert end["status"] == "FAILED"
+    found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+    bodies = [json.loads(item["Body"]) for item in found]
+    (text,) = [body["Message"] for body in bodies if body["Subject"] == subject]
+    assert sentences(text, role, action)
+
+
+def test_the_stream_says_what_it_may_not_read_and_converts_it_afterwards(scenario: Scenario) -> None:
+    # Given jobs that may not read the input
+    iam = scenario.cloud.client("iam")
+    idle(scenario)
+    with without(iam, role_name(iam, "JobsRole"), "s3:GetObjectVersion"):
+        file = scenario.put("unreadable/urgent/a.ndjson", ['{"n": 1}'])
+
+        # Then the manifest waits for them, and names the action
+        def told() -> bool:
+            row = scenario.manifest_of(file)
+            return row is not None and "s3:GetObjectVersion" in str(row.reason)
+
+        wait_for("the reason of the manifest", told)
+        idle(scenario)
+    assert scenario.wait_state(file, State.QUEUED).tries == 0
+    # When they may, and a person starts the stream, then it is converted
+    start_stream(scenario)
+    scenario.wait_state(file, State.DONE)
+
+
+def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Scenario) -> None:
+    # Given three runs in succession that have failed before they began to work, and a file that waits for the night
+    stack, job = scenario.deployment, scenario.deployment.resources.stream_job
+    idle(scenario)
+    patient = scenario.put("impatient/b.ndjson", ['{"n": 1}'])
+    scenario.wait_state(patient, State.QUEUED)
+    arguments = {"--settings": f"s3://{stack.resources.control_bucket}/no-settings.json"}
+    for _ in range(3):
+        run = stack.glue.start_job_run(JobName=job, Arguments=arguments)["JobRunId"]
+        idle(scenario)
+        stack.ledger.stream.count_start(stack.ledger.stream.get(), run, datetime.now(UTC))
+    told = f"3 runs of the streaming job {job} have ended in succession"
+    # When an urgent file comes, then route says so
+    urgent = scenario.put("impatient/urgent/a.ndjson", ['{"n": 2}'])
+    waiting = scenario.wait_state(urgent, State.QUEUED)
+    wait_for("the log of route", lambda: told in logs(scenario.cloud.logs_dir, "lambda/*route*.log"))
+    # When a person promotes the other file, or the sweep finds the first one, then they are told as well
+    with pytest.raises(FunctionFailedError, match=told):
+        stack.invoke("promote", {"files": [patient.uri]})
+    make_older(scenario, waiting, timedelta(minutes=20))
+    in_index(scenario, waiting, State.QUEUED)
+    with pytest.raises(FunctionFailedError, match=told):
+        stack.invoke("sweep", {"dryRun": False})
+    # When a person has removed the cause and starts the stream, then both are converted
+    start_stream(scenario)
+    for file in (urgent, patient):
+        wait_for(f"{file.key} to be converted", partial(is_done, scenario, file))
+
+
+def is_done(scenario: Scenario, file: ObjectVersion) -> bool:
+    stack, arrival = scenario.deployment, scenario.deployment.ledger.arrivals.get(file)
+    return arrival is not None and trace_arrival(stack.s3, stack.ledger, stack.resources, arrival).state == State.DONE
