@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lake.commit import read_commit
-from lake.documents import encode_document, get_bound_document, get_document, put_document
-from lake.errors import InvalidDocumentError
+from lake.documents import encode_document, get_bound_document, get_document, parse_document, put_document
+from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, Tabled, TableRow
 from lake.ledger.manifest_row import CommitReference
@@ -26,6 +26,7 @@ from lake.manifest import Partition
 from lake.successors import follow
 from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
 from router.services import PARALLEL_REQUESTS, Services
+from router.telemetry import logger
 
 MAX_MANIFESTS = 1000
 """Manifests of a batch, as long as no whole hour has more."""
@@ -67,7 +68,9 @@ class PlannedBatch:
 def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     """The next batch, of rows that are read after ``row``, which has nothing pending; None: there is nothing to do.
 
-    Entries whose generation is in the table, or can never be published, are deleted.
+    Entries whose generation is in the table, or can never be published, are deleted. A manifest whose commit document
+    cannot be used waits, and so does an hour of the outbox that has it. Raises ``UnusableDocumentError`` where nothing
+    else is left.
     """
     expires, hours = False, []
     rows: dict[str, ManifestRow] = {}
@@ -86,9 +89,35 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             break
     if not rows and not hours and not expires:
         return None
+    items, unusable = _items(services, rows.values())
+    wait = {rows[manifest].partition.stamp for manifest in unusable}.intersection(hours)
+    hours = [hour for hour in hours if hour not in wait]
+    items = [item for item in items if item.hour not in wait]
+    if unusable and not items and not hours and not expires:
+        raise next(iter(unusable.values()))
+    return PlannedBatch(row.dataset, row.applied + 1, expires, tuple(hours), tuple(items))
+
+
+def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[list[BatchItem], dict[str, UnusableDocumentError]]:
+    """The manifests with their files; those whose commit documents cannot be used, with the error."""
+
+    def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:
+        try:
+            return _item(services, row)
+        except UnusableDocumentError as error:
+            logger.error("a published manifest is not brought into the table", manifest_id=row.id, error=str(error))
+            return error
+
+    items: list[BatchItem] = []
+    unusable: dict[str, UnusableDocumentError] = {}
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        items = tuple(pool.map(lambda item: _item(services, item), rows.values()))
-    return PlannedBatch(row.dataset, row.applied + 1, expires, tuple(hours), items)
+        manifests = list(rows)
+        for row, found in zip(manifests, pool.map(read, manifests), strict=True):
+            if isinstance(found, UnusableDocumentError):
+                unusable[row.id] = found
+            else:
+                items.append(found)
+    return items, unusable
 
 
 def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, ManifestRow]:
@@ -225,15 +254,18 @@ class TableCatalog:
     def load(self) -> CatalogEntry | None:
         """The current entry; None: there is no table of this name.
 
-        Raises ``ValueError`` for one that is not an Iceberg table.
+        Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged.
         """
         table = self._table()
         if table is None:
             return None
         location = table.get("Parameters", {}).get(POINTER)
         if location is None:
-            raise ValueError(f"the table {self.dataset} of the database {self._database} is not an Iceberg table")
-        return CatalogEntry(table["VersionId"], location, table["Parameters"], json.loads(self.read(location)))
+            raise InvalidDocumentError(
+                f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
+            )
+        metadata = parse_document(self.read(location), location)
+        return CatalogEntry(table["VersionId"], location, table["Parameters"], metadata)
 
     def exists(self) -> bool:
         """Whether the database has a table of this name."""

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
-from lake.errors import TableStoppedError, TransientError
+from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
@@ -55,15 +55,29 @@ def commit_round(services: Services, dataset: str) -> int | None:
     """Bring one batch into the table; its number, or None: nothing is left to do.
 
     A batch that another process has begun is finished first. Raises ``TableStoppedError``: table and ledger disagree,
-    or another writer has changed rows: nothing was changed, a person decides; ``TransientError``: other writers changed
-    the entry at each of ``MAX_TRIES`` tries.
+    another writer has changed rows, or a document is gone or damaged: nothing was changed, a person decides;
+    ``TransientError``: other writers changed the entry at each of ``MAX_TRIES`` tries.
     """
     tables = services.ledger.tables
     row = tables.get(dataset) or tables.create(dataset, str(uuid4()))
+    try:
+        return _bring_in(services, row)
+    except InvalidDocumentError as error:
+        reason = f"{error}; or run 'hybrid-router tables rebuild {dataset}'"
+        tables.stop(row, reason)
+        raise TableStoppedError(reason) from error
+    except TableStoppedError as error:
+        tables.stop(row, str(error))
+        raise
+
+
+def _bring_in(services: Services, row: TableRow) -> int | None:
+    tables, dataset = services.ledger.tables, row.dataset
     if row.pending is None:
         # Read after the row: no generation of an earlier batch can look as if it were not in the table.
         batch = plan_batch(services, row)
         if batch is None:
+            tables.stop(row, None)
             return None
         reference = write_batch(services, batch)
         if not tables.intend(row, reference):
@@ -71,11 +85,7 @@ def commit_round(services: Services, dataset: str) -> int | None:
         row = replace(row, pending=reference)
     else:
         batch = read_batch_document(services, row.pending)
-    try:
-        metadata = _apply(services, row, batch)
-    except TableStoppedError as error:
-        tables.stop(row, str(error))
-        raise
+    metadata = _apply(services, row, batch)
     _mark(services, batch, snapshot_of_batch(metadata))
     tables.close(row, batch.number, oldest_batch(metadata))
     names = [generation_entry(item.manifest, item.generation) for item in batch.items]

@@ -6,11 +6,14 @@ from datetime import timedelta
 import pytest
 
 from lake.commit import CommitDocument
-from lake.documents import decode_body
+from lake.documents import decode_body, get_document
 from lake.errors import TableStoppedError
+from lake.layout import parse_s3_uri
+from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
 from lake.time import iso_utc
 from router.iceberg.metadata import batch_of, oldest_batch
+from router.tables.handler import rebuild_table
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import (
@@ -186,6 +189,83 @@ def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -
     with pytest.raises(TableStoppedError, match="gone or changed"):
         commit(deployment)
     assert shown(deployment) == ["compacted-g0"]
+
+
+def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(deployment: Deployment) -> None:
+    # Given three published manifests, of which one has lost its commit document, and two hours to be built again
+    rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
+    key, body = cut(deployment, rows[0])
+    deployment.ledger.tables.list_hour(MIDNIGHT, deployment.now)
+    # Then the others are shown
+    assert commit(deployment) == 1
+    assert shown(deployment) == sorted(map(name_of, [rows[1], other]))
+    # And it is said for which one a person has to do what
+    with pytest.raises(TableStoppedError, match=f"{key} was changed .* restore the object"):
+        commit(deployment)
+    assert key in str(stopped(deployment))
+    # And an hour that it is in is not emptied of it
+    deployment.ledger.tables.list_hour(PARTITION, deployment.now)
+    with pytest.raises(TableStoppedError):
+        commit(deployment)
+    assert shown(deployment) == sorted(map(name_of, [rows[1], other]))
+    # When the document is restored
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    assert commit(deployment) == 2
+    assert shown(deployment) == sorted(map(name_of, [*rows, other]))
+    assert commit(deployment) is None
+    assert stopped(deployment) is None
+
+
+def cut(deployment: Deployment, row: ManifestRow) -> tuple[str, bytes]:
+    """The commit document of a manifest is cut; its key, and what it was."""
+    assert row.published is not None
+    key = row.published.document.key
+    body = get_document(deployment.raw_s3, "control", key)
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body[:10])
+    return key, body
+
+
+def stopped(deployment: Deployment) -> str | None:
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    return row.stopped
+
+
+def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: Deployment) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    cut(deployment, row)
+    with pytest.raises(TableStoppedError):
+        commit(deployment)
+    publish(deployment, forced(deployment, row))
+    assert commit(deployment) == 1
+    assert commit(deployment) is None
+    assert (shown(deployment), stopped(deployment)) == ([name_of(row, 2)], None)
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg"])
+def test_a_table_without_a_document_that_can_be_read_is_stopped(deployment: Deployment, damage: str) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    late = publish(deployment, listed(deployment, "b"))
+    entry = deployment.glue.tables["orders"]
+    place = parse_s3_uri(entry["Parameters"]["metadata_location"])
+    if damage == "gone":
+        deployment.raw_s3.delete_object(Bucket=place.bucket, Key=place.key)
+    elif damage == "cut":
+        deployment.raw_s3.put_object(Bucket=place.bucket, Key=place.key, Body=b'{"format-version": 2, ')
+    else:
+        del entry["Parameters"]["metadata_location"]
+    with pytest.raises(TableStoppedError, match="run 'hybrid-router tables rebuild orders'"):
+        commit(deployment)
+    assert "tables rebuild orders" in str(stopped(deployment))
+    # When a person does so, then it shows everything again
+    rebuild_table(deployment.services, "orders")
+    while commit(deployment) is not None:
+        pass
+    assert name_of(late) in shown(deployment)
+    assert len(shown(deployment)) == 2
+    assert stopped(deployment) is None
 
 
 def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:
