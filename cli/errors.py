@@ -9,12 +9,33 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TypeGuard
 
-from botocore.exceptions import BotoCoreError, ClientError, InvalidRegionError, NoRegionError, ProfileNotFound
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    InvalidRegionError,
+    NoRegionError,
+    ProfileNotFound,
+    SSOError,
+)
 
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
-from lake.faults import CREDENTIAL_CODES, CREDENTIAL_ERRORS, LOAD_CODES, NETWORK_ERRORS, RIGHTS_CODES
+from lake.faults import (
+    CREDENTIAL_CODES,
+    CREDENTIAL_ERRORS,
+    KEY_CODES,
+    LOAD_CODES,
+    NETWORK_ERRORS,
+    RESOURCE_CODES,
+    RIGHTS_CODES,
+    SERVER_ERROR,
+    TOO_MANY_REQUESTS,
+    error_code,
+    http_status,
+    is_denial,
+)
 from lake.texts import printable
 
+GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 UNKNOWN_KEY_CODE = "InvalidClientTokenId"
 """Error code of CloudFormation and STS for credentials that do not exist (AWS General Reference, Common errors)."""
 
@@ -29,7 +50,7 @@ def advise(error: BotoCoreError | ClientError) -> str:
         return _advise_by_code(error)
     if isinstance(error, (ProfileNotFound, InvalidRegionError, NoRegionError)):
         return _advise_on_option(error)
-    if isinstance(error, CREDENTIAL_ERRORS):
+    if isinstance(error, (*CREDENTIAL_ERRORS, SSOError)):
         return f"no AWS credentials ({error}): set AWS_PROFILE, or sign in with 'aws sso login'"
     if isinstance(error, NETWORK_ERRORS):
         return f"no answer from AWS ({error}): check the network, the proxy and the region"
@@ -44,15 +65,32 @@ def _advise_on_option(error: ProfileNotFound | InvalidRegionError | NoRegionErro
     return "no AWS region is set: pass --region, or set AWS_REGION"
 
 
+RIGHT_MISSING = "a permission is missing ({}): grant it, or use another profile"
+BUSY = "AWS is busy ({}): run the command again"
+_ADVICE = (
+    (
+        CREDENTIAL_CODES | {UNKNOWN_KEY_CODE},
+        "AWS does not accept the credentials ({}): sign in again, or use another profile",
+    ),
+    (RIGHTS_CODES, RIGHT_MISSING),
+    (LOAD_CODES, BUSY),
+    (
+        RESOURCE_CODES,
+        "a bucket or a table is missing ({}): check its name; if it is the stack's, restore or deploy it",
+    ),
+    (KEY_CODES, "the KMS key cannot be used ({}): enable it, or cancel its deletion"),
+    (GONE_CODES, "an object is gone ({}): run the command again; if it is still gone, restore it"),
+)
+
+
 def _advise_by_code(error: ClientError) -> str:
-    code = error.response.get("Error", {}).get("Code", "")
-    if code in CREDENTIAL_CODES or code == UNKNOWN_KEY_CODE:
-        return f"AWS does not accept the credentials ({error}): sign in again, or use another profile"
-    if code in RIGHTS_CODES:
-        return f"a permission is missing ({error}): grant it, or use another profile"
-    if code in LOAD_CODES:
-        return f"AWS is busy ({error}): run the command again"
-    return str(error)
+    code, status = error_code(error), http_status(error)
+    known = next((advice for codes, advice in _ADVICE if code in codes), None)
+    if known is None and is_denial(error):
+        known = RIGHT_MISSING
+    elif known is None and (status == TOO_MANY_REQUESTS or status >= SERVER_ERROR):
+        known = BUSY
+    return str(error) if known is None else known.format(error)
 
 
 MACHINE_ERRORS = frozenset(

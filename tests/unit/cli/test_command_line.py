@@ -20,6 +20,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     NoRegionError,
     ProfileNotFound,
+    SSOTokenLoadError,
 )
 from rich.text import Text
 from typer.testing import CliRunner
@@ -70,8 +71,12 @@ def test_a_shell_gets_its_script_and_the_rest_of_a_command(shell: str) -> None:
     assert "explain" not in completed
 
 
-def refused(code: str) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "told by AWS"}}, "DescribeStacks")
+def refused(code: str, status: int = 400) -> ClientError:
+    error: Any = {
+        "Error": {"Code": code, "Message": "told by AWS"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(error, "DescribeStacks")
 
 
 NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-central-1.amazonaws.com")
@@ -91,6 +96,13 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),
         (refused("ExpiredToken"), ExitCode.NOT_REACHABLE, "sign in again"),
         (refused("Throttling"), ExitCode.NOT_REACHABLE, "run the command again"),
+        (refused("a code of tomorrow", 503), ExitCode.NOT_REACHABLE, "run the command again"),
+        (refused("a code of tomorrow", 403), ExitCode.NOT_REACHABLE, "a permission is missing"),
+        (refused("ResourceNotFoundException"), ExitCode.NOT_REACHABLE, "if it is the stack's, restore or deploy it"),
+        (refused("NoSuchBucket"), ExitCode.NOT_REACHABLE, "a bucket or a table is missing"),
+        (refused("KMS.DisabledException"), ExitCode.NOT_REACHABLE, "enable it, or cancel its deletion"),
+        (refused("NoSuchKey", 404), ExitCode.NOT_REACHABLE, "run the command again; if it is still gone, restore it"),
+        (SSOTokenLoadError(error_msg="no token"), ExitCode.NOT_REACHABLE, "sign in with 'aws sso login'"),
         (OSError(errno.ENOSPC, "full", "/lake"), ExitCode.NOT_REACHABLE, "/lake: full: remove the cause and run"),
         (OSError(errno.ENOSPC, "full"), ExitCode.NOT_REACHABLE, "hybrid-router: full: remove the cause and run"),
         (OSError(errno.EBADF, "a defect"), ExitCode.INTERNAL_ERROR, "internal error (OSError: [Errno 9] a defect)"),
