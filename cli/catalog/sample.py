@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
+from lake.errors import TerminalError
 from lake.faults import error_code
 from lake.layout import parse_generation
 
@@ -51,7 +54,8 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     sample, lake = DatasetSample(), stack.resources.lake_bucket
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
         try:
-            _add_object(sample, _opened(stack.s3, lake, key, size))
+            with reading_parquet(f"s3://{lake}/{key}", advise_reprocess_of(key)):
+                _add_object(sample, _opened(stack.s3, lake, key, size))
         except ClientError as error:
             # The sweep has deleted this generation since it was listed.
             if error_code(error) != "NoSuchKey":
@@ -64,9 +68,29 @@ def read_folder_sample(folder: Path, max_files: int) -> DatasetSample:
     sample = DatasetSample()
     hours = [sorted(hour.glob("*.parquet")) for hour in sorted(folder.glob("date=*/hour=*"), reverse=True)]
     for path in _one_of_each([files for files in hours if files], max_files):
-        with path.open("rb") as file:
+        with path.open("rb") as file, reading_parquet(str(path), "delete it, and convert its files again"):
             _add_object(sample, file)
     return sample
+
+
+@contextmanager
+def reading_parquet(place: str, advice: str) -> Iterator[None]:
+    """What pyarrow raises inside for a file that is damaged becomes a ``TerminalError`` with its place and ``advice``.
+
+    An error of the disk stays what it is.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
+
+
+def advise_reprocess_of(key: str) -> str:
+    """What to do about an object of the lake that is damaged."""
+    manifest, _ = parse_generation(key) or ("", 0)
+    return f"restore it, or run 'hybrid-router reprocess --manifest {manifest}'"
 
 
 def _one_of_each(hours: list[list[T]], number: int) -> list[T]:
@@ -140,7 +164,17 @@ class RangeReader(io.RawIOBase):
             count = max(0, min(len(view), self._size - self._position))
             if count:
                 last = self._position + count - 1
-                answer = self._s3.get_object(**self._object, Range=f"bytes={self._position}-{last}")
-                view[:count] = answer["Body"].read()
+                # Shorter, if the object was replaced since it was listed.
+                body = self._read(f"bytes={self._position}-{last}")
+                count = len(body)
+                view[:count] = body
         self._position += count
         return count
+
+    def _read(self, byte_range: str) -> bytes:
+        try:
+            return self._s3.get_object(**self._object, Range=byte_range)["Body"].read()
+        except ClientError as error:
+            if error_code(error) != "InvalidRange":
+                raise
+            return b""

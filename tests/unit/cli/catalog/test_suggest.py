@@ -14,12 +14,13 @@ import pytest
 import typer
 
 from cli.catalog.column_types import ColumnType, TypeKind
-from cli.catalog.sample import read_sample
+from cli.catalog.drop_columns import print_dropped_columns
+from cli.catalog.sample import MAX_WHOLE_BYTES, read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
 from cli.commands.tables import suggest
 from cli.errors import ExitCode, NotFoundError
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from lake.layout import lake_key
 from lake.manifest import Partition
 from tests.unit.cli.schemas import valid_json
@@ -140,6 +141,33 @@ def test_an_object_without_rows_and_one_that_was_deleted_meanwhile_hold_nothing_
     # When, Then
     sample = read_sample(stack, "orders", 3)
     assert (sample.objects, sample.rows, sample.values["id"]) == (2, 1, {"1": 1})
+
+
+@pytest.mark.parametrize("length", [0, 3, 200])
+def test_an_object_that_is_damaged_is_named(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    key = put(world, 8, ROWS)
+    body = world.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+    world.raw_s3.put_object(Bucket="lake", Key=key, Body=body[:length])
+    expected = (
+        f"s3://lake/{key} is not a Parquet file .*: restore it, or run 'hybrid-router reprocess --manifest 2026.*'"
+    )
+    for listed_size, whole in ((length, MAX_WHOLE_BYTES), (len(body), 0)):
+        monkeypatch.setattr("cli.catalog.sample.MAX_WHOLE_BYTES", whole)
+        monkeypatch.setattr("cli.catalog.sample._newest_objects", lambda *_, size=listed_size: [(key, size)])
+        with pytest.raises(TerminalError, match=expected):
+            read_sample(stack, "orders", 1)
+    with pytest.raises(TerminalError, match=expected):
+        print_dropped_columns(stack, "orders", dry_run=True, as_json=False)
+
+
+def test_a_file_of_a_folder_that_is_damaged_is_named(tmp_path: Path) -> None:
+    folder = converted(tmp_path)
+    path = folder / "date=2026-11-20" / "hour=09" / "m-g1-00000.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(TerminalError, match=f"{path} is not a Parquet file"):
+        print_folder_suggestion(folder, 5, None, as_json=False)
 
 
 def test_a_value_of_others_cannot_command_the_terminal(
