@@ -174,5 +174,8 @@ def _records(s3: S3Client, bucket: str, item: dict[str, Any]) -> Iterator[dict[s
         body = s3.get_object(Bucket=bucket, Key=item["key"], Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
     except s3.exceptions.NoSuchKey:
         return
-    for line in body[: body.rfind(b"\n") + 1].splitlines():
-        yield json.loads(line)
+    try:
+        yield from [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]
+    except ValueError:
+        # Damaged. The counts of the result document are shown without it, and `quarantine show` names the object.
+        return

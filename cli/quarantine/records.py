@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from lake.commit import read_commit
+from lake.errors import TerminalError
 from lake.faults import error_code
 from lake.layout import is_own_key, list_objects, parse_generation, parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow, ResubmissionRow
@@ -146,8 +147,7 @@ def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> 
                 # A generation keeps objects of an earlier one if input files were gone when it was converted.
                 kept = _published_keys(stack, row) if kept is None else kept
             if generation == row.published.generation or (kept is not None and key in kept):
-                for data in _read_object(stack, key):
-                    yield QuarantineRecord.of(row, row.published.generation, data)
+                yield from _read_object(stack, key, row, row.published.generation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +192,24 @@ def _published_keys(stack: DeployedStack, row: ManifestRow) -> frozenset[str]:
     return frozenset(item.key for item in document.quarantine)
 
 
-def _read_object(stack: DeployedStack, key: str) -> Iterator[dict[str, Any]]:
+def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: int) -> Iterator[QuarantineRecord]:
+    bucket = stack.resources.quarantine_bucket
     try:
-        body = stack.s3.get_object(Bucket=stack.resources.quarantine_bucket, Key=key)["Body"]
+        body = stack.s3.get_object(Bucket=bucket, Key=key)["Body"]
     except ClientError as error:
         # A generation was published since the row was read, and the sweep has deleted this one.
         if error_code(error) == "NoSuchKey":
             return
         raise
-    for line in body.iter_lines(1 << 20):
-        yield json.loads(line)
+    for number, line in enumerate(body.iter_lines(1 << 20), 1):
+        try:
+            record = QuarantineRecord.of(row, generation, json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise TerminalError(
+                f"record {number} of s3://{bucket}/{key} is damaged ({error!r}): restore the object, or run "
+                f"'hybrid-router reprocess --manifest {row.id}'"
+            ) from error
+        yield record
 
 
 class ResubmittedLines:

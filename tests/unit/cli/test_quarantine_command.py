@@ -13,7 +13,7 @@ from cli.quarantine.listing import print_quarantine, print_records
 from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.repair import export_lines, line_digest, origins_file, read_origins
 from lake.commit import PendingObject
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TerminalError
 from lake.layout import quarantine_key
 from lake.manifest import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
@@ -122,6 +122,23 @@ def test_a_narrow_selection_ends_as_well(
     told = capsys.readouterr()
     assert json.loads(told.out)["complete"] is False
     assert told.err == "records read: 2\n"
+
+
+@pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li', b"[]\n", b"\xff\n"])
+def test_an_object_that_is_damaged_is_named(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
+) -> None:
+    key, *_ = world.keys("quarantine")
+    whole = world.raw_s3.get_object(Bucket="quarantine", Key=key)["Body"].read().splitlines(keepends=True)[0]
+    world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=whole + damage)
+    stack = stack_of(world, FakeServices())
+    for command in (
+        lambda: listed(stack, capsys),
+        lambda: print_records(stack, selection(stack), 10, 0, as_json=False),
+        lambda: export_lines(stack, selection(stack), tmp_path / "lines.ndjson", 10, as_json=False),
+    ):
+        with pytest.raises(TerminalError, match=f"record 2 of s3://quarantine/{key} is damaged .* run 'hybrid-router"):
+            command()
 
 
 def test_a_line_of_others_cannot_command_the_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:
