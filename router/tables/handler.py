@@ -5,6 +5,7 @@ For a table that is stopped, or does not exist yet, a person decides: restore, r
 
 from __future__ import annotations
 
+import random
 import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -72,16 +73,28 @@ def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[s
 
 
 def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Exception]]:
-    """Number of batches, and the error of each table that has met one."""
+    """Number of batches, and the error of each table that has met one.
+
+    One batch of each table, then the next of each, in an order that no two calls share: a table whose batches take all
+    the time, or end the function, does not come before the same others each time.
+    """
     batches = 0
     errors: list[Exception] = []
-    for dataset in services.ledger.tables.waiting():
-        try:
-            while services.clock() < stop_at and commit_round(services, dataset) is not None:
-                batches += 1
-        except Exception as error:
-            logger.exception("table not brought up to date: the next round tries it again", table=dataset)
-            errors.append(error)
+    waiting = list(services.ledger.tables.waiting())
+    random.shuffle(waiting)
+    while waiting:
+        left = []
+        for dataset in waiting:
+            if services.clock() >= stop_at:
+                return batches, errors
+            try:
+                if commit_round(services, dataset) is not None:
+                    batches += 1
+                    left.append(dataset)
+            except Exception as error:
+                logger.exception("table not brought up to date: the next round tries it again", table=dataset)
+                errors.append(error)
+        waiting = left
     return batches, errors
 
 
