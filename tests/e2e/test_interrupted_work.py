@@ -150,11 +150,14 @@ def test_a_job_run_takes_over_what_an_ended_run_of_the_other_engine_holds(
     row = manifest_after_division(scenario, file)
     assert row is not None
     hold(scenario, row, ended[other])
-    # Then the night's run converts it, in spite of the lease
+    # Then the night's first run converts it, in spite of the lease
     execution = scenario.ended(arn)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     done = scenario.wait_state(file, State.DONE)
     assert done.earlier_owners == (ended[other],)
+    today = datetime.now(UTC).date()
+    costs = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
+    assert [cost.id for cost in costs if cost.execution == execution["name"]] == [done.owner]
     assert scenario.lake_rows(dataset, tmp_path) == {'{"n": "1"}': 1}
 
 
