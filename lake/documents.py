@@ -58,25 +58,28 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
     return body
 
 
-def find_document(s3: S3Client, bucket: str, key: str) -> dict[str, Any] | None:
+def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:
     """The parsed document under ``key``; None: there is none.
 
-    Raises ``InvalidDocumentError``: it is damaged; botocore's other errors.
+    Raises ``InvalidDocumentError``: it is damaged, or lacks one of ``members``; botocore's other errors.
     """
     try:
         body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except s3.exceptions.NoSuchKey:
         return None
-    return parse_document(body, f"s3://{bucket}/{key}")
+    return parse_document(body, f"s3://{bucket}/{key}", *members)
 
 
-def parse_document(body: bytes, uri: str) -> dict[str, Any]:
-    """The JSON object that is at ``uri``. Raises ``InvalidDocumentError`` when it is something else."""
+def parse_document(body: bytes, uri: str, *members: str) -> dict[str, Any]:
+    """The JSON object that is at ``uri``.
+
+    Raises ``InvalidDocumentError`` when it is something else, or lacks one of ``members``.
+    """
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or not document.keys() >= {*members}:
         raise InvalidDocumentError(f"{uri} is damaged: restore the object (protection.versions keeps earlier versions)")
     return document
 

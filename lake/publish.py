@@ -167,7 +167,7 @@ def write_result(
 def read_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> dict[str, Any]:
     """The result document of a published generation. Raises ``InvalidDocumentError`` when it is gone or damaged."""
     key = result_key(manifest, generation)
-    return parse_document(get_document(s3, control_bucket, key), f"s3://{control_bucket}/{key}")
+    return parse_document(get_document(s3, control_bucket, key), f"s3://{control_bucket}/{key}", "sources")
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:

@@ -86,15 +86,18 @@ def write_document(services: Services, key: str, body: object) -> str:
     return f"s3://{bucket}/{key}"
 
 
-def read_document(services: Services, key: str) -> dict[str, Any]:
-    """Get a document of the control bucket; raises ``InvalidInputError`` when it does not exist or is damaged."""
+def read_document(services: Services, key: str, *members: str) -> dict[str, Any]:
+    """Get a document of the control bucket.
+
+    Raises ``InvalidInputError`` when it does not exist, is damaged, or lacks one of ``members``.
+    """
     bucket = services.resources.control_bucket
     try:
         body = get_document(services.s3, bucket, key)
     except InvalidDocumentError as error:
         raise InvalidInputError(f"s3://{bucket}/{key} does not exist: plan the execution first") from error
     try:
-        return parse_document(body, f"s3://{bucket}/{key}")
+        return parse_document(body, f"s3://{bucket}/{key}", *members)
     except InvalidDocumentError as error:
         raise InvalidInputError(f"{error}; or plan another execution") from error
 

@@ -245,7 +245,7 @@ def read_forecast(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
     night that it was made for has begun before ``now`` (aware).
     """
     summary: dict[str, Any] | None = find_document(
-        stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION)
+        stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION), "forecast"
     )
     return summary if summary is not None and read_instant(summary["forecast"]["start"]) > now else None
 

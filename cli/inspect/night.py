@@ -80,7 +80,7 @@ def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
 
 def night_document(stack: DeployedStack, execution: Execution, limit: int) -> NightDocument:
     bucket = stack.resources.control_bucket
-    summary = find_document(stack.s3, bucket, plan_summary_key(execution.name))
+    summary = find_document(stack.s3, bucket, plan_summary_key(execution.name), "forecast", "manifestIds")
     verdict = find_document(stack.s3, bucket, verdict_key(execution.name)) or {}
     runs = read_runs(stack, execution)
     names = ("datasets", "unreadableFiles", "notDone", "damaged")

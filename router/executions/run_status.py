@@ -66,7 +66,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     uri = event.get("run")
     if not isinstance(uri, str) or not uri.startswith(prefix):
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
-    document = read_document(services, uri.removeprefix(prefix))
+    document = read_document(services, uri.removeprefix(prefix), "execution", "manifests")
     status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
     denied = _read_denied(services, uri)
     costs = RunCosts(uri, document["execution"])

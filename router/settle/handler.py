@@ -60,7 +60,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of an execution that was planned")
     tally, published = Tally(now=services.clock()), PublishedManifests()
-    summary = read_document(services, plan_summary_key(execution))
+    summary = read_document(services, plan_summary_key(execution), "manifestIds")
     page = ReportPage(services, execution, summary)
     for rows in current_row_pages(services, summary["manifestIds"]):
         _add(rows, tally, published)

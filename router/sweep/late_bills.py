@@ -30,7 +30,8 @@ def _record(services: Services, due: DueBill) -> None:
     now = services.clock()
     overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
     try:
-        document = read_document(services, due.run.removeprefix(f"s3://{services.resources.control_bucket}/"))
+        key = due.run.removeprefix(f"s3://{services.resources.control_bucket}/")
+        document = read_document(services, key, "execution", "manifests")
     except InvalidInputError as error:
         if not overdue:
             raise

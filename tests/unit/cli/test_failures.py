@@ -58,7 +58,7 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
-@pytest.mark.parametrize("body", [b'{"sources": [', b"[]"])
+@pytest.mark.parametrize("body", [b'{"sources": [', b"[]", b"{}"])
 def test_a_damaged_result_document_hides_no_other_failure(world: World, body: bytes) -> None:
     damaged, row = world.queued("a"), world.queued("b")
     unreadable(world, damaged, "orders/a")

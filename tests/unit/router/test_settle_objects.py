@@ -108,14 +108,15 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
     assert "is gone" in damage["problem"]
 
 
-def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment) -> None:
+@pytest.mark.parametrize("body", [b'{"files": [', b"{}"])
+def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment, body: bytes) -> None:
     # Given: of two manifests with unreadable files, one whose result document is cut and one whose object is short
     first, second = planned(deployment, "a.json", "b.json")
     for row in (first, second):
         done(deployment, row, 10, unreadable="s3://input/b")
     for name, row in (("result", first), ("object", second)):
         bucket, key = ("control", result_key(row.id, 1)) if name == "result" else ("lake", lake_key_of(deployment, row))
-        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=b'{"files": [')
+        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
     # Then
     assert settled(deployment)["damagedObjects"] == 1
     assert [item["manifest"] for item in verdict_document(deployment)["damaged"]] == [second.id]

@@ -98,8 +98,11 @@ def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deploym
     assert due(deployment) == []
 
 
-def test_a_bill_whose_run_document_is_damaged_is_awaited_for_a_day(deployment: Deployment, job_run: str) -> None:
-    deployment.raw_s3.put_object(Bucket="control", Key=RUN.removeprefix("s3://control/"), Body=b'{"exec')
+@pytest.mark.parametrize("body", [b'{"exec', b"{}"])
+def test_a_bill_whose_run_document_is_damaged_is_awaited_for_a_day(
+    deployment: Deployment, job_run: str, body: bytes
+) -> None:
+    deployment.raw_s3.put_object(Bucket="control", Key=RUN.removeprefix("s3://control/"), Body=body)
     with pytest.raises(InvalidInputError, match=f"{RUN} is damaged: restore the object"):
         sweep(deployment.services)
     deployment.wait(timedelta(days=1, minutes=1))
