@@ -81,6 +81,8 @@ def test_a_message_that_is_no_event_is_delivered_again(scenario: Scenario) -> No
 
     # Then it comes again after ten seconds, not after the twelve minutes of an invocation that has died
     wait_for("two refusals", lambda: refusals() > 1, seconds=120)
+    # The tests after this one count dead letters.
+    stack.sqs.purge_queue(QueueUrl=stack.outputs.arrivals_queue)
 
 
 @pytest.mark.parametrize(
