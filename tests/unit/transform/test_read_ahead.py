@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -71,10 +70,20 @@ class SlowSource(FakeSource):
         super().__init__(bodies)
         self._together = threading.Barrier(expected)
         self._first = iter(range(expected))
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self.most = 0
+        """Requests that were under way at once."""
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
-        if next(self._first, None) is not None:
+        with self._lock:
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+            is_first = next(self._first, None) is not None
+        if is_first:
             self._together.wait(10)
+        with self._lock:
+            self._under_way -= 1
         return super().fetch(file, start, end)
 
 
@@ -92,29 +101,11 @@ def test_forty_eight_small_files_are_under_way_at_once(count: int) -> None:
     assert len(source.requests) == count
 
 
-class BusySource(FakeSource):
-    """Knows how many requests were under way at once."""
-
-    def __init__(self, bodies: dict[str, bytes]) -> None:
-        super().__init__(bodies)
-        self._lock = threading.Lock()
-        self._under_way = self.most = 0
-
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
-        with self._lock:
-            self._under_way += 1
-            self.most = max(self.most, self._under_way)
-        time.sleep(0.001)
-        with self._lock:
-            self._under_way -= 1
-        return super().fetch(file, start, end)
-
-
 @pytest.mark.parametrize("requests", [Requests(1, 1), Requests(4, 32), Requests(3, 7)])
 def test_a_disk_has_fewer_requests_at_once_and_larger_blocks(requests: Requests) -> None:
     # Given more files than the blocks that are under way hold
     files = [file(str(number), 3) for number in range(300)]
-    source = BusySource({item.key: f"{number:03}".encode() for number, item in enumerate(files)})
+    source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
     # When
     with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
         read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(300)]
