@@ -26,7 +26,6 @@ from lake.faults import (
     LOAD_CODES,
     NETWORK_ERRORS,
     RESOURCE_CODES,
-    RIGHTS_CODES,
     SERVER_ERROR,
     TOO_MANY_REQUESTS,
     error_code,
@@ -65,14 +64,12 @@ def _advise_on_option(error: ProfileNotFound | InvalidRegionError | NoRegionErro
     return "no AWS region is set: pass --region, or set AWS_REGION"
 
 
-RIGHT_MISSING = "a permission is missing ({}): grant it, or use another profile"
 BUSY = "AWS is busy ({}): run the command again"
 _ADVICE = (
     (
         CREDENTIAL_CODES | {UNKNOWN_KEY_CODE},
         "AWS does not accept the credentials ({}): sign in again, or use another profile",
     ),
-    (RIGHTS_CODES, RIGHT_MISSING),
     (LOAD_CODES, BUSY),
     (
         RESOURCE_CODES,
@@ -87,7 +84,7 @@ def _advise_by_code(error: ClientError) -> str:
     code, status = error_code(error), http_status(error)
     known = next((advice for codes, advice in _ADVICE if code in codes), None)
     if known is None and is_denial(error):
-        known = RIGHT_MISSING
+        known = "a permission is missing ({}): grant it, or use another profile"
     elif known is None and (status == TOO_MANY_REQUESTS or status >= SERVER_ERROR):
         known = BUSY
     return str(error) if known is None else known.format(error)

@@ -122,10 +122,9 @@ class OutputFolder:
     def _recover(self) -> None:
         commits, withdrawn = (sorted(folder.glob("*.json")) for folder in (self._commits, self._withdrawn))
         # All of them are read before anything is moved.
-        for document in (*commits, *withdrawn):
-            self._read(document)
+        bodies = {document: self._read(document) for document in (*commits, *withdrawn)}
         for commit in commits:
-            self._publish(commit, self._read(commit))
+            self._publish(commit, bodies[commit])
         if not self.has_tables:
             self.remove_withdrawn()
         shutil.rmtree(self._own / "staging", ignore_errors=True)

@@ -72,7 +72,7 @@ class Speed:
     """By dataset: what takes the place of ``plain`` and ``gzip``."""
 
     @classmethod
-    def of(cls, settings: Settings, ratio: float, measured: Measured = NOTHING_MEASURED) -> Speed:
+    def of(cls, settings: Settings, ratio: float, measured: Mapping[str, DatasetSpeed] | None = None) -> Speed:
         """The slower one of network and processor; the network's share of a core is that of the settings' forecasts.
 
         A speed of compressed files that the settings give takes the place of the measured one.
@@ -84,7 +84,7 @@ class Speed:
             settings.convert.target_file_bytes / OUTPUT_RATIO,
             settings.convert.split_bytes,
             ratio,
-            measured.speeds,
+            measured or {},
         )
 
     def of_dataset(self, name: str) -> Speed:
@@ -239,9 +239,9 @@ def _rows(settings: Settings, ratio: float, stream_jobs: int) -> Iterator[tuple[
     yield "price of Arm as a share of x86-64", emr_serverless.ARM_PRICE, "", LISTED, "lake/engines/emr_serverless.py"
 
 
-def measured_waits(measured: Measured) -> Iterator[Assumption]:
+def measured_waits(waits: Mapping[str, float]) -> Iterator[Assumption]:
     """The seconds of each engine that take the place of its start and its wait for capacity."""
-    for engine, seconds in sorted(measured.waits.items()):
+    for engine, seconds in sorted(waits.items()):
         yield Assumption(f"start of a run of {engine}, and its wait", seconds, "s", MEASURED, "the ledger")
 
 

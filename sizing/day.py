@@ -81,7 +81,7 @@ def simulate(
     """
     by_ledger = measured or NOTHING_MEASURED
     stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
-    speed = Speed.of(settings, ratio, by_ledger)
+    speed = Speed.of(settings, ratio, by_ledger.speeds)
     load = measure_load(arrivals, settings, speed)
     options = simulate_at(arrivals, settings, speed, log, by_ledger.waits)
     if not all(speed.is_measured(*kind) for kind in load.kinds):
@@ -90,12 +90,12 @@ def simulate(
             log(f"the same with S3 read {share:g} times as fast")
             price = replace(settings.price, mb_per_second_per_core=share * settings.price.mb_per_second_per_core)
             changed = replace(settings, price=price)
-            at_share = Speed.of(changed, ratio, by_ledger)
+            at_share = Speed.of(changed, ratio, by_ledger.speeds)
             ends.append(simulate_at(arrivals, changed, at_share, lambda _: None, by_ledger.waits))
         options = list(map(_with_range, options, *ends))
     rests_on = list(assumptions(settings, ratio, stream_jobs))
     if measured is not None:
-        rests_on += [*measured_waits(measured), *dataset_speeds(speed, load.kinds)]
+        rests_on += [*measured_waits(measured.waits), *dataset_speeds(speed, load.kinds)]
     return Simulation(load.files, load.bytes, tuple(options), tuple(rests_on))
 
 

@@ -11,7 +11,7 @@ import typer
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from cli.catalog.sample import RangeReader, advise_reprocess_of, reading_parquet
+from cli.catalog.sample import RangeReader, reading_object
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
@@ -87,7 +87,7 @@ def _columns_of_files(stack: DeployedStack, dataset: str) -> Iterator[set[str]]:
             continue
         try:
             file = RangeReader(stack.s3, bucket, item["Key"], item["Size"])
-            with reading_parquet(f"s3://{bucket}/{item['Key']}", advise_reprocess_of(item["Key"])):
+            with reading_object(bucket, item["Key"]):
                 names = set(pq.read_schema(cast("IO[bytes]", file)).names)
         except ClientError as error:
             # The sweep has deleted this generation since it was listed.

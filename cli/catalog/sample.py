@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -54,7 +54,7 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     sample, lake = DatasetSample(), stack.resources.lake_bucket
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
         try:
-            with reading_parquet(f"s3://{lake}/{key}", advise_reprocess_of(key)):
+            with reading_object(lake, key):
                 _add_object(sample, _opened(stack.s3, lake, key, size))
         except ClientError as error:
             # The sweep has deleted this generation since it was listed.
@@ -87,10 +87,12 @@ def reading_parquet(place: str, advice: str) -> Iterator[None]:
         raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
 
 
-def advise_reprocess_of(key: str) -> str:
-    """What to do about an object of the lake that is damaged."""
+def reading_object(bucket: str, key: str) -> AbstractContextManager[None]:
+    """``reading_parquet`` of an object of the lake."""
     manifest, _ = parse_generation(key) or ("", 0)
-    return f"restore it, or run 'hybrid-router reprocess --manifest {manifest}'"
+    return reading_parquet(
+        f"s3://{bucket}/{key}", f"restore it, or run 'hybrid-router reprocess --manifest {manifest}'"
+    )
 
 
 def _one_of_each(hours: list[list[T]], number: int) -> list[T]:

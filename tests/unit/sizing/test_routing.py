@@ -11,7 +11,7 @@ from lake.ledger import DatasetSpeed
 from lake.manifest import Lane
 from lake.settings import PriceSettings
 from sizing.arrivals import FileGroup
-from sizing.assumptions import POLLERS, ROUTE_SECONDS, Measured, Speed
+from sizing.assumptions import POLLERS, ROUTE_SECONDS, Speed
 from sizing.options import ALL_BATCH, routing_options
 from sizing.routing import MAX_ARRIVALS, Router, invocations
 from tests.unit.sizing.world import MB, NIGHT, routed, settings
@@ -64,7 +64,7 @@ def test_a_measured_speed_of_compressed_files_takes_the_place_of_the_default() -
 def test_what_a_dataset_has_measured_takes_the_place_of_the_settings() -> None:
     # Given a dataset that has measured compressed files only
     of = settings(batch={"manifest_bytes": 10**12})
-    speed = Speed.of(of, 8.0, Measured({"a": DatasetSpeed(None, 2 * MB)}, {}))
+    speed = Speed.of(of, 8.0, {"a": DatasetSpeed(None, 2 * MB)})
     groups = [FileGroup(f"{dataset}/file.json{suffix}", 400 * MB, 1) for dataset in "ab" for suffix in ("", ".BZ2")]
     # When
     found = Router(of, speed, NIGHT).route(0, groups)
