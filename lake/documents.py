@@ -80,8 +80,13 @@ def parse_document(body: bytes, uri: str, *members: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or not document.keys() >= {*members}:
-        raise InvalidDocumentError(f"{uri} is damaged: restore the object (protection.versions keeps earlier versions)")
+        raise damaged(uri)
     return document
+
+
+def damaged(uri: str) -> InvalidDocumentError:
+    """The error of a document that cannot be read."""
+    return InvalidDocumentError(f"{uri} is damaged: restore the object (protection.versions keeps earlier versions)")
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from lake.commit import WHOLE_OBJECT, CommitDocument, PendingObject, read_commit, totals_of
-from lake.documents import encode_document, get_document, parse_document, put_document
+from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of
 from lake.errors import InvalidDocumentError, UploadsVanishedError
-from lake.layout import lake_prefix, list_objects, result_key
+from lake.layout import lake_prefix, list_objects
 from lake.ledger.manifest_row import State
+from lake.result import write_result
 from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.texts import advise_reprocess, format_count
-from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -127,47 +126,6 @@ def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
     for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
         for upload in page.get("Uploads", []):
             abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
-
-
-def write_result(
-    s3: S3Client, control_bucket: str, document: CommitDocument, etags: Mapping[tuple[str, str], str], now: datetime
-) -> None:
-    """Put the result document of the generation, which people, settle and proofs read; ``now`` is aware.
-
-    ``etags`` has the ETag of each object by bucket and key: with it settle sees in a listing whether an object was
-    replaced. It says nothing about the content.
-    """
-
-    def described(item: PendingObject) -> dict[str, str | int]:
-        return {"key": item.key, "size": item.size, "rows": item.rows, "etag": etags[item.bucket, item.key]}
-
-    body = {
-        "manifest": document.manifest,
-        "generation": document.generation,
-        "attempt": document.attempt,
-        "run": document.run,
-        "partition": str(document.partition),
-        "started_at": document.started_at,
-        "published_at": iso_utc(now),
-        "rows": document.rows,
-        "rejects": sum(document.rejects.values()),
-        "blank_lines": sum(source.blank_lines for source in document.sources),
-        "failed_files": document.failed_files,
-        "input_bytes": sum(source.size for source in document.sources),
-        "output_bytes": sum(item.size for item in document.objects),
-        "task_milliseconds": document.task_milliseconds,
-        "sources": [asdict(source) for source in document.sources],
-        "files": [described(item) for item in document.objects],
-        "quarantine": [described(item) for item in document.quarantine],
-    }
-    key = result_key(document.manifest, document.generation)
-    put_document(s3, control_bucket, key, encode_document(body))
-
-
-def read_result(s3: S3Client, control_bucket: str, manifest: str, generation: int) -> dict[str, Any]:
-    """The result document of a published generation. Raises ``InvalidDocumentError`` when it is gone or damaged."""
-    key = result_key(manifest, generation)
-    return parse_document(get_document(s3, control_bucket, key), f"s3://{control_bucket}/{key}", "sources")
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:

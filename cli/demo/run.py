@@ -314,7 +314,7 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     from cli.inspect.verify import verify
 
     traces = [_trace(stack, item) for item in sent]
-    sources = [(trace and trace.source) or {} for trace in traces]
+    sources = [trace.source if trace else None for trace in traces]
     _print_files(sent, traces)
     now, outcomes = datetime.now(UTC), []
     for dataset in sorted({item.file.dataset for item in sent}):
@@ -325,13 +325,13 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     if any(outcomes):
         typer.echo("verify has not proven every hour: see above")
     else:
-        lines, files = sum(source.get("lines", 0) for source in sources), format_count(len(sent), "file")
+        lines, files = sum(source.lines for source in sources if source), format_count(len(sent), "file")
         typer.echo(
             f"Nothing was lost or changed: {format_count(lines, 'line')} of {files} are all in the lake or in the "
             "quarantine."
         )
     write_page(day_report(stack, now.date(), now), output / "report.html")
-    largest = max(zip(sources, sent, strict=True), key=lambda item: item[0].get("rows", 0))[1].file.dataset
+    largest = max(zip(sources, sent, strict=True), key=lambda item: item[0].rows if item[0] else 0)[1].file.dataset
     query = f"SELECT * FROM read_parquet('{output}/lake/{largest}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
@@ -349,16 +349,17 @@ def _print_files(sent: Sequence[SentFile], traces: Sequence[Trace | None]) -> No
     """What the ledger and the result documents say of each file."""
     rows = []
     for item, trace in zip(sent, traces, strict=True):
-        source, current = (trace and trace.source) or {}, trace.manifests[-1] if trace and trace.manifests else None
+        source, current = trace and trace.source, trace.manifests[-1] if trace and trace.manifests else None
         seconds = ""
         if current is not None and current.finished_at is not None:
             seconds = f"{datetime.fromisoformat(current.finished_at).timestamp() - item.sent_at:,.1f}"
-        failed, rejects = source.get("failed"), sum(source.get("rejects", {}).values())
-        error = failed or source.get("first_reject") or (current and current.reason) or ""
+        lines, converted, rejects = (source.lines, source.rows, sum(source.rejects.values())) if source else (0, 0, 0)
+        failed = source and source.failed
+        error = failed or (source and source.first_reject) or (current and current.reason) or ""
         lane = (trace and trace.arrival.lane) or (trace.state if trace else "not recorded")
         numbers = (
-            f"{source.get('lines', 0):,}",
-            f"{source.get('rows', 0):,}",
+            f"{lines:,}",
+            f"{converted:,}",
             "whole file" if failed else f"{rejects:,}",
         )
         texts = (item.file.key, lane, trace.arrival.reason if trace else "", error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -31,10 +30,12 @@ from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_forecast, read_schedule
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import shown_when_slow
-from lake.documents import find_document, format_json
-from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri, result_key
+from lake.commit import SourceCount
+from lake.documents import format_json
+from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Partition
+from lake.result import ResultObject, find_result
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
 from lake.time import iso_utc
@@ -80,17 +81,18 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     if parsed is None or row is None or not is_own_key(name.key, row.partition, row.id, parsed[1]):
         return None
     generation, published = parsed[1], row.published
-    result = _read_result(stack, row.id, generation)
+    s3, control = stack.s3, stack.resources.control_bucket
+    result = find_result(s3, control, row.id, generation)
     is_current = published is not None and generation == published.generation
     if published is not None and generation < published.generation:
         # A generation keeps objects of an earlier one if input files were gone when it was converted.
-        current = _read_result(stack, row.id, published.generation) or {"files": [], "quarantine": []}
-        is_current = name.key in {item["key"] for item in (*current["files"], *current["quarantine"])}
-    sources = result["sources"] if result else []
+        current = find_result(s3, control, row.id, published.generation)
+        is_current = current is not None and name.key in {item.key for item in (*current.files, *current.quarantine)}
+    sources = result.sources if result else ()
     of_lake = name.bucket == stack.resources.lake_bucket
-    objects = (result["files"] if of_lake else result["quarantine"]) if result else []
-    own = next((item for item in objects if item["key"] == name.key), None)
-    shown = sources if of_lake else [item for item in sources if item["failed"] or sum(item["rejects"].values())]
+    objects = (result.files if of_lake else result.quarantine) if result else ()
+    own = next((item for item in objects if item.key == name.key), None)
+    shown = sources if of_lake else [item for item in sources if item.failed or sum(item.rejects.values())]
     return ObjectExplanation(
         kind="lake" if of_lake else "quarantine",
         uri=str(name),
@@ -99,23 +101,18 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         generation=generation,
         is_current=is_current,
         current_generation=published.generation if published else None,
-        published_at=result["published_at"] if result else None,
+        published_at=result.published_at if result else None,
         is_published=own is not None,
-        rows=own["rows"] if own else None,
-        size=own["size"] if own else None,
+        rows=own.rows if own else None,
+        size=own.size if own else None,
         inputs=tuple(_input(item) for item in shown[:limit]),
         omitted_inputs=max(len(shown) - limit, 0),
     )
 
 
-def _input(source: dict[str, Any]) -> ExplainedInput:
-    rejects = {reason: lines for reason, lines in source["rejects"].items() if lines}
-    return ExplainedInput(source["uri"], source["version"], source["size"], source["rows"], rejects, source["failed"])
-
-
-def _read_result(stack: DeployedStack, manifest: str, generation: int) -> Any:  # noqa: ANN401
-    """The result document; None: there is none."""
-    return find_document(stack.s3, stack.resources.control_bucket, result_key(manifest, generation))
+def _input(source: SourceCount) -> ExplainedInput:
+    rejects = {reason: lines for reason, lines in source.rejects.items() if lines}
+    return ExplainedInput(source.uri, source.version, source.size, source.rows, rejects, source.failed)
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
@@ -193,9 +190,9 @@ def _outcome(trace: Trace) -> str:
         return FailureKind.BLOCKED.value
     if source is None or trace.state != "DONE":
         return trace.state
-    if source["failed"]:
+    if source.failed:
         return "UNREADABLE"
-    return "QUARANTINED_LINES" if sum(source["rejects"].values()) else "DONE"
+    return "QUARANTINED_LINES" if sum(source.rejects.values()) else "DONE"
 
 
 def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
@@ -245,20 +242,20 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     if source is None or result is None:
         return None
 
-    def objects(bucket: str, items: Sequence[dict[str, Any]]) -> tuple[PublishedObject, ...]:
+    def objects(bucket: str, items: Sequence[ResultObject]) -> tuple[PublishedObject, ...]:
         shown = items[:limit]
-        return tuple(PublishedObject(f"s3://{bucket}/{item['key']}", item["rows"], item["size"]) for item in shown)
+        return tuple(PublishedObject(f"s3://{bucket}/{item.key}", item.rows, item.size) for item in shown)
 
-    files, quarantine = result["files"], result["quarantine"]
+    files, quarantine = result.files, result.quarantine
     return FileResult(
-        generation=result["generation"],
-        published_at=result["published_at"],
-        lines=source["lines"],
-        rows=source["rows"],
-        blank_lines=source["blank_lines"],
-        rejects={reason: lines for reason, lines in source["rejects"].items() if lines},
-        unreadable=source["failed"],
-        first_reject=source["first_reject"],
+        generation=result.generation,
+        published_at=result.published_at,
+        lines=source.lines,
+        rows=source.rows,
+        blank_lines=source.blank_lines,
+        rejects={reason: lines for reason, lines in source.rejects.items() if lines},
+        unreadable=source.failed,
+        first_reject=source.first_reject,
         first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, quarantine, source),
         parquet=objects(resources.lake_bucket, files),
         quarantine=objects(resources.quarantine_bucket, quarantine),

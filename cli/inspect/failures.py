@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from cli.errors import ExitCode
 from cli.inspect.executions import read_schedule
 from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
 from cli.terminal import shown_when_slow
+from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.errors import InvalidDocumentError
 from lake.layout import list_objects
@@ -199,16 +200,16 @@ def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Troub
         return [trouble for troubles in pool.map(read, rows) for trouble in troubles]
 
 
-def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: Mapping[str, Any], later: LaterPut) -> Trouble:
+def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount, later: LaterPut) -> Trouble:
     kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, f"hybrid-router reprocess --manifest {row.id}"
     if later.put_again_at is not None:
         advice = WAS_PUT_AGAIN.format(at=later.put_again_at)
     elif later.manifest is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=later.manifest)
-        command = explain_command(file["uri"])
+        command = explain_command(file.uri)
     return Trouble(
         kind,
-        file["failed"],
+        file.failed or "",
         advice,
         f"{command}{stack.options}",
         row.finished_at,
@@ -216,8 +217,8 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: Mapping[str, 
         row.lane.value,
         row.partition.dataset,
         str(row.partition),
-        file["uri"],
-        bytes=file["size"],
+        file.uri,
+        bytes=file.size,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,13 @@ from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import FirstReject
+from lake.commit import SourceCount
 from lake.faults import RIGHTS_CODES
 from lake.layout import parse_s3_uri
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import ObjectVersion
-from lake.publish import read_result
 from lake.resource_names import ResourceNames
+from lake.result import GenerationResult, ResultObject, read_result
 from lake.successors import files_by_successor
 from lake.time import iso_utc
 
@@ -34,7 +35,7 @@ class Trace:
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
 
     Before the collection of a file is divided, the row of its part."""
-    result: dict[str, Any] | None
+    result: GenerationResult | None
     """The result document of the published generation; None while nothing is published."""
 
     @property
@@ -43,12 +44,12 @@ class Trace:
         return self.manifests[-1].state if self.manifests else "IGNORED"
 
     @property
-    def source(self) -> dict[str, Any] | None:
+    def source(self) -> SourceCount | None:
         """The file's own counts in the result document; None while nothing is published."""
         if self.result is None:
             return None
         own = (self.arrival.file.uri, self.arrival.file.version)
-        sources = (item for item in self.result["sources"] if (item["uri"], item["version"]) == own)
+        sources = (item for item in self.result.sources if (item.uri, item.version) == own)
         return next(sources, None)
 
 
@@ -76,7 +77,7 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
     return Trace(arrival, tuple(manifests), result)
 
 
-def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:
+def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[SourceCount]:
     """The sources of the result document that have failed.
 
     Raises ``InvalidDocumentError`` where it is gone or damaged, and botocore's errors.
@@ -84,7 +85,7 @@ def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str
     if row.published is None:
         return
     result = read_result(stack.s3, stack.resources.control_bucket, row.id, row.published.generation)
-    yield from (source for source in result["sources"] if source["failed"])
+    yield from (source for source in result.sources if source.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,14 @@ class LaterPut:
     """The manifest that has converted a later version; None: there is none yet."""
 
 
-def find_later_put(stack: DeployedStack, file: Mapping[str, Any]) -> LaterPut:
+def find_later_put(stack: DeployedStack, file: SourceCount) -> LaterPut:
     """What was put under the key of a file from ``read_unreadable`` since.
 
     Raises ``InvalidDocumentError`` where a document is gone or damaged, and botocore's errors.
     """
-    name = parse_s3_uri(file["uri"])
+    name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
-    own = next((row.file for row in versions if row.file.version == file["version"]), None)
+    own = next((row.file for row in versions if row.file.version == file.version), None)
     if own is None:
         return LaterPut()
     if (put_again_at := find_put_again(stack.s3, own)) is not None:
@@ -112,7 +113,7 @@ def find_later_put(stack: DeployedStack, file: Mapping[str, Any]) -> LaterPut:
     for row in versions:
         if row.file.arrived_at > own.arrived_at:
             trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
-            if trace.state == State.DONE and trace.source is not None and not trace.source["failed"]:
+            if trace.state == State.DONE and trace.source is not None and not trace.source.failed:
                 return LaterPut(manifest=trace.manifests[-1].id)
     return LaterPut()
 
@@ -140,20 +141,20 @@ MAX_LINE_CHARACTERS = 200
 
 
 def read_first_reject(
-    s3: S3Client, bucket: str, objects: Sequence[dict[str, Any]], source: dict[str, Any]
+    s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount
 ) -> FirstReject | None:
     """Offset, reason and beginning of the first rejected line of a source.
 
     None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
     """
-    if not sum(source["rejects"].values()):
+    if not sum(source.rejects.values()):
         return None
     try:
         found = [
             record
             for item in objects[:MAX_OBJECTS]
             for record in _records(s3, bucket, item)
-            if (record["source"], record["version"], record["kind"]) == (source["uri"], source["version"], "line")
+            if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
         ]
     except ClientError as error:
         if error.response["Error"]["Code"] in RIGHTS_CODES:
@@ -166,12 +167,12 @@ def read_first_reject(
     return FirstReject(first["offset"], first["length"], first["reason"], line)
 
 
-def _records(s3: S3Client, bucket: str, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _records(s3: S3Client, bucket: str, item: ResultObject) -> Iterator[dict[str, Any]]:
     """The whole records at the beginning of an object; the last one that was read may be cut."""
-    if not item["size"]:
+    if not item.size:
         return
     try:
-        body = s3.get_object(Bucket=bucket, Key=item["key"], Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
+        body = s3.get_object(Bucket=bucket, Key=item.key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
     except s3.exceptions.NoSuchKey:
         return
     try:

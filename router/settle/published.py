@@ -18,7 +18,7 @@ from lake.layout import lake_prefix, list_objects, manifest_prefix, partition_pr
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
-from lake.publish import read_result
+from lake.result import read_result
 from lake.texts import format_count
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _published_etags(services: Services, document: CommitDocument) -> dict[str, 
         result = read_result(services.s3, control, document.manifest, document.generation)
     except InvalidDocumentError:
         return {}
-    return {item["key"]: item["etag"] for item in (*result["files"], *result["quarantine"])}
+    return {item.key: item.etag for item in (*result.files, *result.quarantine)}
 
 
 def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> str | None:
@@ -157,8 +157,7 @@ def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
         result = read_result(services.s3, services.resources.control_bucket, row.id, row.published.generation)
     except InvalidDocumentError:
         return []
-    sources = [source for source in result["sources"] if source["failed"]]
-    return [UnreadableFile(item["uri"], item["version"], row.id, item["failed"]) for item in sources]
+    return [UnreadableFile(item.uri, item.version, row.id, item.failed) for item in result.sources if item.failed]
 
 
 PARALLEL_CHECKS = 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,14 +11,16 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
+from lake.commit import SourceCount
 from lake.errors import InvalidDocumentError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import write_manifest
+from lake.result import ResultObject
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
 from tests.unit.lake.world import LEASE, PARTITION, World
 
 FILE = S3Uri("input", "orders/a")
@@ -37,19 +40,13 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     """Publish a manifest: its first file has these rejects, or could not be read; all others are rows."""
     world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
-    good = {"size": 100, "lines": 3, "rows": 3, "blank_lines": 0, "rejects": {}, "first_reject": None, "failed": None}
-    sources = [{**good, "uri": file.uri, "version": file.version} for file in manifest.files]
+    sources = [SourceCount(file.uri, file.version, 100, 3, 3, 0, {}, None, None) for file in manifest.files]
     first = f"{next(iter(rejects))} at byte 16" if rejects else None
-    sources[0] |= {"rejects": {**rejects, "empty": 0}, "first_reject": first, "failed": unreadable}
+    sources[0] = replace(sources[0], rejects={**rejects, "empty": 0}, first_reject=first, failed=unreadable)
     quarantine = quarantine_key(PARTITION, manifest.id, 1, 1)
-    body = {
-        "generation": 1,
-        "published_at": world.now.isoformat(),
-        "sources": sources,
-        "files": [{"key": lake_key(PARTITION, manifest.id, 1, 0), "rows": 3, "size": 621}],
-        "quarantine": [{"key": quarantine, "rows": 2, "size": 300}] if rejects or unreadable else [],
-    }
-    world.raw_s3.put_object(Bucket="control", Key=result_key(manifest.id, 1), Body=json.dumps(body).encode())
+    files = [ResultObject(lake_key(PARTITION, manifest.id, 1, 0), 621, 3, "e")]
+    quarantined = [ResultObject(quarantine, 300, 2, "e")] if rejects or unreadable else []
+    put_result(world, manifest, sources, files, quarantined)
     line = {"kind": "line", "source": str(FILE), "version": "v1", "length": 8, "reason": "not JSON"}
     records = [{**line, "offset": 40, "line": "later"}, {**line, "offset": 16, "line": "not\njson"}]
     lines = "".join(f"{json.dumps(record)}\n" for record in records)
@@ -247,8 +244,7 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     print_object(document)
     assert "  state      replaced by generation 2: readers see that one\n" in capsys.readouterr().out
     # But not if that generation keeps it
-    result = json.dumps({"files": [{"key": key}], "quarantine": []}).encode()
-    world.raw_s3.put_object(Bucket="control", Key=result_key(manifest.id, 2), Body=result)
+    put_result(world, manifest, [], [ResultObject(key, 621, 3, "e")], generation=2)
     document = explain_object(stack_of(world, FakeServices()), name, 10)
     assert document is not None
     assert document.is_current

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,13 +10,14 @@ import pytest
 
 from cli.errors import ExitCode
 from cli.inspect.failures import failures_document, print_failures
+from lake.commit import SourceCount
 from lake.errors import UnknownDatasetError
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
 from tests.unit.lake.world import PARTITION, World
 
 
@@ -31,12 +31,8 @@ def unreadable(world: World, row: ManifestRow, *keys: str, version: str = "v1") 
     """Publish the manifest without these files of it."""
     world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(row.id), replace(TOTALS, failed_files=len(keys)), world.now)
-    sources = [
-        {"uri": f"s3://input/{key}", "version": version, "size": 100, "failed": "it was deleted"} for key in keys
-    ]
-    sources.append({"uri": "s3://input/good", "version": "v1", "size": 100, "failed": None})
-    body = json.dumps({"sources": sources}).encode()
-    world.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body)
+    failed = [SourceCount(f"s3://input/{key}", version, 100, 0, 0, 0, {}, None, "it was deleted") for key in keys]
+    put_result(world, row, [*failed, SourceCount("s3://input/good", "v1", 100, 3, 3, 0, {}, None, None)])
 
 
 def test_a_failed_manifest_has_its_reason_and_its_command(world: World) -> None:
@@ -58,7 +54,7 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
-@pytest.mark.parametrize("body", [b'{"sources": [', b"[]", b"{}"])
+@pytest.mark.parametrize("body", [b'{"sources": [', b"[]", b"{}", b'{"sources": []}'])
 def test_a_damaged_result_document_hides_no_other_failure(world: World, body: bytes) -> None:
     damaged, row = world.queued("a"), world.queued("b")
     unreadable(world, damaged, "orders/a")
@@ -125,9 +121,7 @@ def converted(world: World, row: ManifestRow, version: str) -> None:
     """Publish the manifest with this version of s3://input/orders/a."""
     world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
-    source = {"uri": "s3://input/orders/a", "version": version, "size": 100, "failed": None}
-    body = json.dumps({"sources": [source]}).encode()
-    world.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body)
+    put_result(world, row, [SourceCount("s3://input/orders/a", version, 100, 3, 3, 0, {}, None, None)])
 
 
 def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:

@@ -84,7 +84,7 @@ def test_the_result_document_has_what_the_generation_read_and_wrote(world: World
         "input_bytes": 100,
         "output_bytes": 110,
         "task_milliseconds": 1500,
-        "sources": [asdict(source)],
+        "sources": [{name: value for name, value in asdict(source).items() if value is not None}],
         "files": [described(item) for item in document.objects],
         "quarantine": [described(item) for item in document.quarantine],
     }

@@ -1,11 +1,16 @@
 """Every transition of a manifest as a function of a row, and the states from which it is legal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from lake.commit import SourceCount
+from lake.documents import encode, encode_document
 from lake.errors import InvalidInputError, LeaseLostError
+from lake.layout import result_key
 from lake.ledger import Claim, CollectionId, CommitReference, ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedObjects
+from lake.manifest import Manifest
 from lake.manifest_documents import new_part
+from lake.result import GenerationResult, ResultObject
 from tests.unit.lake.world import LEASE, PARTITION, World, file_of
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)
@@ -41,6 +46,22 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         if state == "FAILED PUBLISH":
             manifests.fail(world.row(row.id), "because", world.now)
     return world.row(row.id)
+
+
+def put_result(
+    world: World,
+    row: ManifestRow | Manifest,
+    sources: Iterable[SourceCount],
+    files: Iterable[ResultObject] = (),
+    quarantine: Iterable[ResultObject] = (),
+    generation: int = 1,
+) -> None:
+    """The result document of a published generation; only its lists, its generation and its time are of use."""
+    lists = (tuple(sources), tuple(files), tuple(quarantine))
+    at = world.now.isoformat()
+    result = GenerationResult(row.id, generation, 1, "jr_1", row.partition, at, at, 0, 0, 0, 0, 0, 0, 0, *lists)
+    key = result_key(row.id, generation)
+    world.raw_s3.put_object(Bucket="control", Key=key, Body=encode_document(encode(result)))
 
 
 def claim(world: World, row: ManifestRow) -> bool:

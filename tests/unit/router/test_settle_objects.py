@@ -108,7 +108,7 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
     assert "is gone" in damage["problem"]
 
 
-@pytest.mark.parametrize("body", [b'{"files": [', b"{}"])
+@pytest.mark.parametrize("body", [b'{"files": [', b"{}", b'{"sources": []}'])
 def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment, body: bytes) -> None:
     # Given: of two manifests with unreadable files, one whose result document is cut and one whose object is short
     first, second = planned(deployment, "a.json", "b.json")
