@@ -19,6 +19,11 @@ const PAGE_BYTES: usize = 1 << 20;
 /// Maximum number of rows of a page, in whole words, as parquet-mr has about 20,000: a reader that skips pages by the page
 /// index reads and decodes no less than one.
 const PAGE_ROWS: usize = 20_480;
+/// Pages end at multiples of this many rows of a chunk: DuckDB reads as many at a time, and where two pages share them it
+/// copies the values of a dictionary instead of using their numbers, which costs it up to 1.8 times the time.
+const READ_ROWS: usize = 2048;
+/// A page with so many bytes ends at any row.
+const MAX_PAGE_BYTES: usize = 2 * PAGE_BYTES;
 /// Rows that are processed together: one word of the validity bitmap.
 const WORD_ROWS: usize = u64::BITS as usize;
 /// Space before the values for definition levels that are a single run: they take less.
@@ -109,14 +114,22 @@ impl ColumnChunk {
         let mut extremes = None;
         // The values that are not copied to the page yet, and those of them that are not scanned yet.
         let (mut uncopied, mut unscanned) = (&*column.plain, &*column.plain);
-        for row in (0..rows).step_by(WORD_ROWS) {
-            let count = WORD_ROWS.min(rows - row);
-            let validity = column.validity_word(row, count);
+        let (mut row, mut word, mut word_rows) = (0, 0, 0);
+        while row < rows {
+            if word_rows == 0 {
+                word_rows = WORD_ROWS.min(rows - row);
+                word = column.validity_word(row, word_rows);
+            }
+            let count = word_rows.min(READ_ROWS - self.rows() % READ_ROWS);
+            let validity = word & (u64::MAX >> (WORD_ROWS - count));
+            word = word.checked_shr(count as u32).unwrap_or(0);
+            word_rows -= count;
+            row += count;
             if self.mode == Mode::Dictionary {
                 if let Some(rest) = self.push_numbers(unscanned, validity.count_ones(), &mut format.dictionary_budget) {
                     (uncopied, unscanned) = (rest, rest);
                     self.page.push_validity(validity, count);
-                    if self.page.is_full_of_rows() {
+                    if self.is_page_full(0) {
                         self.end_page(format)?;
                     }
                     continue;
@@ -133,7 +146,7 @@ impl ColumnChunk {
                 unscanned = next;
             }
             let scanned_bytes = uncopied.len() - unscanned.len();
-            if self.page.plain.len() + scanned_bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.is_full_of_rows() {
+            if self.is_page_full(scanned_bytes) {
                 self.page.push_values(&uncopied[..scanned_bytes]);
                 uncopied = unscanned;
                 widen(&mut self.page.bounds, Extremes::bounds(extremes.take()));
@@ -148,6 +161,14 @@ impl ColumnChunk {
         }
         widen(&mut self.page.bounds, Extremes::bounds(extremes));
         Ok(())
+    }
+
+    /// Whether the open page ends here; `more`: bytes of values that it has yet to take.
+    fn is_page_full(&self, more: usize) -> bool {
+        let bytes = self.page.plain.len() + more;
+        bytes >= LEVELS_SPACE + MAX_PAGE_BYTES
+            || (self.rows().is_multiple_of(READ_ROWS)
+                && (bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.is_full_of_rows()))
     }
 
     /// A dictionary, if the first values of the chunk are few different ones.
@@ -295,7 +316,7 @@ impl OpenPage {
 
     /// Rows without a value cost no byte: a reader that skips them gains nothing from more pages.
     fn is_full_of_rows(&self) -> bool {
-        self.rows >= PAGE_ROWS && self.nulls < self.rows
+        self.rows > PAGE_ROWS - READ_ROWS && self.nulls < self.rows
     }
 
     fn push_values(&mut self, values: &[u8]) {

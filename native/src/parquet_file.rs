@@ -408,6 +408,40 @@ mod tests {
     }
 
     #[test]
+    fn pages_end_where_a_reader_of_2048_rows_ends() {
+        let path = std::env::temp_dir().join(format!("parquet-pages-{}.parquet", std::process::id()));
+        let mut columns = dictionary_rows(220_000);
+        // Pages that are full of bytes, and a column that begins late and has both kinds of values
+        columns.push((0..220_000).map(|row| Some(format!("{row:0100}").into_bytes())).collect());
+        columns.push((0..220_000).map(|row| (row > 30_001).then(|| vec![b'x'; row % 700])).collect());
+        let mut file = ParquetFile::create(&path, format("zstd", "dictionary")).unwrap();
+        for start in (0..220_000).step_by(777) {
+            let rows = start..(start + 777).min(220_000);
+            let part: Vec<Rows> = columns.iter().map(|column| column[rows.clone()].to_vec()).collect();
+            let mut part = batch(&part);
+            part.rows = rows.len();
+            file.write(&mut part, usize::MAX).unwrap();
+        }
+        file.close(Vec::new(), &[]).unwrap();
+        assert!(read_back(&path) == columns);
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
+        let metadata = reader.parse_and_finish(&File::open(&path).unwrap()).unwrap();
+        let index = metadata.page_index_for_row_group(0);
+        for column in 0..columns.len() {
+            let starts: Vec<_> =
+                index.page_locations(column).unwrap().iter().map(|page| page.first_row_index).collect();
+            // A dictionary that is full ends a page at any row, and the next page ends where it would have ended.
+            let odd = starts.iter().filter(|&start| start % 2048 != 0).count();
+            let overflows = metadata.row_group(0).column(column).page_encoding_stats().is_some_and(|stats| {
+                stats.iter().filter(|page| page.page_type == parquet::basic::PageType::DATA_PAGE).count() > 1
+            });
+            assert!(odd <= usize::from(overflows), "{column}: {starts:?}");
+            assert!(starts.len() >= 3, "{column}: {starts:?}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
     fn a_dictionary_that_is_full_at_any_row_of_a_word_is_read_back() {
         let path = std::env::temp_dir().join(format!("parquet-full-{}.parquet", std::process::id()));
         let few = 300;
