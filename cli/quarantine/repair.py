@@ -7,7 +7,7 @@ import json
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,10 +85,6 @@ def export_lines(
     scan = RecordScan(stack, selection, limit)
     found: Counter[str] = Counter()
     _write(scan, ResubmittedLines(stack), target, found)
-    if not found["lines"]:
-        with suppress(FileNotFoundError):
-            target.unlink()
-            origins_file(target).unlink()
     body = {
         "file": str(target),
         "origins": str(origins_file(target)),
@@ -120,9 +116,12 @@ def read_origins(exported: Path) -> list[Origin]:
 def _write(
     records: Iterable[QuarantineRecord], resubmitted: ResubmittedLines, target: Path, found: Counter[str]
 ) -> None:
-    with ExitStack() as stack:
+    """Write both files; neither is left after an error or without a line, and no other process's is removed."""
+    with ExitStack() as remove, ExitStack() as stack:
         lines = stack.enter_context(target.open("xb"))
+        remove.callback(target.unlink)
         origins = stack.enter_context(origins_file(target).open("x", encoding="utf-8"))
+        remove.callback(origins_file(target).unlink)
         origins.write(json.dumps({"format": ORIGINS_FORMAT}) + "\n")
         for record in records:
             if record.kind == WHOLE_FILE:
@@ -137,6 +136,8 @@ def _write(
                 lines.write(line + b"\n")
                 origins.write(json.dumps(_encode_origin(record, line)) + "\n")
                 found["lines"] += 1
+        if found["lines"]:
+            remove.pop_all()
 
 
 def _encode_origin(record: QuarantineRecord, line: bytes) -> dict[str, Any]:

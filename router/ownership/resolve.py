@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from lake.documents import decode_body, encode_body, put_document
+from lake.documents import decode_body, encode_body, parse_document, put_document
 from lake.layout import intent_key
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.ledger.table import batches_of
@@ -158,10 +158,12 @@ def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: dat
 def read_intent(services: Services, key: str) -> Intent:
     """Get an intent.
 
-    Raises ``NewerDocumentError``: another version has written it; ``ClientError``: ``NoSuchKey``, when all of its
-    arrivals have an owner by now, among others.
+    Raises ``NewerDocumentError``: another version has written it; ``InvalidDocumentError``: it is damaged;
+    ``ClientError``: ``NoSuchKey``, when all of its arrivals have an owner by now, among others.
     """
-    body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
+    bucket = services.resources.control_bucket
+    body = services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    parse_document(body, f"s3://{bucket}/{key}", "format")
     return decode_body(Intent, body, f"intent {key}")
 
 

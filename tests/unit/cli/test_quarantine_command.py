@@ -139,6 +139,7 @@ def test_an_object_that_is_damaged_is_named(
     ):
         with pytest.raises(TerminalError, match=f"record 2 of s3://quarantine/{key} is damaged .* run 'hybrid-router"):
             command()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_line_of_others_cannot_command_the_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:

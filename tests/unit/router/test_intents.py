@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lake.errors import NewerDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.manifest import Identity, Lane
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.ownership.resolve import read_intent, write_intent
@@ -33,6 +33,14 @@ def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:
     key = write_intent(deployment.services, ARRIVALS, deployment.now)
     changed(deployment, key, format=2)
     with pytest.raises(NewerDocumentError, match="its format is 2, not 1"):
+        read_intent(deployment.services, key)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"format": 1, "arri', b"[]", b"{}"])
+def test_a_damaged_intent_is_named_as_such(deployment: Deployment, body: bytes) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
         read_intent(deployment.services, key)
 
 
