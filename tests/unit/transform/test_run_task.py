@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ndjson_arrow import can_split
 
 from lake.commit import PendingObject, UploadedPart
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
 from transform.audit import audit
-from transform.plan_attempt import pack_tasks, split_files
+from transform.plan_attempt import HEAD_BYTES, pack_tasks, split_files
 from transform.run_task import run_task
 from transform.source import UnreadableFileError
 from transform.task_model import Task, TaskResult
@@ -92,9 +93,10 @@ def run(
     files: dict[str, bytes], split_bytes: int, target: int, **lost: bytes
 ) -> tuple[list[Task], list[TaskResult], ReadingUploads]:
     options = ConvertSettings(split_bytes=split_bytes, target_file_bytes=target)
-    versions = [version(key, body) for key, body in {**files, **lost}.items()]
-    packed = {item for item in versions if item.key.endswith(".gz")}
-    splits = split_files(versions, packed, split_bytes)
+    bodies = {**files, **lost}
+    versions = [version(key, body) for key, body in bodies.items()]
+    whole = {item for item in versions if not can_split(bodies[item.key][:HEAD_BYTES])}
+    splits = split_files(versions, whole, split_bytes)
     tasks = [
         Task("m", 1, PARTITION, number, part, ("c",), "lake", "quarantine", "eu-central-1", options)
         for number, part in enumerate(pack_tasks(splits, target, 1.0))
