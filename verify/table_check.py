@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lake.commit import read_commit
-from lake.errors import UnusableDocumentError
+from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import partition_prefix
 from verify.report import Difference
 
@@ -39,7 +39,7 @@ class ShownTable(Protocol):
         """The files of an hour, by URI."""
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
-        """The columns of files that are no columns of the table."""
+        """The columns of files that are no columns of the table; none if it cannot be read."""
 
 
 def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow], report: HourReport) -> None:
@@ -58,7 +58,11 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
     except UnusableDocumentError as error:
         report.cannot_be_proven(f"the files of the Iceberg table were not compared: {error}")
         return
-    shown = stack.table.files(partition)
+    try:
+        shown = stack.table.files(partition)
+    except InvalidDocumentError as error:
+        report.differs(Difference(f"the Iceberg table {partition.dataset}", str(error)))
+        return
     if shown == expected:
         return
     current = dict(zip(ids := [row.id for row in published], stack.ledger.manifests.get_many(ids), strict=True))
@@ -66,14 +70,15 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
         report.cannot_be_proven("the Iceberg table has changed meanwhile: verify this hour again")
         return
     prefix = f"s3://{stack.resources.lake_bucket}/{partition_prefix(partition)}"
-    if any(not uri.startswith(prefix) for uri in shown):
-        rows_shown, rows_expected = (sum(file.rows for file in files.values()) for files in (shown, expected))
-        if rows_shown != rows_expected:
-            problem = (
-                f"shows {rows_shown:,} rows of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
-            )
-            report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
-        return
+    rows_shown, rows_expected = (sum(file.rows for file in files.values()) for files in (shown, expected))
+    if all(uri.startswith(prefix) for uri in shown):
+        _compare_files(shown, expected, report)
+    elif rows_shown != rows_expected:
+        problem = f"shows {rows_shown:,} rows of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
+        report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
+
+
+def _compare_files(shown: Mapping[str, ShownFile], expected: Mapping[str, ShownFile], report: HourReport) -> None:
     for uri in sorted(expected.keys() | shown.keys()):
         if uri not in shown:
             report.differs(Difference(uri, f"is published, and the Iceberg table does not show it: see '{STATUS}'"))

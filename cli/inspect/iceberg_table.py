@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 
 from lake.documents import read_uri
+from lake.errors import InvalidDocumentError
 from lake.manifest import Partition
 from verify.stack import Hours
 from verify.table_check import Column, ShownFile
@@ -34,17 +36,24 @@ class IcebergTable:
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
         self._location = ""
+        self._problem: str | None = None
+        """Why what is at the location cannot be read."""
         self._read: tuple[TableMetadata | None, Shown] = (None, {})
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
-        """What the current snapshot shows of one of the hours, by URI; nothing if there is no table."""
+        """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
+
+        Raises ``InvalidDocumentError``: a file of its metadata is gone or damaged.
+        """
         _, shown = self._current()
+        if self._problem is not None:
+            raise InvalidDocumentError(self._problem)
         return shown.get((partition.date, partition.hour), {})
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
         """The columns of files that are none of the table: by their field ids, without one by its name mapping.
 
-        None if there is no table: then no file is shown.
+        None if there is no table, or none that can be read: then no file is shown.
         """
         metadata, _ = self._current()
         if metadata is None:
@@ -65,10 +74,23 @@ class IcebergTable:
             return None, {}
         location = table["Parameters"]["metadata_location"]
         if location != self._location:
+            self._location, self._problem, self._read = location, None, (None, {})
             files = _Files(self._s3)
-            metadata = FromInputFile.table_metadata(files.new_input(location))
-            self._location, self._read = location, (metadata, self._shown(metadata, files))
+            try:
+                metadata = FromInputFile.table_metadata(files.new_input(location))
+                self._read = (metadata, self._shown(metadata, files))
+            except self._s3.exceptions.NoSuchKey:
+                self._problem = self._unreadable(location, "a file that it names is gone")
+            except (ClientError, BotoCoreError):
+                self._location = ""
+                raise
+            except Exception as error:
+                self._problem = self._unreadable(location, f"{type(error).__name__}: {error}")
         return self._read
+
+    def _unreadable(self, location: str, reason: str) -> str:
+        dataset = self._hours.dataset
+        return f"it cannot be read from {location} ({reason}): run 'hybrid-router tables rebuild {dataset}'"
 
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()

@@ -74,6 +74,22 @@ def test_a_file_that_the_table_has_lost(deployment: Deployment, rows: list[Manif
     assert difference.problem.startswith("is published, and the Iceberg table does not show it")
 
 
+@pytest.mark.parametrize("damage", [None, b"", b"Obj\x01cut", b'{"format-version": 2}'])
+@pytest.mark.parametrize("suffix", [".json", ".avro"])
+def test_a_table_whose_metadata_is_damaged_is_a_difference(
+    deployment: Deployment, rows: list[ManifestRow], suffix: str, damage: bytes | None
+) -> None:
+    for key in deployment.keys("lake", ""):
+        if key.endswith(suffix) and damage is None:
+            deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+        elif key.endswith(suffix):
+            deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=damage)
+    (difference,) = checked(deployment, rows).differences
+    assert difference.uri == "the Iceberg table orders"
+    assert "run 'hybrid-router tables rebuild orders'" in difference.problem
+    assert reader(deployment).hidden([("a", 1)]) == []
+
+
 def test_a_file_too_many(deployment: Deployment, rows: list[ManifestRow]) -> None:
     path = f"s3://lake/orders/date=2026-11-20/hour=09/{rows[0].id}-g1-00000.parquet"
     change(deployment, add=(DataFile(path, 1, 1, (20777, 9)),))
