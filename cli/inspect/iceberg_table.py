@@ -81,7 +81,7 @@ class IcebergTable:
                 self._read = (metadata, self._shown(metadata, files))
             except self._s3.exceptions.NoSuchKey:
                 self._problem = self._unreadable(location, "a file that it names is gone")
-            except (ClientError, BotoCoreError):
+            except (ClientError, BotoCoreError, MemoryError):
                 self._location = ""
                 raise
             except Exception as error:

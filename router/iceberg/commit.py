@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lake.errors import TransientError
+from lake.errors import InvalidDocumentError, TransientError
 from router.iceberg.metadata import (
     BATCH,
     BATCH_SNAPSHOT,
@@ -144,7 +144,18 @@ def commit_batch(metadata: Metadata, files: Files, batch: Batch, now: int, keep_
 def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """The manifests of a snapshot; None: of the current one."""
     snapshot = snapshot or head_of(metadata)
-    return [] if snapshot is None else decode_manifest_list(files.read(snapshot["manifest-list"]))
+    return [] if snapshot is None else _read_avro(files, snapshot["manifest-list"], decode_manifest_list)
+
+
+def _read_avro(files: Files, path: str, decode: Callable[[bytes], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The records of a file. Raises ``InvalidDocumentError``: it is damaged."""
+    body = files.read(path)
+    try:
+        return decode(body)
+    except MemoryError:
+        raise
+    except Exception as error:  # Its decoders have no common error for damage.
+        raise InvalidDocumentError(f"{path} cannot be read ({type(error).__name__}: {error}): restore it") from error
 
 
 def live_files(manifest: Mapping[str, Any]) -> int:
@@ -154,7 +165,7 @@ def live_files(manifest: Mapping[str, Any]) -> int:
 def live_entries(manifest: Mapping[str, Any], files: Files) -> list[dict[str, Any]]:
     """The files of a manifest that are in the table, with what their entries inherit from it."""
     found = []
-    for entry in decode_manifest(files.read(manifest["manifest_path"])):
+    for entry in _read_avro(files, manifest["manifest_path"], decode_manifest):
         if entry["status"] == DELETED:
             continue
         if entry["snapshot_id"] is None:

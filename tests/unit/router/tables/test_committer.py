@@ -243,8 +243,8 @@ def test_a_manifest_that_is_reprocessed_no_longer_stops_the_table(deployment: De
     assert (shown(deployment), stopped(deployment)) == ([name_of(row, 2)], None)
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg"])
-def test_a_table_without_a_document_that_can_be_read_is_stopped(deployment: Deployment, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["gone", "cut", "not Iceberg", "Avro"])
+def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment, damage: str) -> None:
     publish(deployment, listed(deployment, "a"))
     commit(deployment)
     late = publish(deployment, listed(deployment, "b"))
@@ -254,6 +254,11 @@ def test_a_table_without_a_document_that_can_be_read_is_stopped(deployment: Depl
         deployment.raw_s3.delete_object(Bucket=place.bucket, Key=place.key)
     elif damage == "cut":
         deployment.raw_s3.put_object(Bucket=place.bucket, Key=place.key, Body=b'{"format-version": 2, ')
+    elif damage == "Avro":
+        for key in deployment.keys("lake"):
+            if key.endswith(".avro"):
+                body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+                deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[:-20])
     else:
         del entry["Parameters"]["metadata_location"]
     with pytest.raises(TableStoppedError, match="run 'hybrid-router tables rebuild orders'"):
