@@ -153,7 +153,7 @@ class ParquetFiles:
             self._total_bytes += row_group_bytes
             target = self._settings.target_file_bytes
             expected_bytes = self._total_bytes * (1 - read_share) / read_share if read_share > 0 else target
-            full = file.size + row_group_bytes > MAX_FILL * target
+            full = file.size + min(row_group_bytes, expected_bytes) > MAX_FILL * target
             if full or (file.size >= target and expected_bytes >= MIN_REST * target):
                 self.close()
 

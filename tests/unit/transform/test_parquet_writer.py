@@ -137,6 +137,23 @@ def test_the_last_file_is_not_small(tmp_path: Path) -> None:
     assert all(target / 2 <= size <= target * 1.5 for size in sizes)
 
 
+@pytest.mark.parametrize(("rest", "expected"), [(60, 1), (900, 2)])
+def test_a_small_rest_is_no_file_of_its_own(tmp_path: Path, rest: int, expected: int) -> None:
+    # Given row groups of a third of the target, after four of which little or much is left
+    generator = random.Random(2)
+    finished, reader = Finished(), Reader()
+    settings = ConvertSettings(target_file_bytes=320_000, compression="snappy", row_group_bytes=1)
+    files = ParquetFiles(tmp_path, settings, finished)
+    written = 0
+    for rows in (1000, 1000, 1000, 1000, rest):
+        written += rows
+        batch = next_batch(reader, [{"a": generator.randbytes(50).hex()} for _ in range(rows)])
+        files.write(batch, written / (4000 + rest))
+    files.close()
+    # Then
+    assert len(finished.paths) == expected
+
+
 def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished = Finished()
     files = ParquetFiles(tmp_path, ConvertSettings(), finished)
