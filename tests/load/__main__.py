@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +107,9 @@ def _large(options: argparse.Namespace, _: LocalCloud, folder: Path) -> bool:
 
 
 def _settle(_: argparse.Namespace, __: LocalCloud, ___: Path) -> bool:
-    measurements = [measure_night(night) for night in LARGE_NIGHTS]
+    # Each in a process of its own: the memory of the other load tests is not that of the function.
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        measurements = list(pool.map(measure_night, LARGE_NIGHTS))
     for night, measurement in zip(LARGE_NIGHTS, measurements, strict=True):
         print(f"settle: {night}: {measurement}", flush=True)
     return all(
