@@ -71,6 +71,11 @@ class SourceCount:
     failed: str | None
     """Why the whole file could not be read: it is in the quarantine by reference, and all counts are 0."""
 
+    @property
+    def reasons(self) -> dict[str, int]:
+        """``rejects`` without the reasons that no line has."""
+        return {reason: lines for reason, lines in self.rejects.items() if lines}
+
 
 @dataclass(frozen=True, slots=True)
 class CommitDocument:
@@ -113,7 +118,7 @@ class CommitDocument:
         """Rejected lines by reason."""
         counts: Counter[str] = Counter()
         for source in self.sources:
-            counts.update({reason: lines for reason, lines in source.rejects.items() if lines})
+            counts.update(source.reasons)
         return counts
 
     @property

@@ -36,9 +36,8 @@ class IcebergTable:
     def __init__(self, s3: S3Client, glue: GlueClient, database: str, hours: Hours) -> None:
         self._s3, self._glue, self._database, self._hours = s3, glue, database, hours
         self._location = ""
-        self._problem: str | None = None
-        """Why what is at the location cannot be read."""
-        self._read: tuple[TableMetadata | None, Shown] = (None, {})
+        self._read: tuple[TableMetadata | None, Shown] | InvalidDocumentError = (None, {})
+        """What is at the location, or why it cannot be read."""
 
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """What the current snapshot shows of one of the hours, by URI; nothing if there is no table.
@@ -46,8 +45,6 @@ class IcebergTable:
         Raises ``InvalidDocumentError``: a file of its metadata is gone or damaged.
         """
         _, shown = self._current()
-        if self._problem is not None:
-            raise InvalidDocumentError(self._problem)
         return shown.get((partition.date, partition.hour), {})
 
     def hidden(self, columns: Iterable[Column]) -> list[Column]:
@@ -55,7 +52,10 @@ class IcebergTable:
 
         None if there is no table, or none that can be read: then no file is shown.
         """
-        metadata, _ = self._current()
+        try:
+            metadata, _ = self._current()
+        except InvalidDocumentError:
+            return []
         if metadata is None:
             return []
         ids = {item.field_id for item in metadata.schema().fields}
@@ -74,23 +74,25 @@ class IcebergTable:
             return None, {}
         location = table["Parameters"]["metadata_location"]
         if location != self._location:
-            self._location, self._problem, self._read = location, None, (None, {})
-            files = _Files(self._s3)
-            try:
-                metadata = FromInputFile.table_metadata(files.new_input(location))
-                self._read = (metadata, self._shown(metadata, files))
-            except self._s3.exceptions.NoSuchKey:
-                self._problem = self._unreadable(location, "a file that it names is gone")
-            except (ClientError, BotoCoreError, MemoryError):
-                self._location = ""
-                raise
-            except Exception as error:
-                self._problem = self._unreadable(location, f"{type(error).__name__}: {error}")
+            self._read = self._read_table(location)
+            self._location = location
+        if isinstance(self._read, InvalidDocumentError):
+            raise self._read
         return self._read
 
-    def _unreadable(self, location: str, reason: str) -> str:
-        dataset = self._hours.dataset
-        return f"it cannot be read from {location} ({reason}): run 'hybrid-router tables rebuild {dataset}'"
+    def _read_table(self, location: str) -> tuple[TableMetadata, Shown] | InvalidDocumentError:
+        files = _Files(self._s3)
+        try:
+            metadata = FromInputFile.table_metadata(files.new_input(location))
+            return metadata, self._shown(metadata, files)
+        except self._s3.exceptions.NoSuchKey:
+            reason = "a file that it names is gone"
+        except (ClientError, BotoCoreError, MemoryError):
+            raise
+        except Exception as error:  # Its decoders have no common error for damage.
+            reason = f"{type(error).__name__}: {error}"
+        rebuild = f"run 'hybrid-router tables rebuild {self._hours.dataset}'"
+        return InvalidDocumentError(f"it cannot be read from {location} ({reason}): {rebuild}")
 
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()

@@ -147,7 +147,7 @@ def read_first_reject(
 
     None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
     """
-    if not sum(source.rejects.values()):
+    if not source.reasons:
         return None
     try:
         found = [
