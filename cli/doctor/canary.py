@@ -19,7 +19,7 @@ from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
 from cli.inspect.backlog import read_shards
 from cli.inspect.executions import local_log, log_of_run, log_stream
-from cli.terminal import ended_by_signal, print_table, shown_when_slow
+from cli.terminal import ended_by_signal, print_table, working
 from lake.bills import SUCCEEDED, Bill
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
@@ -213,7 +213,7 @@ def print_canary(
         f"canary of {stack.name}: {names}; about ${dollars * 2:.2f}, at most ${dollars * TIMEOUT_MINUTES:.2f}", err=True
     )
     canary = Canary(stack, settings)
-    with ended_by_signal(), shown_when_slow("the jobs run; Ctrl-C ends them"):
+    with ended_by_signal(), working("the jobs run; Ctrl-C ends them"):
         rows = canary.run(jobs)
         if athena is not None:
             rows += [CanaryRow("athena", item.name, item.state, item.text) for item in ask_athena(stack, athena)]

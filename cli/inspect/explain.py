@@ -29,7 +29,7 @@ from cli.documents import (
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_forecast, read_schedule
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
-from cli.terminal import shown_when_slow
+from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
@@ -121,7 +121,7 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
     """
     name, now = parse_s3_uri(uri), datetime.now(UTC)
     document: FileExplanation | ObjectExplanation | None
-    with shown_when_slow("reading the ledger ..."):
+    with working("reading the ledger ..."):
         if name.bucket in stack.resources.output_buckets:
             document = explain_object(stack, name, limit)
         else:

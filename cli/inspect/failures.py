@@ -18,7 +18,7 @@ from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_schedule
 from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
-from cli.terminal import shown_when_slow
+from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.errors import InvalidDocumentError
@@ -110,7 +110,7 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
 
     ``limit`` is the maximum number of entries of each list.
     """
-    with shown_when_slow("reading the ledger ..."):
+    with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
             check_dataset_is_known(stack, dataset)
         zone = read_schedule(stack).zone

@@ -33,7 +33,7 @@ from cli.inspect.executions import (
     read_runs,
     read_schedule,
 )
-from cli.terminal import print_table, shown_when_slow
+from cli.terminal import print_table, working
 from lake.bills import MICRO
 from lake.documents import find_document, format_json
 from lake.errors import InvalidInputError
@@ -52,7 +52,7 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
     It is 1 when it has failed. ``limit`` is the maximum number of entries of each list.
     """
     now = datetime.now(UTC)
-    with shown_when_slow("reading the execution ..."):
+    with working("reading the execution ..."):
         zone = read_schedule(stack).zone
         execution = _find(stack, which, zone)
         document = None if execution is None else night_document(stack, execution, limit)
@@ -67,7 +67,7 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
 
 def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     """Print the newest executions, at most ``limit``, one in a line; the exit code."""
-    with shown_when_slow("reading the executions ..."):
+    with working("reading the executions ..."):
         zone = read_schedule(stack).zone
         found = islice((item for item in list_executions(stack) if item.is_night), limit)
         document = NightsDocument(stack.name, tuple(NightLine(**_fields(execution)) for execution in found))

@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import json
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.alarms import read_alarm_changes
-from cli.terminal import shown_when_slow
+from cli.terminal import working
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
-from lake.ledger import ManifestRow
 from lake.manifest import Lane
-from lake.texts import format_count
 from lake.time import iso_utc
 from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
 from report.days import render_index
 from report.figures import ManifestFigures
 from report.model import Report, cost_figures
 from report.page import render_page
-
-if TYPE_CHECKING:
-    Rows = Iterator[tuple[ManifestRow, Mapping[float, int]]]
-
-PROGRESS_ROWS = 1000
-"""Manifests between two updates of the line that shows progress."""
 
 
 def write_report(
@@ -54,21 +43,14 @@ def write_report(
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
     now = datetime.now(UTC)
     if day is None and execution is None:
-        with shown_when_slow("reading the reports ..."):
+        with working("reading the reports ..."):
             path = write_last_days(stack, output or Path(f"report-{stack.name}"), now)
         return _print_path(path, open_page=open_page, as_json=as_json)
-    with Console(stderr=True).status("reading the ledger") as status:
-
-        def track(rows: Rows) -> Rows:
-            for number, row in enumerate(rows, start=1):
-                if number % PROGRESS_ROWS == 0:
-                    status.update(f"reading the ledger: {format_count(number, 'manifest')}")
-                yield row
-
+    with working("reading the ledger ..."):
         if day is not None:
-            report: Report | None = day_report(stack, parse_day("--date", day), now, track)
+            report: Report | None = day_report(stack, parse_day("--date", day), now)
         else:
-            report = night_report(stack, str(execution), now, track)
+            report = night_report(stack, str(execution), now)
     if report is None:
         raise NotFoundError(f"the ledger has no execution {execution!r}: 'hybrid-router nights' lists the latest")
     path = output or Path(f"report-{day or execution}.html")
@@ -110,10 +92,10 @@ def write_page(report: Report, path: Path) -> None:
     path.write_text(render_page(report), encoding="utf-8")
 
 
-def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report | None:
+def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | None:
     """An execution: the manifests of its plan, by their current rows, as ``settle`` judges them; None: it has no plan.
 
-    ``now``: aware. ``track``: passes the rows on and shows how far it is.
+    ``now``: aware.
     """
     recorded = stack.ledger.executions.get(name) or {}
     if "plan" not in recorded:
@@ -123,7 +105,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable
     costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)
     facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name, costs)
     figures = ManifestFigures(planned_at)
-    for row, arrived in track(current_rows(stack.ledger, manifests)):
+    for row, arrived in current_rows(stack.ledger, manifests):
         # What was promoted belongs to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row, arrived=arrived)
@@ -141,15 +123,12 @@ def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable
     )
 
 
-def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report:
-    """A day (UTC): files of its hours in both lanes, and the job runs that ended on it.
-
-    The parameters are those of ``night_report``.
-    """
+def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
+    """A day (UTC): files of its hours in both lanes, and the job runs that ended on it. ``now``: aware."""
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     figures = ManifestFigures(begin)
     bucket = stack.resources.control_bucket
-    for row, arrived in track(current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day))):
+    for row, arrived in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
         if row.partition.date == str(day):
             figures.add(row, arrived=arrived)
     # A night has job runs on two days.

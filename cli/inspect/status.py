@@ -17,7 +17,7 @@ from cli.inspect.alarms import read_alarms
 from cli.inspect.backlog import ShardState, read_open, read_shards
 from cli.inspect.executions import RUNNING, NightSchedule, list_executions, planned_night, read_forecast, read_schedule
 from cli.inspect.failures import count_dead_letters, list_failed_records
-from cli.terminal import print_table, shown_when_slow
+from cli.terminal import print_table, working
 from lake.documents import find_document, format_json
 from lake.layout import sweep_key
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
@@ -39,7 +39,7 @@ def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     ``limit`` is the maximum number of manifests that are read of each lane and state.
     """
     now = datetime.now(UTC)
-    with shown_when_slow("reading the ledger ..."):
+    with working("reading the ledger ..."):
         schedule = read_schedule(stack)
         document = status_document(stack, schedule, limit, now)
     if as_json:

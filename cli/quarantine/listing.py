@@ -25,7 +25,7 @@ from cli.quarantine.records import (
     RecordScan,
     ResubmittedLines,
 )
-from cli.terminal import print_table, shown_when_slow
+from cli.terminal import print_table, working
 from lake.faults import Fault, judge
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
@@ -198,7 +198,7 @@ def print_records(
     """
     scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
     shown = list(scan)
-    with shown_when_slow("reading the input files ..."):
+    with working("reading the input files ..."):
         contexts = {} if context is None else read_contexts(stack.s3, shown, context)
     if as_json:
         bodies = [
