@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from router.settle.published import DamagedObject, UnreadableFile
+from lake.commit import SourceCount
 
 Instant = Annotated[str, "ISO 8601, UTC"]
 Hour = Annotated[str, "YYYY-MM-DDTHH, UTC"]
@@ -15,7 +15,31 @@ LaneName = Literal["stream", "batch"]
 HourStateName = Literal["open", "complete", "reopened"]
 
 
-# explain
+# nights
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNight:
+    """What a plan says of an execution."""
+
+    planned_at: Instant
+    engine: str
+    workers: int
+    runs: int
+    manifests: int
+    files: int
+    bytes: int
+    start: Instant
+    end: Instant
+    deadline: Instant
+    fits: bool
+    minutes: float
+    minutes_low: Annotated[float, "if S3 is read faster than assumed"]
+    minutes_high: Annotated[float, "if it is read slower"]
+    dollars: float
+    dollars_low: float
+    dollars_high: float
+    late_minutes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +49,86 @@ class NextNight:
     time_zone: str
     schedule: str
     enabled: bool
-    start: Instant | None
-    end: Instant | None
+    start: Annotated[Instant | None, "by the forecast, else by the schedule"]
+    forecast: PlannedNight | None
+
+
+@dataclass(frozen=True, slots=True)
+class NightLine:
+    """One execution of ``overnight``. Step Functions forgets it after 90 days; the ledger does not."""
+
+    execution: str
+    status: Annotated[str, "of Step Functions; UNKNOWN: it has forgotten the execution"]
+    outcome: Annotated[
+        str, "the verdict: SUCCEEDED, SUCCEEDED_WITH_QUARANTINE, EMPTY, OPEN or FAILED; without one the status"
+    ]
+    started_at: Instant | None
+    ended_at: Instant | None
+    engine: str | None
+    files: int | None
+    bytes: int | None
+    manifests: Annotated[int | None, "of its plan; null: it was not planned, or only as a dry run"]
+    planned_dollars: float | None
+    manifests_done: Annotated[int | None, "null, as of what follows: it has no verdict"]
+    rows: int | None
+    quarantined_lines: int | None
+    unreadable_files: int | None
+
+    @property
+    def is_night(self) -> bool:
+        """Whether it was to convert something: a dry run is recorded nowhere and succeeds."""
+        return self.manifests is not None or self.status != "SUCCEEDED"
+
+
+@dataclass(frozen=True, slots=True)
+class NightsDocument:
+    """The newest executions."""
+
+    stack: str
+    nights: tuple[NightLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NightRun:
+    """A job run of an execution."""
+
+    job_run: str
+    engine: str
+    started_at: Instant
+    ended_at: Instant
+    minutes: float
+    dollars: float
+    log: str | None
+    state: Annotated[str, "how it ended: SUCCEEDED, FAILED, TIMEOUT, ..."]
+    reason: Annotated[str, "why it did not succeed, as its service reports it; empty: it did"]
+
+
+@dataclass(frozen=True, slots=True)
+class NightProgress:
+    """How far an execution is that has no verdict yet."""
+
+    manifests: int
+    done: int
+    running: int
+    failed: int
+    bytes: int
+    bytes_done: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightDocument(NightLine):
+    """One execution with its plan, its verdict and its job runs."""
+
+    message: Annotated[str | None, "of the verdict; without one the error that has ended it"]
+    plan: PlannedNight | None
+    progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
+    dollars: Annotated[float | None, "of the job runs"]
+    work_minutes: Annotated[float | None, "from the start of the first job run to the end of the last one"]
+    job_runs: tuple[NightRun, ...]
+    verdict: Annotated[dict[str, Any] | None, "the verdict document: counts by dataset, and what is not converted"]
+
+
+# explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +150,6 @@ class FileHour:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRunLog:
-    """A job run that has had the manifest."""
-
-    job_run: str
-    log: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class ShownInTable:
     """What the Iceberg table of the dataset shows of a manifest."""
 
@@ -72,24 +166,13 @@ class ExplainedManifest:
     manifest: str
     state: str
     lane: LaneName
-    shard: Annotated[str | None, "shard of the stream lane; null: the batch lane, or a stage with one streaming job"]
     partition: str
     generation: int
     attempt: int
     changed_at: Instant
     reason: str | None
-    job_runs: tuple[JobRunLog, ...]
+    logs: Annotated[dict[str, str | None], "job runs that have had it -> the command that prints the log"]
     tabled: ShownInTable | None
-
-
-@dataclass(frozen=True, slots=True)
-class FirstReject:
-    """The first rejected line of a file."""
-
-    offset: Annotated[int, "bytes, in the decompressed file"]
-    length: int
-    reason: str
-    line: Annotated[str, "its beginning; empty where the quarantine does not hold it"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,37 +185,15 @@ class PublishedObject:
 
 
 @dataclass(frozen=True, slots=True)
-class OmittedObjects:
-    """How many objects ``--limit`` has left out."""
-
-    parquet: int
-    quarantine: int
-
-
-@dataclass(frozen=True, slots=True)
 class FileResult:
     """What became of a file's lines."""
 
     generation: int
     published_at: Instant
-    lines: int
-    rows: int
-    blank_lines: int
-    rejects: Rejects
-    unreadable: str | None
-    first_reject: str | None
-    first_rejected_line: FirstReject | None
+    source: SourceCount
     parquet: tuple[PublishedObject, ...]
     quarantine: tuple[PublishedObject, ...]
-    omitted: OmittedObjects
-
-
-@dataclass(frozen=True, slots=True)
-class PutAgain:
-    """The bytes of an unreadable file were put again."""
-
-    at: Instant
-    command: Annotated[str, "reads them"]
+    omitted: Annotated[int, "objects that --limit has left out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +213,6 @@ class ExplainedVersion:
     hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
-    put_again: PutAgain | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +223,6 @@ class FileExplanation:
     night: NextNight
     versions: tuple[ExplainedVersion, ...]
     kind: Literal["file"] = "file"
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedInput:
-    """A file from which an object was made."""
-
-    uri: str
-    version: str
-    size: int
-    rows: int
-    rejects: Rejects
-    unreadable: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +240,7 @@ class ObjectExplanation:
     is_published: bool
     rows: int | None
     size: int | None
-    inputs: tuple[ExplainedInput, ...]
+    inputs: tuple[SourceCount, ...]
     omitted_inputs: int
 
 
@@ -311,171 +359,6 @@ class TablesDocument:
     tables: tuple[TableState, ...]
 
 
-# night, nights, status
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedNight:
-    """What a plan says of an execution."""
-
-    planned_at: Instant
-    engine: str
-    workers: int
-    runs: int
-    manifests: int
-    files: int
-    bytes: int
-    start: Instant
-    end: Instant
-    deadline: Instant
-    fits: bool
-    minutes: float
-    minutes_low: Annotated[float, "if S3 is read faster than assumed"]
-    minutes_high: Annotated[float, "if it is read slower"]
-    dollars: float
-    dollars_low: float
-    dollars_high: float
-    late_minutes: float
-
-
-@dataclass(frozen=True, slots=True)
-class NightLine:
-    """One execution of ``overnight``."""
-
-    execution: str
-    outcome: Annotated[
-        str,
-        "the verdict: SUCCEEDED, SUCCEEDED_WITH_QUARANTINE, EMPTY, OPEN or FAILED; without one the status of Step "
-        "Functions",
-    ]
-    started_at: Instant | None
-    ended_at: Instant | None
-    minutes: float | None
-    engine: str | None
-    files: int | None
-    bytes: int | None
-    manifests: int | None
-    manifests_done: int | None
-    rows: int | None
-    quarantined_lines: int | None
-    unreadable_files_total: int | None
-    planned_dollars: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class NightsDocument:
-    """The newest executions."""
-
-    stack: str
-    nights: tuple[NightLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NightActual:
-    """What an execution came to."""
-
-    manifests_failed: int | None
-    manifests_open: int | None
-    damaged_objects: int | None
-    job_runs: int
-    dollars: float | None
-    work_minutes: Annotated[float | None, "from the start of the first job run to the end of the last one"]
-
-
-@dataclass(frozen=True, slots=True)
-class NightDataset:
-    """One dataset of an execution."""
-
-    dataset: str
-    done: Annotated[int, "manifests"]
-    failed: int
-    open: int
-    files: int
-    bytes: int
-    rows: int
-    rejects: Rejects
-    failed_files: Annotated[int, "files that could not be read"]
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestNotDone:
-    """A manifest of the plan that has not been converted."""
-
-    manifest: str
-    partition: str
-    state: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class NightRun:
-    """A job run of an execution."""
-
-    job_run: str
-    engine: str
-    started_at: Instant
-    ended_at: Instant
-    minutes: float
-    dollars: float
-    datasets: tuple[str, ...]
-    log: str | None
-    state: Annotated[str, "how it ended: SUCCEEDED, FAILED, TIMEOUT, ..."]
-    reason: Annotated[str, "why it did not succeed, as its service reports it; empty: it did"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunProgress:
-    """A job run that holds manifests now."""
-
-    job_run: str
-    done: Annotated[int, "manifests that it has published"]
-    running: Annotated[int, "manifests that it works on"]
-
-
-@dataclass(frozen=True, slots=True)
-class NightProgress:
-    """How far an execution is that has no verdict yet."""
-
-    manifests: int
-    done: int
-    running: int
-    failed: int
-    bytes: int
-    bytes_done: int
-    job_runs: tuple[RunProgress, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OmittedOfNight:
-    """How many entries of each list ``--limit`` has left out."""
-
-    datasets: int
-    unreadable_files: int
-    not_done: int
-    damaged: int
-    job_runs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightDocument(NightLine):
-    """One execution with its plan, its outcome and its job runs."""
-
-    message: str | None
-    error: Annotated[str | None, "why it ended without a verdict"]
-    plan: PlannedNight | None
-    max_concurrency: Annotated[int | None, "job runs at the same time, by the plan"]
-    progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
-    actual: NightActual
-    rejects_by_reason: Rejects
-    datasets: tuple[NightDataset, ...]
-    unreadable_files: tuple[UnreadableFile, ...]
-    not_done: tuple[ManifestNotDone, ...]
-    damaged: tuple[DamagedObject, ...]
-    job_runs: tuple[NightRun, ...]
-    omitted: OmittedOfNight
-    verdict_document: Annotated[str | None, "URI"]
-
-
 # catalog suggest
 
 
@@ -515,8 +398,7 @@ class Backlog:
     manifests: int
     files: int
     bytes: int
-    oldest: Instant | None
-    oldest_seconds: int | None
+    oldest: Instant
     states: Annotated[dict[str, int], "manifests by state: QUEUED, RUNNING, PUBLISHING"]
     blocked: Annotated[int, "QUEUED manifests of which an attempt ended without a result"]
 
@@ -531,24 +413,13 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class MissedEvents:
-    """How far the sweep has compared the input bucket with the ledger."""
-
-    covered_until: Instant
-    behind_seconds: int
-    old_days_covered_until: Annotated[Instant | None, "in folders of old days, which have a listing of their own"]
-    old_days_behind_seconds: int | None
-    dataset: Annotated[str | None, "the dataset that is being listed"]
-
-
-@dataclass(frozen=True, slots=True)
 class StreamShard:
-    """One shard of the stream lane."""
+    """One shard of the stream lane with its open manifests."""
 
     shard: str
-    running: bool
-    run: str | None
+    runs: Annotated[tuple[str, ...], "runs of its streaming job that are alive"]
     heartbeat_at: Instant | None
+    micro_batch_since: Annotated[Instant | None, "begin of the oldest micro-batch that has not ended"]
     window_until: Instant | None
     stop_requested: bool
     failed_starts: Annotated[
@@ -556,41 +427,17 @@ class StreamShard:
     ]
     start_failure: Annotated[str | None, "why the last of them has ended, from the third one on"]
     spilling: bool
+    manifests: int
+    files: int
+    bytes: int
+    oldest: Instant | None
 
 
 @dataclass(frozen=True, slots=True)
-class StreamLane:
+class StreamDocument:
     """The stream lane."""
 
-    lag_seconds: Annotated[int | None, "age of the oldest open manifest of the stream lane"]
-    queued: Annotated[int, "manifests"]
     shards: tuple[StreamShard, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LastNight:
-    """The newest execution that has ended."""
-
-    execution: str
-    outcome: str
-    started_at: Instant | None
-    ended_at: Instant | None
-    rows: int | None
-    quarantined_lines: int | None
-    unreadable_files: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Nights:
-    """The next, the running and the last execution of ``overnight``."""
-
-    schedule: str
-    time_zone: str
-    enabled: bool
-    next_start: Instant | None
-    forecast: PlannedNight | None
-    running: Annotated[str | None, "name of the execution that runs now"]
-    last: LastNight | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -618,9 +465,14 @@ class StatusDocument:
         int, "files of records that Firehose could not deliver; 20,000 of them are counted at most"
     ]
     ignored_files: Annotated[int, "files that no rule of the settings took; a reason is counted for 30 days"]
-    missed_events: MissedEvents | None
-    stream: StreamLane
-    night: Nights
+    missed_events_until: Annotated[Instant | None, "up to then a sweep has found missed events"]
+    missed_events_of_old_days_until: Annotated[
+        Instant | None, "in folders of old days, which have a listing of their own"
+    ]
+    shards: tuple[StreamShard, ...]
+    next_night: NextNight
+    running: Annotated[str | None, "name of the execution that runs now"]
+    last_night: Annotated[NightLine | None, "the newest execution that has ended"]
     alarms: tuple[OpenAlarm, ...]
     alarms_without_state: Annotated[
         int, "alarms that CloudWatch has not evaluated yet; the local cloud never evaluates some"

@@ -130,6 +130,8 @@ def _member(name: str) -> str:
 
 def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401, PLR0911
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return {}
     if origin is Annotated:
         return {**_schema(arguments[0]), "description": "; ".join(arguments[1:])}
     if origin in (Union, types.UnionType):

@@ -20,6 +20,7 @@ from cli.documents import (
     NightsDocument,
     ObjectExplanation,
     StatusDocument,
+    StreamDocument,
     Suggestion,
     TablesDocument,
 )
@@ -40,6 +41,7 @@ DOCUMENTS: dict[str, Any] = {
     "night": NightDocument,
     "nights": NightsDocument,
     "status": StatusDocument,
+    "stream status": StreamDocument,
     "tables": TablesDocument,
 }
 """Command -> the type of what it prints with ``--json``; "hour" is the marker of a complete hour."""

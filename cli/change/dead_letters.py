@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.inspect.executions import read_schedule
+from cli.inspect.executions import read_zone
 from cli.inspect.failures import count_dead_letters
 from lake.errors import InvalidInputError
 from lake.texts import format_clock, format_count, printable, read_instant
@@ -66,7 +66,7 @@ def print_dead_letters(stack: DeployedStack, limit: int, *, as_json: bool) -> in
     if as_json:
         typer.echo(json.dumps({"deadLetters": [asdict(letter) for letter in letters]}, indent=1))
         return ExitCode.NOT_SO if letters else ExitCode.FINE
-    zone, now = read_schedule(stack).zone, datetime.now(UTC)
+    zone, now = read_zone(stack), datetime.now(UTC)
     typer.echo(f"{stack.name}, times in {zone.key}")
     for letter in letters:
         typer.echo(f"{format_clock(read_instant(letter.sent_at), zone, now)}  {printable(letter.subject)}")

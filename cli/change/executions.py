@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import typer
 
@@ -20,7 +19,7 @@ from cli.inspect.executions import (
     format_progress,
     read_progress,
     read_runs,
-    read_schedule,
+    read_zone,
 )
 from lake.documents import find_document
 from lake.layout import plan_summary_key
@@ -43,21 +42,30 @@ def follow_execution(
     Steps are the states that it enters: those of the runs of a night, which are executions of their own, do not appear.
     Of an execution of ``overnight`` each job run is printed once it has ended, and how many manifests are done.
     """
-    zone = read_schedule(stack).zone
+    zone = read_zone(stack)
     typer.echo(f"times in {zone.key}", err=True)
-    steps = _Steps(stack, arn, zone)
-    progress = _Progress(stack, arn, zone) if arn.startswith(execution_arn(stack, "")) else None
+    is_night, printed = arn.startswith(execution_arn(stack, "")), set()
+    summary, polls = None, 0
     while True:
-        steps.print_new()
-        if progress:
-            progress.print_new()
         execution = stack.sfn.describe_execution(executionArn=arn)
-        if execution["status"] != "RUNNING":
+        is_running = execution["status"] == "RUNNING"
+        news = list(_steps(stack, arn))
+        if is_night and not is_running:
+            news += _ended_runs(stack, arn)
+        elif is_night:
+            key = plan_summary_key(arn.rsplit(":", 1)[-1])
+            summary = summary or find_document(stack.s3, stack.resources.control_bucket, key)
+            polls += summary is not None
+            if summary and not polls % (1 + summary["manifests"] // MANIFESTS_PER_POLL):
+                news += _ended_runs(stack, arn)
+                news.append((datetime.now(UTC), format_progress(read_progress(stack, summary))))
+        for at, text in news:
+            if text not in printed:
+                printed.add(text)
+                typer.echo(f"{at.astimezone(zone):%H:%M:%S}  {text}", err=True)
+        if not is_running:
             break
         wait(POLL_SECONDS)
-    steps.print_new()
-    if progress:
-        progress.print_job_runs()
     output = json.loads(execution.get("output") or "{}")
     verdict = _verdict(output)
     body = {
@@ -90,73 +98,23 @@ def _verdict(output: Mapping[str, Any]) -> Mapping[str, Any]:
     return night if isinstance(night, dict) else output
 
 
-class _Steps:
-    """The states that an execution has entered; each is printed once."""
-
-    def __init__(self, stack: DeployedStack, arn: str, zone: ZoneInfo) -> None:
-        self._stack = stack
-        self._zone = zone
-        self._arn = arn
-        self._seen = 0
-        self._last = ""
-
-    def print_new(self) -> None:
-        """Print what was entered since the last call, of the newest ``MAX_EVENTS``."""
-        history = self._stack.sfn.get_execution_history(
-            executionArn=self._arn, maxResults=MAX_EVENTS, reverseOrder=True, includeExecutionData=False
-        )
-        for event in sorted(history["events"], key=lambda event: event["id"]):
-            name = event.get("stateEnteredEventDetails", {}).get("name")
-            if event["id"] <= self._seen or name is None:
-                continue
-            self._seen = event["id"]
-            if name != self._last:
-                self._last = name
-                _print_step(event["timestamp"].astimezone(self._zone), name)
+def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
+    """The states that an execution has entered, of its newest ``MAX_EVENTS`` events."""
+    history = stack.sfn.get_execution_history(
+        executionArn=arn, maxResults=MAX_EVENTS, reverseOrder=True, includeExecutionData=False
+    )
+    for event in sorted(history["events"], key=lambda event: event["id"]):
+        if entered := event.get("stateEnteredEventDetails"):
+            yield event["timestamp"], entered["name"]
 
 
-class _Progress:
-    """What the job runs of a night have done; each change is printed once."""
-
-    def __init__(self, stack: DeployedStack, arn: str, zone: ZoneInfo) -> None:
-        self._stack = stack
-        self._zone = zone
-        self._name = arn.rsplit(":", 1)[-1]
-        self._summary: dict[str, Any] | None = None
-        self._polls = 0
-        self._ended: set[str] = set()
-        self._last = ""
-
-    def print_new(self) -> None:
-        """Print what has changed since the last call, once there is a plan."""
-        if self._summary is None:
-            bucket = self._stack.resources.control_bucket
-            self._summary = find_document(self._stack.s3, bucket, plan_summary_key(self._name))
-        if self._summary is None:
-            return
-        self._polls += 1
-        if self._polls % (1 + self._summary["manifests"] // MANIFESTS_PER_POLL):
-            return
-        self.print_job_runs()
-        line = format_progress(read_progress(self._stack, self._summary))
-        if line != self._last:
-            self._last = line
-            _print_step(datetime.now(self._zone), line)
-
-    def print_job_runs(self) -> None:
-        """Print the job runs that have ended since the last call, with their end and the reason."""
-        execution = find_execution(self._stack, self._name)
-        for run in [] if execution is None else read_runs(self._stack, execution):
-            if run.job_run in self._ended:
-                continue
-            self._ended.add(run.job_run)
-            reason = f": {printable(run.reason)}" if run.reason else ""
-            line = f"job run {run.job_run}, {run.engine}: {run.state} after {format_duration(run.minutes * 60)}{reason}"
-            _print_step(read_instant(run.ended_at).astimezone(self._zone), line)
-
-
-def _print_step(at: datetime, text: str) -> None:
-    typer.echo(f"{at:%H:%M:%S}  {text}", err=True)
+def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
+    """The job runs of a night that have ended, with their end and the reason."""
+    execution = find_execution(stack, arn)
+    for run in [] if execution is None else read_runs(stack, execution):
+        reason = f": {printable(run.reason)}" if run.reason else ""
+        text = f"job run {run.job_run}, {run.engine}: {run.state} after {format_duration(run.minutes * 60)}{reason}"
+        yield read_instant(run.ended_at), text
 
 
 def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:

@@ -12,7 +12,7 @@ import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.inspect.executions import read_schedule
+from cli.inspect.executions import read_zone
 from cli.terminal import print_table
 from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
@@ -30,7 +30,7 @@ def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: boo
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
     else:
-        _print(answer, read_schedule(stack).zone, datetime.now(UTC))
+        _print(answer, read_zone(stack), datetime.now(UTC))
     return ExitCode.NOT_SO if answer["forecast"]["late_minutes"] else ExitCode.FINE
 
 

@@ -17,7 +17,7 @@ from cli.deployed_stack import DeployedStack
 from cli.doctor.athena import ask_athena
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
-from cli.inspect.backlog import read_shards
+from cli.inspect.backlog import live_runs
 from cli.inspect.executions import local_log, log_of_run, log_stream
 from cli.terminal import ended_by_signal, print_table, working
 from lake.bills import SUCCEEDED, Bill
@@ -77,7 +77,8 @@ class CanaryJob:
         """A run that a canary would disturb; None: there is none."""
         if self.lane != Lane.STREAM:
             return None
-        return next((run for shard in read_shards(self.stack) for run in shard.runs), None)
+        shards = self.stack.outputs.shards.names
+        return next((run for shard in shards for run in live_runs(self.stack, shard)), None)
 
     def start(self, request: CanaryRequest) -> str:
         """Start a run; returns the id by which it would hold leases."""

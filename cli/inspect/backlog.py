@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
 from cli.deployed_stack import DeployedStack
-from cli.documents import Backlog, Collected
+from cli.documents import Backlog, Collected, StreamShard
 from lake.engines import ENGINES
-from lake.ledger import Failure, Ledger, ManifestRow, State, StreamRow
+from lake.ledger import Failure, Ledger, ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
-from lake.texts import read_instant
+from lake.texts import format_count, format_duration, format_size, read_instant
 
 LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failure))
 
@@ -34,7 +34,7 @@ class Open:
     """False: a list is longer than the limit, so that every number is a lower bound."""
 
 
-def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
+def read_open(ledger: Ledger, limit: int) -> Open:
     """Count what the index lists, at most ``limit`` manifests of each state and lane; the lists in parallel."""
     with ThreadPoolExecutor(len(LISTS) + 1) as pool:
         collected = pool.submit(_collected, ledger)
@@ -48,7 +48,7 @@ def read_open(ledger: Ledger, limit: int, now: datetime) -> Open:
         for row in rows[:limit]:
             opened.setdefault((lane, row.partition.dataset), []).append(row)
     return Open(
-        tuple(_backlog(lane, dataset, rows, now) for (lane, dataset), rows in sorted(opened.items())),
+        tuple(_backlog(lane, dataset, rows) for (lane, dataset), rows in sorted(opened.items())),
         collected.result(),
         failures[Failure.FAILED],
         failures[Failure.UNREADABLE],
@@ -68,42 +68,80 @@ def _rows(ledger: Ledger, lane: Lane, state: State | Failure) -> Iterator[Manife
     return ledger.manifests.open(lane, state)
 
 
-def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow], now: datetime) -> Backlog:
-    oldest = min(row.created_at for row in rows)
+def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
     return Backlog(
         lane=lane.value,
         dataset=dataset,
         manifests=len(rows),
         files=sum(row.files for row in rows),
         bytes=sum(row.bytes for row in rows),
-        oldest=oldest,
-        oldest_seconds=round((now - read_instant(oldest)).total_seconds()),
+        oldest=min(row.created_at for row in rows),
         states={state.value: sum(row.state == state for row in rows) for state in OPEN_STATES},
         blocked=sum(row.state == State.QUEUED and row.reason is not None for row in rows),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ShardState:
-    """One shard now."""
-
-    shard: str
-    runs: tuple[str, ...]
-    """Ids of the runs of its streaming job that are alive."""
-    row: StreamRow
-
-
-def read_shards(stack: DeployedStack) -> list[ShardState]:
-    """Every shard of the stack, the first one first."""
-    states = []
-    for shard in stack.outputs.shards.names:
-        row = stack.ledger.stream.of(shard).get()
-        if row.start_failure:
-            row = replace(row, start_failure=stack.runnable(row.start_failure))
-        states.append(ShardState(shard, tuple(_live_runs(stack, shard)), row))
-    return states
+def read_shards(stack: DeployedStack) -> tuple[StreamShard, ...]:
+    """Every shard of the stream lane, the first one first."""
+    shards = stack.outputs.shards
+    opened: dict[str, list[ManifestRow]] = {shard: [] for shard in shards.names}
+    for state in OPEN_STATES:
+        for row in stack.ledger.manifests.open(Lane.STREAM, state):
+            opened[shards.of(row.id)].append(row)
+    return tuple(_read_shard(stack, shard, rows) for shard, rows in opened.items())
 
 
-def _live_runs(stack: DeployedStack, shard: str) -> list[str]:
+def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -> StreamShard:
+    health, runs = stack.ledger.stream.of(shard).get(), live_runs(stack, shard)
+    return StreamShard(
+        shard=shard,
+        runs=tuple(runs),
+        heartbeat_at=health.heartbeat_at,
+        micro_batch_since=health.micro_batch_since,
+        window_until=health.window_until,
+        stop_requested=health.stop_requested,
+        failed_starts=0 if runs else health.starts,
+        start_failure=None if runs or not health.start_failure else stack.runnable(health.start_failure),
+        spilling=health.spilling,
+        manifests=len(rows),
+        files=sum(row.files for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        oldest=min((row.created_at for row in rows), default=None),
+    )
+
+
+def live_runs(stack: DeployedStack, shard: str) -> list[str]:
+    """The runs of the shard's streaming job that are alive."""
     engine, job = ENGINES[stack.outputs.stream_engine], stack.resources.stream_job_of(shard)
     return engine.live_stream_runs(stack.stream_client, job, stack.outputs.stream_application)
+
+
+def format_shards(shards: Sequence[StreamShard], now: datetime, clock: Callable[[str], str]) -> Iterator[str]:
+    """A line for each shard; ``clock`` formats an instant."""
+    for shard in shards:
+        name = f"shard {shard.shard}: " if len(shards) > 1 else ""
+        yield name + ", ".join(_format_shard(shard, now, clock))
+
+
+def _format_shard(shard: StreamShard, now: datetime, clock: Callable[[str], str]) -> Iterator[str]:
+    if shard.runs:
+        yield f"running ({', '.join(shard.runs)})"
+        yield f"heartbeat {format_age(shard.heartbeat_at, now)} ago" if shard.heartbeat_at else "no heartbeat yet"
+    else:
+        yield "not running"
+    if shard.failed_starts:
+        why = f": {shard.start_failure}" if shard.start_failure else ""
+        yield f"{format_count(shard.failed_starts, 'start')} in succession failed{why}"
+    if shard.oldest:
+        size = f"{format_count(shard.files, 'file')}, {format_size(shard.bytes)}"
+        yield f"{format_count(shard.manifests, 'manifest')} ({size}), the oldest {format_age(shard.oldest, now)} old"
+    if shard.window_until and read_instant(shard.window_until) > now:
+        yield f"window until {clock(shard.window_until)}"
+    if shard.stop_requested:
+        yield "stop requested"
+    if shard.spilling:
+        yield "spilling to the batch lane"
+
+
+def format_age(instant: str, now: datetime) -> str:
+    return format_duration((now - read_instant(instant)).total_seconds())

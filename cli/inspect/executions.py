@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
-from cli.documents import NightActual, NightProgress, NightRun, PlannedNight, RunProgress
+from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight
 from lake.bills import MICRO
 from lake.documents import find_document
 from lake.engines import engine_of_run
@@ -20,37 +19,13 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count, format_size, read_instant
-from lake.time import Schedule
+from lake.time import Schedule, iso_utc
 
 PAGE = 100
 RUNNING = "RUNNING"
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """One execution. Step Functions forgets it after 90 days; the ledger does not."""
-
-    name: str
-    status: str
-    """The status that Step Functions reports; UNKNOWN: it has forgotten the execution."""
-    started_at: datetime | None
-    ended_at: datetime | None
-    plan: dict[str, Any] | None
-    """What the ledger has of its plan; None: it was not planned, or only as a dry run."""
-    verdict: dict[str, Any] | None
-
-    @property
-    def outcome(self) -> str:
-        """The verdict of settle; without one the status."""
-        return str((self.verdict or {}).get("outcome") or self.status)
-
-    @property
-    def is_night(self) -> bool:
-        """Whether it was to convert something: a dry run is recorded nowhere and succeeds."""
-        return self.plan is not None or self.status != "SUCCEEDED"
-
-
-def list_executions(stack: DeployedStack) -> Iterator[Execution]:
+def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
     """The executions of the last 90 days, newest first, page by page."""
     token: dict[str, str] = {}
     while True:
@@ -62,39 +37,41 @@ def list_executions(stack: DeployedStack) -> Iterator[Execution]:
         token = {"nextToken": page["nextToken"]}
 
 
-def find_execution(stack: DeployedStack, name: str) -> Execution | None:
+def find_execution(stack: DeployedStack, name: str) -> NightLine | None:
     """The execution of this name or ARN; None: neither Step Functions nor the ledger knows it."""
     short = name.rsplit(":", 1)[-1]
     try:
         return _execution(stack, stack.sfn.describe_execution(executionArn=execution_arn(stack, short)))
     except (stack.sfn.exceptions.ExecutionDoesNotExist, stack.sfn.exceptions.InvalidArn):
         # A text that cannot be a name is not a valid ARN either.
-        row = stack.ledger.executions.get(short)
-    if row is None:
-        return None
-    plan, verdict = row.get("plan"), row.get("verdict")
-    return Execution(short, "UNKNOWN", _instant(plan, "planned_at"), _instant(verdict, "settled_at"), plan, verdict)
+        if stack.ledger.executions.get(short) is None:
+            return None
+    return _execution(stack, {"name": short, "status": "UNKNOWN"})
 
 
 def execution_arn(stack: DeployedStack, name: str) -> str:
     return f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{name}"
 
 
-def _execution(stack: DeployedStack, item: dict[str, Any]) -> Execution:
+def _execution(stack: DeployedStack, item: Mapping[str, Any]) -> NightLine:
     row = stack.ledger.executions.get(item["name"]) or {}
-    ended = item.get("stopDate")
-    return Execution(
-        item["name"],
-        item["status"],
-        item["startDate"].astimezone(UTC),
-        ended.astimezone(UTC) if ended else None,
-        row.get("plan"),
-        row.get("verdict"),
+    plan, verdict = row.get("plan", {}), row.get("verdict", {})
+    return NightLine(
+        execution=item["name"],
+        status=item["status"],
+        outcome=verdict.get("outcome", item["status"]),
+        started_at=iso_utc(item["startDate"]) if "startDate" in item else plan.get("planned_at"),
+        ended_at=iso_utc(item["stopDate"]) if "stopDate" in item else verdict.get("settled_at"),
+        engine=plan.get("engine"),
+        files=plan.get("files"),
+        bytes=plan.get("bytes"),
+        manifests=plan.get("manifests"),
+        planned_dollars=plan["micro_dollars"] / MICRO if "micro_dollars" in plan else None,
+        manifests_done=verdict.get("done"),
+        rows=verdict.get("rows"),
+        quarantined_lines=verdict.get("rejects"),
+        unreadable_files=verdict.get("failed_files"),
     )
-
-
-def _instant(part: dict[str, Any] | None, name: str) -> datetime | None:
-    return read_instant(part[name]) if part and name in part else None
 
 
 KEPT = "30d"
@@ -129,17 +106,17 @@ MAX_DAYS = 15
 """An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""
 
 
-def read_runs(stack: DeployedStack, execution: Execution) -> list[NightRun]:
+def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
     """The job runs of an execution that have a cost row, in the order in which they began.
 
     Cost rows are kept by the day on which the job run has ended: those of the days of the execution are read.
     """
     if execution.started_at is None:
         return []
-    first = execution.started_at.astimezone(UTC).date()
-    last = (execution.ended_at or datetime.now(UTC)).astimezone(UTC).date() + timedelta(days=1)
-    rows = stack.ledger.costs.of_days(first, min(last, first + timedelta(days=MAX_DAYS)))
-    found = sorted((row for row in rows if row.execution == execution.name), key=lambda row: row.started_at)
+    first = read_instant(execution.started_at).date()
+    ended = read_instant(execution.ended_at) if execution.ended_at else datetime.now(UTC)
+    rows = stack.ledger.costs.of_days(first, min(ended.date() + timedelta(days=1), first + timedelta(days=MAX_DAYS)))
+    found = sorted((row for row in rows if row.execution == execution.execution), key=lambda row: row.started_at)
     return [
         NightRun(
             job_run=row.id,
@@ -148,7 +125,6 @@ def read_runs(stack: DeployedStack, execution: Execution) -> list[NightRun]:
             ended_at=row.ended_at,
             minutes=round(row.seconds / 60, 1),
             dollars=row.micro_dollars / MICRO,
-            datasets=tuple(sorted(share.dataset for share in row.shares if share.dataset)),
             log=log_of_run(stack, row.id, row.lane),
             state=row.state,
             reason=row.reason,
@@ -157,97 +133,67 @@ def read_runs(stack: DeployedStack, execution: Execution) -> list[NightRun]:
     ]
 
 
-def actual_of(runs: Sequence[NightRun], verdict: Mapping[str, Any]) -> NightActual:
-    """The counts of the verdict document, which may be empty, with dollars and time of the job runs."""
-    dollars = minutes = None
-    if runs:
-        begun = min(read_instant(run.started_at) for run in runs)
-        ended = max(read_instant(run.ended_at) for run in runs)
-        dollars, minutes = round(sum(run.dollars for run in runs), 6), round((ended - begun).total_seconds() / 60, 1)
-    failed, opened, damaged = (verdict.get(name) for name in ("failed", "open", "damagedObjects"))
-    return NightActual(failed, opened, damaged, len(runs), dollars, minutes)
-
-
-MAX_NAMED_RUNS = 3
-"""Job runs that one line names, those with the most manifests at work."""
-
-
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
     """Count the manifests of a plan by their current rows; a superseded one is replaced by its successors.
 
     ``summary`` is the document of the plan.
     """
     states: Counter[State] = Counter()
-    done: Counter[str] = Counter()
-    running: Counter[str] = Counter()
-    size = size_done = 0
+    sizes: Counter[State] = Counter()
     for page in follow(stack.ledger, summary.get("manifestIds", [])):
         for row in (row for _, row in page if row is not None and row.lane == Lane.BATCH):
-            if row.state not in (State.DONE, State.FAILED) and not row.open:
-                continue
-            states[row.state] += 1
-            size += row.bytes
-            if row.state == State.DONE:
-                size_done += row.bytes
-                done[row.owner or ""] += 1
-            elif row.open and row.state != State.QUEUED:
-                running[row.owner or ""] += 1
-    runs = (RunProgress(run, done[run], manifests) for run, manifests in running.most_common())
-    at_work = running.total()
+            if row.state in (State.DONE, State.FAILED) or row.open:
+                states[row.state] += 1
+                sizes[row.state] += row.bytes
     return NightProgress(
-        states.total(), states[State.DONE], at_work, states[State.FAILED], size, size_done, tuple(runs)
+        manifests=states.total(),
+        done=states[State.DONE],
+        running=states.total() - states[State.DONE] - states[State.FAILED] - states[State.QUEUED],
+        failed=states[State.FAILED],
+        bytes=sizes.total(),
+        bytes_done=sizes[State.DONE],
     )
 
 
 def format_progress(progress: NightProgress) -> str:
-    """One line: what is done, at work and failed, and which job runs are at work."""
-    parts = [
+    """One line: what is done, at work and failed."""
+    text = (
         f"{progress.done:,} of {format_count(progress.manifests, 'manifest')} done, "
         f"{format_size(progress.bytes_done)} of {format_size(progress.bytes)}"
-    ]
-    if progress.running:
-        parts.append(f"{progress.running:,} at work")
-    if progress.failed:
-        parts.append(f"{progress.failed:,} failed")
-    runs = [f"{run.job_run} ({run.done:,} done, {run.running:,} at work)" for run in progress.job_runs[:MAX_NAMED_RUNS]]
-    more = len(progress.job_runs) - len(runs)
-    if more > 0:
-        runs.append(format_count(more, "more job run"))
-    return ", ".join(parts) + (f": {', '.join(runs)}" if runs else "")
-
-
-@dataclass(frozen=True, slots=True)
-class NightSchedule:
-    """The schedule that starts ``overnight``."""
-
-    expression: str
-    time_zone: str
-    enabled: bool
-
-    @property
-    def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.time_zone)
-
-    def next_start(self, now: datetime) -> datetime | None:
-        """The next start after ``now`` (aware); None if it is disabled, or if the expression does not decide."""
-        return Schedule.parse(self.expression).next_start(self.time_zone, now) if self.enabled else None
-
-
-def read_schedule(stack: DeployedStack) -> NightSchedule:
-    """The schedule as it is deployed."""
-    found = stack.scheduler.get_schedule(Name=stack.outputs.overnight_schedule)
-    zone = found.get("ScheduleExpressionTimezone", "UTC")
-    return NightSchedule(found["ScheduleExpression"], zone, found.get("State", "ENABLED") == "ENABLED")
-
-
-def read_forecast(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
-    """The newest plan for the next night, which the function ``plan`` makes every hour; None: there is none, or the
-    night that it was made for has begun before ``now`` (aware).
-    """
-    summary: dict[str, Any] | None = find_document(
-        stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION), "forecast"
     )
-    return summary if summary is not None and read_instant(summary["forecast"]["start"]) > now else None
+    if progress.running:
+        text += f", {progress.running:,} at work"
+    return f"{text}, {progress.failed:,} failed" if progress.failed else text
+
+
+def read_zone(stack: DeployedStack) -> ZoneInfo:
+    """The time zone of the stage: that of the schedule of ``overnight``."""
+    return ZoneInfo(_schedule(stack).get("ScheduleExpressionTimezone", "UTC"))
+
+
+def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
+    """The next night at ``now`` (aware), with the newest plan for it, which ``plan`` makes every hour.
+
+    No forecast: there is none, or the night that it was made for has begun. No start: the schedule is disabled, or its
+    expression does not decide.
+    """
+    found = _schedule(stack)
+    zone, expression = found.get("ScheduleExpressionTimezone", "UTC"), found["ScheduleExpression"]
+    enabled = found.get("State", "ENABLED") == "ENABLED"
+    forecast = planned_night(
+        find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION), "forecast")
+    )
+    if forecast is not None and (not enabled or read_instant(forecast.start) <= now):
+        forecast = None
+    start = Schedule.parse(expression).next_start(zone, now) if enabled else None
+    if forecast is not None:
+        return NextNight(zone, expression, enabled, forecast.start, forecast)
+    return NextNight(zone, expression, enabled, iso_utc(start) if start else None, None)
+
+
+def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = stack.scheduler.get_schedule(Name=stack.outputs.overnight_schedule)
+    return found
 
 
 def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -11,24 +13,20 @@ import typer
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
     Expectation,
-    ExplainedInput,
     ExplainedManifest,
     ExplainedVersion,
     FailureKind,
     FileExplanation,
     FileHour,
     FileResult,
-    JobRunLog,
     NextNight,
     ObjectExplanation,
-    OmittedObjects,
     PublishedObject,
-    PutAgain,
     ShownInTable,
 )
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.executions import log_of_run, read_forecast, read_schedule
-from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
+from cli.inspect.executions import log_of_run, read_next_night
+from cli.inspect.trace import Trace, trace_arrival
 from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
@@ -38,31 +36,15 @@ from lake.manifest import Lane, Partition
 from lake.result import ResultObject, find_result
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import format_clock, format_count, format_size, printable, read_instant
-from lake.time import iso_utc
 from router.requests.selection import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
 
 
-def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
-    """The next night: start and end by the newest forecast, else its start by the schedule."""
-    schedule, forecast = read_schedule(stack), read_forecast(stack, now)
-    start, end = schedule.next_start(now), None
-    if forecast is not None and schedule.enabled:
-        start = read_instant(forecast["forecast"]["start"])
-        end = read_instant(forecast["forecast"]["end"]) if forecast["runs"] else None
-    return NextNight(
-        schedule.time_zone,
-        schedule.expression,
-        schedule.enabled,
-        iso_utc(start) if start else None,
-        iso_utc(end) if end else None,
-    )
-
-
-def expectation(row: ManifestRow, night: NextNight, now: datetime) -> Expectation | None:
+def _expectation(row: ManifestRow, night: NextNight, now: datetime) -> Expectation | None:
     """What an open manifest waits for, and from when until when it should be converted; None: it is not open."""
     if row.state == State.COLLECTED or (row.state == State.QUEUED and row.lane == Lane.BATCH):
-        return Expectation("night", night.start, night.end)
+        forecast = night.forecast
+        return Expectation("night", night.start, forecast.end if forecast and forecast.runs else None)
     if row.state == State.QUEUED:
         return Expectation("stream")
     if row.state == State.RUNNING:
@@ -105,13 +87,14 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         is_published=own is not None,
         rows=own.rows if own else None,
         size=own.size if own else None,
-        inputs=tuple(_input(item) for item in shown[:limit]),
+        inputs=tuple(map(_counted, shown[:limit])),
         omitted_inputs=max(len(shown) - limit, 0),
     )
 
 
-def _input(source: SourceCount) -> ExplainedInput:
-    return ExplainedInput(source.uri, source.version, source.size, source.rows, source.reasons, source.failed)
+def _counted(source: SourceCount) -> SourceCount:
+    """The counts without the reasons that no line has."""
+    return replace(source, rejects=source.reasons)
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
@@ -163,11 +146,10 @@ def _version(stack: DeployedStack, trace: Trace, night: NextNight, limit: int, n
         outcome=_outcome(trace),
         lane=current.lane.value if current else None,
         lane_since=_lane_since(trace),
-        expected=expectation(current, night, now) if current else None,
+        expected=_expectation(current, night, now) if current else None,
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
-        put_again=_put_again(stack, trace),
     )
 
 
@@ -194,13 +176,6 @@ def _outcome(trace: Trace) -> str:
     return "QUARANTINED_LINES" if source.reasons else "DONE"
 
 
-def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
-    """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
-    at = find_put_again(stack.s3, trace.arrival.file) if _outcome(trace) == "UNREADABLE" else None
-    command = f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}" if at else ""
-    return PutAgain(at, command) if at else None
-
-
 def _lane_since(trace: Trace) -> str | None:
     """When the first of the last manifests that are all of the current lane was made."""
     since = None
@@ -218,22 +193,14 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         manifest=row.id,
         state=row.state.value,
         lane=row.lane.value,
-        shard=_shard(stack, row),
         partition=str(row.partition),
         generation=row.generation,
         attempt=row.attempt,
         changed_at=row.changed_at,
         reason=row.reason and stack.runnable(row.reason),
-        job_runs=tuple(JobRunLog(run, log_of_run(stack, run, row.lane)) for run in runs),
+        logs={run: log_of_run(stack, run, row.lane) for run in runs},
         tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
     )
-
-
-def _shard(stack: DeployedStack, row: ManifestRow) -> str | None:
-    """The shard to which a manifest of the stream lane goes; None: there is one only."""
-    shards = stack.outputs.shards
-    is_divided = row.lane == Lane.STREAM and len(shards.names) > 1
-    return shards.of(row.id) if is_divided else None
 
 
 def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None:
@@ -245,20 +212,13 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         shown = items[:limit]
         return tuple(PublishedObject(f"s3://{bucket}/{item.key}", item.rows, item.size) for item in shown)
 
-    files, quarantine = result.files, result.quarantine
     return FileResult(
         generation=result.generation,
         published_at=result.published_at,
-        lines=source.lines,
-        rows=source.rows,
-        blank_lines=source.blank_lines,
-        rejects=source.reasons,
-        unreadable=source.failed,
-        first_reject=source.first_reject,
-        first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, quarantine, source),
-        parquet=objects(resources.lake_bucket, files),
-        quarantine=objects(resources.quarantine_bucket, quarantine),
-        omitted=OmittedObjects(max(len(files) - limit, 0), max(len(quarantine) - limit, 0)),
+        source=_counted(source),
+        parquet=objects(resources.lake_bucket, result.files),
+        quarantine=objects(resources.quarantine_bucket, result.quarantine),
+        omitted=sum(max(len(items) - limit, 0) for items in (result.files, result.quarantine)),
     )
 
 
@@ -311,9 +271,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         for manifest in version.manifests:
             _print_manifest(manifest, clock)
         if version.result:
-            _print_result(version.result, clock)
-        if version.put_again:
-            _line("put again", f"{clock(version.put_again.at)}: {version.put_again.command} reads it")
+            _print_result(version.result, clock, options)
 
 
 def print_object(document: ObjectExplanation) -> None:
@@ -329,8 +287,8 @@ def print_object(document: ObjectExplanation) -> None:
         _line("state", f"replaced by generation {document.current_generation}: readers see that one")
     for item in document.inputs:
         text = f"{printable(item.uri)}  version {item.version}  {format_count(item.rows, 'row')}"
-        if item.unreadable:
-            text += f", unreadable: {printable(item.unreadable)}"
+        if item.failed:
+            text += f", unreadable: {printable(item.failed)}"
         _line("input", text + (f", quarantined {_reasons(item.rejects)}" if item.rejects else ""))
     if document.omitted_inputs:
         _line("", f"... and {document.omitted_inputs:,} more: pass a larger --limit")
@@ -365,10 +323,9 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
 
 
 def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) -> None:
-    shard = f", shard {manifest.shard}" if manifest.shard else ""
     _line(
         "manifest",
-        f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane{shard}  {manifest.partition}  "
+        f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane  {manifest.partition}  "
         f"generation {manifest.generation}, attempt {manifest.attempt}",
     )
     if manifest.reason:
@@ -376,37 +333,29 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) ->
     if shown := manifest.tabled:
         batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
         _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
-    for run in manifest.job_runs:
-        _line("", f"log of {run.job_run}: {run.log}" if run.log else f"attempted by {run.job_run}")
+    for run, log in manifest.logs.items():
+        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
 
 
-def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
-    rejected = sum(result.rejects.values())
+def _print_result(result: FileResult, clock: Callable[[str], str], options: str) -> None:
+    source = result.source
+    rejected = sum(source.rejects.values())
     _line(
         "result",
-        f"{format_count(result.rows, 'row')}, {format_count(rejected, 'quarantined line')}, "
-        f"{format_count(result.blank_lines, 'blank line')}, published {clock(result.published_at)}",
+        f"{format_count(source.rows, 'row')}, {format_count(rejected, 'quarantined line')}, "
+        f"{format_count(source.blank_lines, 'blank line')}, published {clock(result.published_at)}",
     )
-    if result.unreadable:
-        _line("unreadable", printable(result.unreadable))
+    if source.failed:
+        _line("unreadable", printable(source.failed))
     if rejected:
-        _line("reasons", _reasons(result.rejects))
-        _line("first", _first(result))
-    for name, objects, omitted in (
-        ("parquet", result.parquet, result.omitted.parquet),
-        ("quarantine", result.quarantine, result.omitted.quarantine),
-    ):
+        _line("reasons", _reasons(source.rejects))
+        _line("first", printable(source.first_reject or ""))
+        _line("lines", f"hybrid-router quarantine show --file {shlex.quote(source.uri)}{options}")
+    for name, objects in (("parquet", result.parquet), ("quarantine", result.quarantine)):
         for item in objects:
             _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")
-        if omitted:
-            _line("", f"... and {omitted:,} more: pass a larger --limit")
-
-
-def _first(result: FileResult) -> str:
-    line = result.first_rejected_line
-    if line is None:
-        return printable(result.first_reject or "")
-    return f"{printable(line.reason)} at byte {line.offset:,}: {printable(line.line)}"
+    if result.omitted:
+        _line("", f"... and {result.omitted:,} more: pass a larger --limit")
 
 
 def _reasons(rejects: Mapping[str, int]) -> str:

@@ -16,7 +16,7 @@ import typer
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
-from cli.inspect.executions import read_schedule
+from cli.inspect.executions import read_zone
 from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
 from cli.terminal import working
 from lake.commit import SourceCount
@@ -113,7 +113,7 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
     with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
             check_dataset_is_known(stack, dataset)
-        zone = read_schedule(stack).zone
+        zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
     if as_json:
         typer.echo(format_json(document))

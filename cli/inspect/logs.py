@@ -15,7 +15,7 @@ import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.inspect.executions import local_log, log_stream, read_schedule
+from cli.inspect.executions import local_log, log_stream, read_zone
 from lake.engines import ENGINES
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
@@ -70,7 +70,7 @@ def print_logs(
     if as_json:
         typer.echo(json.dumps({"log": name, "events": [asdict(event) for event in events]}, indent=1))
         return ExitCode.FINE
-    zone = read_schedule(stack).zone
+    zone = read_zone(stack)
     typer.echo(f"{stack.name}, {name}, times in {zone.key}", err=True)
     if not events:
         typer.echo(f"nothing in the last {since}: pass a longer --since", err=True)

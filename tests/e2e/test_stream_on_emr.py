@@ -79,7 +79,7 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
     (run,) = live(on_emr)
     assert (row.lane, row.owner) == (Lane.STREAM, run)
     assert read_shards(stack)[0].runs == (run,)
-    assert read_shards(stack)[0].row.run == run
+    assert stack.ledger.stream.get().run == run
     assert on_emr.lake_rows(DATASET, tmp_path) == ROWS
     # When it is asked to end, then it ends by itself
     wait_until_stopped(on_emr)

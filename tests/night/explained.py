@@ -65,9 +65,9 @@ def _wrong(file: DayFile, version: dict[str, Any] | None) -> list[str]:
     """Why the explanation is not what became of the file."""
     if version is None:
         return ["the ledger has none or several arrivals of it"]
-    result = version["result"] or {}
+    source = (version["result"] or {}).get("source", {})
     lane, reason = LANES.get(file.part, (version["lane"], ""))
-    counts = (result.get("rows"), sum(result.get("rejects", {}).values()))
+    counts = (source.get("rows"), sum(source.get("rejects", {}).values()))
     checks = {
         "outcome": (version["outcome"], "QUARANTINED_LINES" if file.rejected else "DONE"),
         "rows and rejected lines": (counts, (len(file.rows), len(file.rejected))),

@@ -79,7 +79,7 @@ def _failed_night(night: Night, day: Day) -> dict[str, Any]:
     if execution["status"] != "FAILED" or DENIED_ACTION not in execution.get("cause", ""):
         raise NightFailedError(f"the night should fail and name {DENIED_ACTION}, but it ended {execution}")
     document = night.document("night", execution["name"], code=1)
-    unreadable = {item["uri"] for item in document["unreadableFiles"]}
+    unreadable = {item["uri"] for item in document["verdict"]["unreadableFiles"]}
     expected = {f"s3://{BUCKET}/{file.key}" for file in day.of(Part.GONE, Part.DAMAGED)}
     if unreadable != expected:
         raise NightFailedError(f"unreadable should be {sorted(expected)}, but the night names {sorted(unreadable)}")

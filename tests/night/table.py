@@ -38,12 +38,11 @@ def _planned(document: dict[str, Any]) -> dict[str, str]:
 
 
 def _measured(document: dict[str, Any]) -> dict[str, str]:
-    actual = document["actual"]
     return {
-        "files": f"{sum(item['files'] for item in document['datasets']):,}",
+        "files": f"{sum(item['files'] for item in document['verdict']['datasets']):,}",
         "manifests": f"{document['manifestsDone']:,}",
-        "job runs": f"{actual['jobRuns']:,}",
-        "minutes": NONE if actual["workMinutes"] is None else f"{actual['workMinutes']:.1f}",
-        "dollars": NONE if actual["dollars"] is None else f"{actual['dollars']:.4f}",
+        "job runs": f"{len(document['jobRuns']):,}",
+        "minutes": NONE if document["workMinutes"] is None else f"{document['workMinutes']:.1f}",
+        "dollars": NONE if document["dollars"] is None else f"{document['dollars']:.4f}",
         "outcome": document["outcome"],
     }

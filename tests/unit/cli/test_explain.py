@@ -1,62 +1,239 @@
-"""explain: every manifest that held a file, with its lane, its attempts and the reason for its end."""
+"""explain: what became of a file, its lane and attempts, and from which files an object was made."""
+
+from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from cli.errors import NotFoundError
-from cli.inspect.explain import print_explanation
-from lake.errors import InvalidInputError
-from lake.ledger import ArrivalRow
+from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
+from lake.commit import SourceCount
+from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
+from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.shards import Shards
-from tests.unit.cli.stack_world import FakeServices, stack_of
+from lake.result import ResultObject
+from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
 from tests.unit.lake.world import LEASE, PARTITION, World
 
+FILE = S3Uri("input", "orders/a")
+OPTIONS = " --stage test"
 
-def arrived(world: World, manifest: Manifest) -> None:
-    """Write arrival rows, the manifest document and its row, as route does."""
+
+def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
+    manifest = world.manifest(*names, lane=lane)
     for file in manifest.files:
-        row = ArrivalRow(file, manifest.id, PARTITION, manifest.lane, "by default", "2026-11-20T09:30:00.000+00:00")
-        world.ledger.arrivals.put(row)
+        world.ledger.arrivals.put(ArrivalRow(file, manifest.id, PARTITION, lane, "by default", world.now.isoformat()))
     write_manifest(world.raw_s3, "control", manifest)
     world.ledger.manifests.enqueue(manifest)
+    return manifest
 
 
-def explained(world: World, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    print_explanation(stack_of(world, FakeServices()), "s3://input/orders/a", 10, as_json=False)
-    return capsys.readouterr().out.splitlines()
+def published(world: World, manifest: Manifest, rejects: dict[str, int], unreadable: str | None = None) -> None:
+    """Publish a manifest: its first file has these rejects, or could not be read; all others are rows."""
+    world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
+    sources = [SourceCount(file.uri, file.version, 100, 3, 3, 0, {}, None, None) for file in manifest.files]
+    first = f"{next(iter(rejects))} at byte 16" if rejects else None
+    sources[0] = replace(sources[0], rejects={**rejects, "empty": 0}, first_reject=first, failed=unreadable)
+    files = [ResultObject(lake_key(PARTITION, manifest.id, 1, 0), 621, 3, "e")]
+    quarantined = [ResultObject(quarantine_key(PARTITION, manifest.id, 1, 1), 300, 2, "e")] if rejects else []
+    put_result(world, manifest, sources, files, quarantined)
 
 
-def test_earlier_owners_are_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+    """The only version of the file, and the page."""
+    document = explain_file(stack_of(world, FakeServices()), FILE, 10, world.now)
+    assert document is not None
+    print_file(document, world.now, OPTIONS)
+    (version,) = valid_json("explain", document)["versions"]
+    return version, capsys.readouterr().out
+
+
+def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    arrived(world, "a")
+    assert "  outcome    QUEUED: will be converted tonight 22:00\n" in explained(world, capsys)[1]
+    put_summary(world, "plan-ahead")
+    text = explained(world, capsys)[1]
+    assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
+    assert "  lane       batch since today 10:30: by default\n" in text
+
+
+def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a manifest whose attempt ended without a result
+    manifest = arrived(world, "a")
+    world.claimed(world.row(manifest.id))
+    advice = "remove the cause, then run 'hybrid-router overnight'"
+    assert world.ledger.manifests.release(world.row(manifest.id), f"access denied; {advice}", world.now)
+    # When
+    version, text = explained(world, capsys)
+    # Then the reason is below the manifest, with a command that can be run
+    assert version["outcome"] == "BLOCKED"
+    assert "  outcome    BLOCKED: an attempt ended without a result; remove the cause" in text
+    assert "access denied; remove the cause, then run 'hybrid-router overnight --stage dev'" in text
+
+
+def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a file whose hour readers were not told about
+    manifest, partitions = arrived(world, "a"), world.ledger.partitions
+    assert explained(world, capsys)[0]["hour"] is None
+    partitions.list_manifest(PARTITION, manifest.id, world.now)
+    # When, Then: the page says how to wait for it
+    version, text = explained(world, capsys)
+    assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}
+    wait = (
+        "'hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 --stage test' ends with 0 "
+        "once it is complete"
+    )
+    assert f"  hour       orders 2026-11-20T09 is open: {wait}\n" in text
+    # When they were told
+    assert partitions.tell(HourState.COMPLETE, partitions.get(PARTITION), HourCounts(), world.now)
+    assert "  hour       orders 2026-11-20T09 is complete\n" in explained(world, capsys)[1]
+    partitions.touch(PARTITION, world.now)
+    assert "orders 2026-11-20T09 is reopened: 'hybrid-router hours" in explained(world, capsys)[1]
+
+
+def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a", lane=Lane.STREAM)
+    assert "QUEUED: waits for the next micro-batch of the stream lane" in explained(world, capsys)[1]
+    claim = world.claimed(world.row(manifest.id))
+    assert "RUNNING: is being converted" in explained(world, capsys)[1]
+    world.wait(LEASE + timedelta(seconds=1))
+    assert "RUNNING: its job run is presumed dead" in explained(world, capsys)[1]
+    world.now -= LEASE
+    world.ledger.manifests.commit(claim, DOCUMENT, world.now)
+    assert "PUBLISHING: is being published" in explained(world, capsys)[1]
+
+
+def test_quarantined_lines_have_every_reason_and_the_first_line(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2, "too long": 793})
+    version, text = explained(world, capsys)
+    assert version["outcome"] == "QUARANTINED_LINES"
+    assert version["result"]["source"]["rejects"] == {"not JSON": 2, "too long": 793}
+    assert "  reasons    793 too long, 2 not JSON\n" in text
+    assert "  first      not JSON at byte 16\n" in text
+    assert "  lines      hybrid-router quarantine show --file s3://input/orders/a --stage test\n" in text
+    assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
+    assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
+
+
+def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    world.ledger.manifests.mark_tabled(
+        world.row(manifest.id), Tabled(1, DOCUMENT, 7, 1 << 62, "2026-11-20T09:00:00.000+00:00")
+    )
+    version, text = explained(world, capsys)
+    assert version["manifests"][0]["tabled"] == {
+        "generation": 1,
+        "since": "2026-11-20T09:00:00.000+00:00",
+        "batch": 7,
+        "snapshot": str(1 << 62),
+    }
+    assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
+
+
+def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    published(world, arrived(world, "a"), {}, unreadable="corrupt gzip")
+    version, text = explained(world, capsys)
+    assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", "corrupt gzip")
+    assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
+    assert "  unreadable corrupt gzip\n" in text
+
+
+def test_an_object_of_the_lake_goes_back_to_all_files(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2})
+    name = parse_s3_uri(f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    assert document is not None
+    assert [item["uri"] for item in valid_json("explain", document)["inputs"]] == [
+        "s3://input/orders/a",
+        "s3://input/orders/b",
+    ]
+    print_object(document)
+    text = capsys.readouterr().out
+    assert "  state      published, 3 records\n" in text
+    assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
+
+
+def test_a_damaged_result_document_is_named(world: World) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {})
+    key = result_key(manifest.id, 1)
+    world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
+    stack = stack_of(world, FakeServices())
+    for uri in ("s3://input/orders/a", f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}"):
+        with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
+            print_explanation(stack, uri, 10, as_json=False)
+
+
+def test_an_object_of_the_quarantine_goes_back_to_the_files_that_lost_lines(world: World) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2})
+    name = parse_s3_uri(f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    assert document is not None
+    assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
+
+
+def test_an_object_of_an_older_generation_says_that_it_was_replaced(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given: a manifest that was converted twice
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    world.ledger.manifests.force(world.row(manifest.id), world.now)
+    world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
+    # When
+    key = lake_key(PARTITION, manifest.id, 1, 0)
+    name = parse_s3_uri(f"s3://lake/{key}")
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    # Then
+    assert document is not None
+    print_object(document)
+    assert "  state      replaced by generation 2: readers see that one\n" in capsys.readouterr().out
+    # But not if that generation keeps it
+    put_result(world, manifest, [], [ResultObject(key, 621, 3, "e")], generation=2)
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    assert document is not None
+    assert document.is_current
+
+
+@pytest.mark.parametrize("key", ["notes.txt", "orders/date=2026-11-20/hour=09/ghost-g1-00000.parquet"])
+def test_an_object_that_no_manifest_has_made_is_unknown(world: World, key: str) -> None:
+    assert explain_object(stack_of(world, FakeServices()), S3Uri("lake", key), 10) is None
+
+
+def test_the_log_of_each_attempt_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given: the third attempt, after two runs that ended without a result
-    manifest = world.manifest("a")
-    arrived(world, manifest)
+    manifest = arrived(world, "a")
     for owner in ("jr_1", "jr_2", "jr_3"):
         world.claimed(world.row(manifest.id), owner)
         world.wait(LEASE)
     # When
-    lines = explained(world, capsys)
+    lines = explained(world, capsys)[1].splitlines()
     # Then
     (line,) = [line for line in lines if line.startswith("  manifest ")]
     assert line.endswith("attempt 3")
-    logs = [line.split()[2] for line in lines if line.startswith("             log of ")]
-    assert logs == ["jr_1:", "jr_2:", "jr_3:"]
-
-
-def test_the_first_attempt_has_no_earlier_owner(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = world.manifest("a")
-    arrived(world, manifest)
-    world.claimed(world.row(manifest.id))
-    (line,) = [line for line in explained(world, capsys) if "log of " in line]
-    assert line.endswith("log of jr_1: hybrid-router logs batch --run jr_1 --since 30d --stage dev")
+    logs = [line.strip() for line in lines if "log of" in line]
+    command = "hybrid-router logs batch --run {0} --since 30d --stage dev"
+    assert logs == [f"log of {run}: {command.format(run)}" for run in ("jr_1", "jr_2", "jr_3")]
 
 
 def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given: a manifest of two files, one of which was promoted to the stream lane
-    source = world.manifest("a", "b")
-    arrived(world, source)
+    source = arrived(world, "a", "b")
     successors = [
         Manifest(new_manifest_id(world.now), lane, PARTITION, world.now.isoformat(), (file,))
         for lane, file in zip((Lane.STREAM, Lane.BATCH), source.files, strict=True)
@@ -65,7 +242,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
         write_manifest(world.raw_s3, "control", successor)
     assert world.ledger.manifests.supersede(world.row(source.id), successors, "made urgent", world.now)
     # When
-    lines = explained(world, capsys)
+    lines = explained(world, capsys)[1].splitlines()
     # Then the reason of the first decision is not that of the lane it is in now
     (lane,) = [line for line in lines if line.startswith("  lane ")]
     assert lane.endswith(": moved from the batch lane, as the manifest that was superseded says")
@@ -89,19 +266,3 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None
             print_explanation(stack, uri, 10, as_json=False)
     with pytest.raises(InvalidInputError, match="'b' is not a valid S3 URI"):
         print_explanation(stack, "b", 10, as_json=False)
-
-
-def test_a_manifest_of_a_divided_stream_lane_names_its_shard(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given a stage with several streaming jobs
-    manifest = world.manifest("a", lane=Lane.STREAM)
-    arrived(world, manifest)
-    world.claimed(world.row(manifest.id))
-    shard = Shards(9).of(manifest.id)
-    stack = stack_of(world, FakeServices())
-    stack = replace(stack, outputs=replace(stack.outputs, shards=Shards(9)))
-    # When
-    print_explanation(stack, "s3://input/orders/a", 10, as_json=False)
-    # Then
-    told = capsys.readouterr().out
-    assert f"{manifest.id}  RUNNING  stream lane, shard {shard}  orders" in told
-    assert "log of jr_1: hybrid-router logs stream --run jr_1 " in told
