@@ -10,7 +10,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployed_stack import DeployedStack
-from cli.errors import ExitCode, exit_code_of
+from cli.errors import ExitCode, NotReachableError
 from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, parse_settings
@@ -27,16 +27,10 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
 
     ``options``: ``dataset``, ``from`` and ``to``. ``share``: share of the manifests that are compared, 0 to 1.
     """
-    try:
-        if not 0 < share <= 1:
-            raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
-        settings = _settings(stack)
-        hours = _hours(stack, settings, options)
-    except InvalidInputError as error:
-        typer.echo(f"hybrid-router: {error}", err=True)
-        return exit_code_of(error)
-    except (BotoCoreError, ClientError, HybridRouterError) as error:
-        return _not_reachable(error)
+    if not 0 < share <= 1:
+        raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
+    settings = _settings(stack)
+    hours = _hours(stack, settings, options)
     reports: list[HourReport] = []
     try:
         for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
@@ -44,7 +38,10 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
             if not as_json:
                 _print(report)
     except (BotoCoreError, ClientError, HybridRouterError) as error:
-        return _not_reachable(error)
+        raise NotReachableError(
+            f"verify could not read everything ({error}): it needs read access to the input, lake, quarantine and "
+            "control buckets, to the ledger and to the Glue job"
+        ) from error
     if as_json:
         body = {"dataset": hours.dataset, "share": share, "hours": [report.to_json() for report in reports]}
         typer.echo(json.dumps(body, indent=1))
@@ -53,12 +50,6 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         return ExitCode.NOT_SO
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
     return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
-
-
-def _not_reachable(error: Exception) -> int:
-    hint = "it needs read access to the input, lake, quarantine and control buckets, to the ledger and to the Glue job"
-    typer.echo(f"hybrid-router: verify could not read everything ({error}): {hint}", err=True)
-    return ExitCode.NOT_REACHABLE
 
 
 def _settings(stack: DeployedStack) -> Settings:

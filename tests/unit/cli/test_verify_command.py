@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.errors import ExitCode
+from cli.errors import ExitCode, exit_code_of
 from cli.inspect.verify import verify
+from lake.errors import HybridRouterError
 from tests.unit.cli.stack_world import FakeServices, stack_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def stack(world: World) -> DeployedStack:
     ],
 )
 def test_an_unknown_dataset_is_told_from_a_wrong_option(
-    stack: DeployedStack, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], code: ExitCode, message: str
+    stack: DeployedStack, changes: dict[str, Any], code: ExitCode, message: str
 ) -> None:
-    assert verify(stack, {**HOURS, **changes}, 1, as_json=False) == code
-    assert f"hybrid-router: {message}" in capsys.readouterr().err
+    with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
+        verify(stack, {**HOURS, **changes}, 1, as_json=False)
+    assert exit_code_of(caught.value) == code
