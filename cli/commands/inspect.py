@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import Json, Limit, PageFile, on_stack
+from cli.commands.options import Json, Limit, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -128,7 +129,9 @@ def report(
     stack: DeployedStack,
     day: Annotated[str | None, typer.Option("--date", help="UTC day, such as 2026-11-20.")] = None,
     execution: Annotated[str | None, typer.Option(help="Name of an execution of overnight or backfill.")] = None,
-    output: PageFile = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; report-<day or execution>.html without it; or a folder.")
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     as_json: Json = False,
 ) -> int:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
-
-T = TypeVar("T")
 
 Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
 Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
@@ -20,12 +18,6 @@ SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of
 FirstHour = Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")]
 LastHour = Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
-PageFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", help="File to write; report-<day or execution>.html without it. Of the last days a folder."
-    ),
-]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries that are read of each list.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -53,20 +45,14 @@ def on_stack(command: Callable[..., int]) -> Callable[..., None]:
             raise
         raise typer.Exit(code)
 
-    _, *own = parameters_of(command)
-    return with_parameters(connected, [*own, *parameters_of(_place)])
+    _, *own = _parameters_of(command)
+    named = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in (*own, *_parameters_of(_place))]
+    connected.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    connected.__annotations__ = {item.name: item.annotation for item in named}
+    return connected
 
 
-def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    # Only type checkers import the classes of the first parameters.
-    classes = {"DeployedStack": object, "QuarantineSelection": object}
-    signature = inspect.signature(function, eval_str=True, locals=classes)
+def _parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    # Only type checkers import the class of the first parameter.
+    signature = inspect.signature(function, eval_str=True, locals={"DeployedStack": object})
     return list(signature.parameters.values())
-
-
-def with_parameters(function: Callable[..., T], parameters: Iterable[inspect.Parameter]) -> Callable[..., T]:
-    """The function with these parameters, each to be passed by name, in place of its own."""
-    named = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
-    function.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    function.__annotations__ = {item.name: item.annotation for item in named}
-    return function

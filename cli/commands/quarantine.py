@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack, parameters_of, with_parameters
+from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
-    from cli.quarantine.records import QuarantineSelection
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -23,53 +20,36 @@ File = Annotated[str | None, typer.Option(help="Only this input file: s3://bucke
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records.")]
 
 
-def _filters(
+@app.command()
+@on_stack
+def ls(
+    stack: DeployedStack,
     dataset: Dataset = None,
     first: FirstHour = None,
     last: LastHour = None,
     reason: Reason = None,
     file: File = None,
-) -> None:
-    """The options that say which records."""
-
-
-def on_selection(command: Callable[..., int]) -> Callable[..., int]:
-    """The second parameter of the command becomes the options of ``_filters``."""
-
-    @wraps(command)
-    def selected(stack: DeployedStack, **options: Any) -> int:  # noqa: ANN401
-        from cli.quarantine.records import parse_quarantine_selection
-
-        names = {"dataset": "dataset", "from": "first", "to": "last", "reason": "reason", "file": "file"}
-        filters = {key: options.pop(name) for key, name in names.items()}
-        return command(stack, parse_quarantine_selection(stack, filters), **options)
-
-    first, _, *own = parameters_of(command)
-    return with_parameters(selected, [first, *parameters_of(_filters), *own])
-
-
-@app.command()
-@on_stack
-@on_selection
-def ls(
-    stack: DeployedStack,
-    selection: QuarantineSelection,
     by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Sum up by this.")] = "hour",
     limit: Limit = 100_000,
     as_json: Json = False,
 ) -> int:
     """Count the rejected lines and the unreadable files."""
     from cli.quarantine.listing import print_quarantine
+    from cli.quarantine.records import parse_quarantine_selection
 
+    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     return print_quarantine(stack, selection, by, limit, as_json=as_json)
 
 
 @app.command()
 @on_stack
-@on_selection
 def show(
     stack: DeployedStack,
-    selection: QuarantineSelection,
+    dataset: Dataset = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    reason: Reason = None,
+    file: File = None,
     limit: Limit = 20,
     context: Annotated[
         int | None,
@@ -79,23 +59,30 @@ def show(
 ) -> int:
     """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
     from cli.quarantine.listing import print_records
+    from cli.quarantine.records import parse_quarantine_selection
 
+    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     return print_records(stack, selection, limit, context, as_json=as_json)
 
 
 @app.command()
 @on_stack
-@on_selection
 def export(
     stack: DeployedStack,
-    selection: QuarantineSelection,
     target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file beside it.")],
+    dataset: Dataset = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    reason: Reason = None,
+    file: File = None,
     limit: Limit = 100_000,
     as_json: Json = False,
 ) -> int:
     """Write rejected lines to a file, as they are in their input files, so that a person can repair them."""
+    from cli.quarantine.records import parse_quarantine_selection
     from cli.quarantine.repair import export_lines
 
+    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     return export_lines(stack, selection, target, limit, as_json=as_json)
 
 

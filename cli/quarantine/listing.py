@@ -132,11 +132,12 @@ def print_quarantine(
     files: Counter[tuple[str, ...]] = Counter()
     resubmitted = ResubmittedLines(stack)
     scan = RecordScan(stack, selection, limit)
-    for record in scan:
-        group = tuple(values_of(record)[column] for column in columns)
-        lines[group] += record.count
-        given_back[group] += resubmitted.include(record)
-        files[group] += record.kind == WHOLE_FILE
+    with working("reading the quarantine ..."):
+        for record in scan:
+            group = tuple(values_of(record)[column] for column in columns)
+            lines[group] += record.count
+            given_back[group] += resubmitted.include(record)
+            files[group] += record.kind == WHOLE_FILE
     groups = [
         {
             **dict(zip(columns, group, strict=True)),
@@ -197,8 +198,8 @@ def print_records(
     reads no input file.
     """
     scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
-    shown = list(scan)
-    with working("reading the input files ..."):
+    with working("reading the quarantine ..."):
+        shown = list(scan)
         contexts = {} if context is None else read_contexts(stack.s3, shown, context)
     if as_json:
         bodies = [

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import typer
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
@@ -26,7 +25,6 @@ WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
 
 MAX_READ = 1_000_000
 """Records that one command reads, about ten seconds on one core."""
-PROGRESS_RECORDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +81,37 @@ class QuarantineSelection:
     """Which records are looked at."""
 
     hours: Selection
-    reason: str | None = None
-    """None: every reason. Otherwise the beginning of one."""
-    file: str | None = None
+    reason: str
+    """Beginning of the reason."""
+    file: str | None
     """URI of the input file; None: every file."""
 
     def selects(self, record: QuarantineRecord) -> bool:
         """Whether the record has the reason and is of the file; its hour is selected already."""
-        return self.file in (None, record.source) and record.reason.startswith(self.reason or "")
+        return self.file in (None, record.source) and record.reason.startswith(self.reason)
 
 
-def parse_quarantine_selection(stack: DeployedStack, options: Mapping[str, str | None]) -> QuarantineSelection:
-    """Read ``dataset``, ``from``, ``to``, ``reason`` and ``file``; None does not restrict the selection."""
-    dataset, file = options["dataset"], options["file"]
+def parse_quarantine_selection(
+    stack: DeployedStack,
+    dataset: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
+    reason: str | None = None,
+    file: str | None = None,
+) -> QuarantineSelection:
+    """None does not restrict the selection."""
     if dataset is not None:
         check_dataset_is_known(stack, dataset)
     if file is not None:
         parse_s3_uri(file)
-    first, last = parse_hours(options)
-    return QuarantineSelection(Selection(dataset, first, last), options["reason"] or None, file)
+    return QuarantineSelection(Selection(dataset, *parse_hours({"from": first, "to": last})), reason or "", file)
 
 
 class RecordScan:
     """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing and one record. Progress is printed on stderr. ``limit``: maximum number of
-    selected records. Of all records together ``MAX_READ`` are read.
+    Memory holds one page of the listing and one record. ``limit``: maximum number of selected records. Of all records
+    together ``MAX_READ`` are read.
     """
 
     def __init__(self, stack: DeployedStack, selection: QuarantineSelection, limit: int) -> None:
@@ -121,8 +124,6 @@ class RecordScan:
     def __iter__(self) -> Iterator[QuarantineRecord]:
         selected = 0
         for number, record in enumerate(self._records):
-            if number and number % PROGRESS_RECORDS == 0:
-                typer.echo(f"records read: {number:,}", err=True)
             is_selected = self._selection.selects(record)
             if number == MAX_READ or (is_selected and selected == self._limit):
                 self.is_complete = False
@@ -136,7 +137,7 @@ def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> 
     for span in _spans(stack, selection):
         row: ManifestRow | None = None
         kept: frozenset[str] | None = None
-        for key in _keys(stack, span):
+        for key in _keys(stack, *span):
             manifest, generation = parse_generation(key) or ("", 0)
             # The keys of a manifest follow one another.
             if row is None or row.id != manifest:
@@ -150,33 +151,24 @@ def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> 
                 yield from _read_object(stack, key, row, row.published.generation)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeySpan:
-    """Keys under a prefix, from one on and up to the end of another prefix; None: to the end."""
-
-    prefix: str
-    first: str = ""
-    last: str | None = None
-
-
-def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[_KeySpan]:
+def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[tuple[str, str, str]]:
+    """Prefixes of keys, each with the key from which on and the prefix up to whose end; empty: all."""
     hours = selection.hours
     if selection.file is not None:
         name = parse_s3_uri(selection.file)
         found = {row.partition for row in stack.ledger.arrivals.versions(name.bucket, name.key) if row.partition}
-        yield from (_KeySpan(partition_prefix(partition)) for partition in sorted(found) if hours.selects(partition))
+        yield from ((partition_prefix(item), "", "") for item in sorted(found) if hours.selects(item))
         return
     for dataset in [hours.dataset] if hours.dataset else list(stack.ledger.datasets.names()):
-        first = "" if hours.first is None else _hour_prefix(dataset, hours.first)
-        last = None if hours.last is None else _hour_prefix(dataset, hours.last)
-        yield _KeySpan(f"{dataset}/", first, last)
+        first, last = (_hour_prefix(dataset, stamp) if stamp else "" for stamp in (hours.first, hours.last))
+        yield f"{dataset}/", first, last
 
 
-def _keys(stack: DeployedStack, span: _KeySpan) -> Iterator[str]:
+def _keys(stack: DeployedStack, prefix: str, first: str, last: str) -> Iterator[str]:
     """Keys of the quarantine's objects, in the order of their hours."""
-    for item in list_objects(stack.s3, stack.resources.quarantine_bucket, span.prefix, span.first):
+    for item in list_objects(stack.s3, stack.resources.quarantine_bucket, prefix, first):
         key = item["Key"]
-        if span.last is not None and key > span.last and not key.startswith(span.last):
+        if last and key > last and not key.startswith(last):
             return
         yield key
 

@@ -25,6 +25,7 @@ from cli.quarantine.records import (
     RecordScan,
     ResubmittedLines,
 )
+from cli.terminal import working
 from lake.documents import encode_body, put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
@@ -84,7 +85,8 @@ def export_lines(
             raise InvalidInputError(f"{path} exists: pass the name of a new file, nothing is overwritten")
     scan = RecordScan(stack, selection, limit)
     found: Counter[str] = Counter()
-    _write(scan, ResubmittedLines(stack), target, found)
+    with working("reading the quarantine ..."):
+        _write(scan, ResubmittedLines(stack), target, found)
     body = {
         "file": str(target),
         "origins": str(origins_file(target)),

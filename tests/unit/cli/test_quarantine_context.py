@@ -22,8 +22,7 @@ REJECTS = {"{": BODY.index(b"{\n"), "[5]": BODY.index(b"[5]")}
 
 
 def show(world: World, capsys: pytest.CaptureFixture[str], context: int, *, as_json: bool = False) -> Any:
-    names = ("dataset", "from", "to", "reason", "file")
-    selection = parse_quarantine_selection(world, dict.fromkeys(names))  # type: ignore[arg-type]
+    selection = parse_quarantine_selection(world)  # type: ignore[arg-type]
     print_records(world, selection, 20, context, as_json=as_json)  # type: ignore[arg-type]
     told = capsys.readouterr().out
     return json.loads(told)["records"] if as_json else [line.strip() for line in told.splitlines()]

@@ -23,7 +23,6 @@ from tests.unit.cli.quarantined import converted, line_of
 from tests.unit.lake.world import PARTITION, World
 
 LATER = Partition("orders", "2026-11-20", 10)
-EVERYTHING = dict.fromkeys(("dataset", "from", "to", "reason", "file"))
 
 
 class Stack(World):
@@ -56,7 +55,7 @@ def stack(world: World) -> Any:
 def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """All four lines."""
     target = tmp_path / "repair.ndjson"
-    export_lines(stack, parse_quarantine_selection(stack, EVERYTHING), target, 100, as_json=False)
+    export_lines(stack, parse_quarantine_selection(stack), target, 100, as_json=False)
     capsys.readouterr()
     return target
 
@@ -163,7 +162,7 @@ def test_ls_and_export_know_what_was_given_back(
 ) -> None:
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
-    selection = parse_quarantine_selection(stack, EVERYTHING)
+    selection = parse_quarantine_selection(stack)
     print_quarantine(stack, selection, "hour", 100, as_json=True)
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
