@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import typer
+from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.inspect.trace import LaterPut, find_later_put, read_unreadable
+from cli.inspect.trace import trace_arrival
 from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.errors import InvalidDocumentError
-from lake.layout import list_objects
-from lake.ledger import Failure, ManifestRow, State
+from lake.layout import list_objects, parse_s3_uri
+from lake.ledger import ArrivalRow, Failure, ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
+from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant
 from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 MAX_LISTED = 20_000
 """Maximum number of objects that are listed."""
@@ -36,46 +43,37 @@ UNKNOWN = "unknown"
 """Name and kind of an object that is not where Firehose writes one."""
 
 
-@dataclass(slots=True)
-class FailedRecords:
-    """The objects of one ``[[records]]`` and one kind of error."""
-
-    prefix: str
-    """Prefix of their keys, with a slash at its end."""
-    name: str
-    """``records.name``."""
-    kind: str
-    """The kind of error as Firehose names it."""
-    dataset: str | None
-    """None: the stage does not have these ``[[records]]`` any more."""
-    oldest: datetime
-    files: int = 0
-    bytes: int = 0
-
-    @property
-    def since(self) -> str:
-        """When the first of them was written; ISO 8601, UTC."""
-        return iso_utc(self.oldest)
-
-
-def list_failed_records(stack: DeployedStack, dataset: str | None) -> tuple[list[FailedRecords], bool]:
-    """Failed records of one dataset or of all, and whether all objects were listed; none without ``[[records]]``."""
+def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
+    """Records of one dataset or of all that Firehose could not deliver, by ``[[records]]`` and kind of error; and
+    whether all objects were listed. Nothing without ``[[records]]``.
+    """
     if not stack.outputs.records:
         return [], True
-    found: dict[str, FailedRecords] = {}
+    found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     objects = list(islice(_objects(stack), MAX_LISTED + 1))
     for item in objects[:MAX_LISTED]:
-        folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1][:2]
-        prefix = FAILED_RECORDS + "".join(f"{folder}/" for folder in folders)
+        folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
+        found[tuple(folders[:2])].append(item)
+    troubles = []
+    for folders, items in found.items():
         name, kind = (*folders, UNKNOWN, UNKNOWN)[:2]
-        written = item["LastModified"]
-        group = found.setdefault(
-            prefix, FailedRecords(prefix, name, kind, stack.outputs.records.get(name), oldest=written)
-        )
-        group.oldest = min(group.oldest, written)
-        group.files += 1
-        group.bytes += item["Size"]
-    return [group for group in found.values() if dataset in (None, group.dataset)], len(objects) <= MAX_LISTED
+        of_records = stack.outputs.records.get(name)
+        if dataset in (None, of_records):
+            uri = "/".join((f"s3://{stack.resources.input_bucket}/{FAILED_RECORDS.rstrip('/')}", *folders, ""))
+            troubles.append(
+                Trouble(
+                    FailureKind.NOT_DELIVERED,
+                    f"Firehose could not deliver records of {name}: {kind}",
+                    PUT_AGAIN,
+                    f"{stack.aws} s3 ls --recursive {shlex.quote(uri)}",
+                    iso_utc(min(item["LastModified"] for item in items)),
+                    dataset=of_records,
+                    uri=uri,
+                    files=len(items),
+                    bytes=sum(item["Size"] for item in items),
+                )
+            )
+    return troubles, len(objects) <= MAX_LISTED
 
 
 def _objects(stack: DeployedStack) -> Iterator[Any]:
@@ -126,25 +124,26 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:
     found: list[Trouble] = []
     complete = True
-    for lane in Lane:
-        lists: tuple[tuple[Iterable[ManifestRow], Callable[[DeployedStack, Sequence[ManifestRow]], list[Trouble]]], ...]
-        lists = (
-            (stack.ledger.manifests.failures(lane, Failure.FAILED), _failed),
-            (stack.ledger.manifests.failures(lane, Failure.UNREADABLE), _unreadable),
-            (stack.ledger.manifests.open(lane, State.QUEUED), _blocked),
-        )
-        for listed, describe in lists:
-            scanned = list(islice(listed, MAX_SCANNED_ROWS + 1))
-            rows = [row for row in scanned if dataset in (None, row.partition.dataset) and _is_candidate(row)]
-            troubles = describe(stack, _confirmed(stack, rows[:limit]))
-            complete = complete and len(scanned) <= MAX_SCANNED_ROWS and max(len(rows), len(troubles)) <= limit
-            found += troubles[:limit]
+    manifests = stack.ledger.manifests
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        for lane in Lane:
+            for listed, describe in (
+                (manifests.failures(lane, Failure.FAILED), _failed),
+                (manifests.failures(lane, Failure.UNREADABLE), _unreadable),
+                (manifests.open(lane, State.QUEUED), _blocked),
+            ):
+                scanned = list(islice(listed, MAX_SCANNED_ROWS + 1))
+                rows = [row for row in scanned if dataset in (None, row.partition.dataset) and _is_candidate(row)]
+                described = pool.map(partial(describe, stack), _confirmed(stack, rows[:limit]))
+                troubles = [trouble for of_row in described for trouble in of_row]
+                complete = complete and len(scanned) <= MAX_SCANNED_ROWS and max(len(rows), len(troubles)) <= limit
+                found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
         ignored, all_read = _ignored(stack)
         complete = complete and all_read and len(ignored) <= limit
         found += ignored[:limit]
-    not_delivered, all_listed = _not_delivered(stack, dataset)
+    not_delivered, all_listed = list_not_delivered(stack, dataset)
     complete = complete and all_listed and len(not_delivered) <= limit
     found += not_delivered[:limit]
     order = list(FailureKind)
@@ -166,52 +165,46 @@ def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Manife
     return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
 
 
-def _failed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
-    return [
-        _of_row(
-            FailureKind.FAILED,
-            row,
-            row.reason or "the ledger has no reason",
-            WHEN_REMOVED,
-            f"hybrid-router reprocess --manifest {row.id}{stack.options}",
-        )
-        for row in rows
-    ]
+def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+    reason = row.reason or "the ledger has no reason"
+    return [_of_row(FailureKind.FAILED, row, reason, WHEN_REMOVED, _reprocess(stack, row))]
 
 
-def _blocked(_stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
+def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
     again = {
         Lane.BATCH: "remove the cause: the next night converts it",
         Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
     }
-    return [_of_row(FailureKind.BLOCKED, row, row.reason, again[row.lane], None) for row in rows if row.reason]
+    return [_of_row(FailureKind.BLOCKED, row, row.reason, again[row.lane], None)] if row.reason else []
 
 
-def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
-    def read(row: ManifestRow) -> list[Trouble]:
-        try:
-            files = [(file, find_later_put(stack, file)) for file in read_unreadable(stack, row)]
-        except InvalidDocumentError as error:
-            command = f"hybrid-router reprocess --manifest {row.id}{stack.options}"
-            return [_of_row(FailureKind.UNREADABLE, row, f"its files are not known: {error}", OR_READ_AGAIN, command)]
-        return [_unreadable_file(stack, row, *file) for file in files]
-
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        return [trouble for troubles in pool.map(read, rows) for trouble in troubles]
+def _unreadable(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+    if row.published is None:
+        return []
+    try:
+        result = read_result(stack.s3, stack.resources.control_bucket, row.id, row.published.generation)
+        return [_unreadable_file(stack, row, source) for source in result.sources if source.failed]
+    except InvalidDocumentError as error:
+        reason = f"its files are not known: {error}"
+        return [_of_row(FailureKind.UNREADABLE, row, reason, OR_READ_AGAIN, _reprocess(stack, row))]
 
 
-def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount, later: LaterPut) -> Trouble:
-    kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, f"hybrid-router reprocess --manifest {row.id}"
-    if later.put_again_at is not None:
-        advice = WAS_PUT_AGAIN.format(at=later.put_again_at)
-    elif later.manifest is not None:
-        kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=later.manifest)
-        command = explain_command(file.uri)
+def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) -> Trouble:
+    """The file, by what was put under its key since."""
+    kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, _reprocess(stack, row)
+    name = parse_s3_uri(file.uri)
+    versions = stack.ledger.arrivals.versions(name.bucket, name.key)
+    own = next((item.file for item in versions if item.file.version == file.version), None)
+    if own is not None and (put_again_at := _put_again_at(stack.s3, own)) is not None:
+        advice = WAS_PUT_AGAIN.format(at=put_again_at)
+    elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
+        kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
+        command = f"{explain_command(file.uri)}{stack.options}"
     return Trouble(
         kind,
         file.failed or "",
         advice,
-        f"{command}{stack.options}",
+        command,
         row.finished_at,
         row.id,
         row.lane.value,
@@ -220,6 +213,34 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount, 
         file.uri,
         bytes=file.size,
     )
+
+
+def _put_again_at(s3: S3Client, file: ObjectVersion) -> str | None:
+    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
+
+    ISO 8601, UTC; None: they are not there, were not put again, or the caller may not ask.
+    """
+    if file.version_id is not None:
+        return None
+    try:
+        modified = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')["LastModified"]
+    except ClientError:
+        return None
+    return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
+
+
+def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:
+    """The manifest that has converted a later version of the file."""
+    for row in versions:
+        if row.file.arrived_at > own.arrived_at:
+            trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
+            if trace.state == State.DONE and trace.source is not None and not trace.source.failed:
+                return trace.manifests[-1].id
+    return None
+
+
+def _reprocess(stack: DeployedStack, row: ManifestRow) -> str:
+    return f"hybrid-router reprocess --manifest {row.id}{stack.options}"
 
 
 def _of_row(kind: FailureKind, row: ManifestRow, reason: str, advice: str, command: str | None) -> Trouble:
@@ -263,27 +284,6 @@ def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
         )
         for group in groups
     ]
-    return troubles, complete
-
-
-def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
-    groups, complete = list_failed_records(stack, dataset)
-    troubles = []
-    for group in groups:
-        uri = f"s3://{stack.resources.input_bucket}/{group.prefix}"
-        troubles.append(
-            Trouble(
-                FailureKind.NOT_DELIVERED,
-                f"Firehose could not deliver records of {group.name}: {group.kind}",
-                PUT_AGAIN,
-                f"{stack.aws} s3 ls --recursive {shlex.quote(uri)}",
-                group.since,
-                dataset=group.dataset,
-                uri=uri,
-                files=group.files,
-                bytes=group.bytes,
-            )
-        )
     return troubles, complete
 
 

@@ -17,7 +17,7 @@ from cli.errors import ExitCode
 from cli.inspect.alarms import read_alarms
 from cli.inspect.backlog import format_age, format_shards, read_open, read_shards
 from cli.inspect.executions import RUNNING, list_executions, read_next_night
-from cli.inspect.failures import count_dead_letters, list_failed_records
+from cli.inspect.failures import count_dead_letters, list_not_delivered
 from cli.terminal import print_table, working
 from lake.documents import find_document, format_json
 from lake.layout import sweep_key
@@ -57,7 +57,7 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         next_night, alarms = pool.submit(read_next_night, stack, now), pool.submit(read_alarms, stack)
         missed = [pool.submit(_missed_events_until, stack, listing) for listing in (LISTING, OLD_DAYS)]
         dead_letters = pool.submit(count_dead_letters, stack)
-        failed_records = pool.submit(list_failed_records, stack, None)
+        not_delivered = pool.submit(list_not_delivered, stack, None)
         ignored = pool.submit(stack.ledger.ignored.groups)
     found = opened.result()
     open_alarms, without_state = alarms.result()
@@ -71,7 +71,7 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         failed_manifests=found.failed,
         manifests_with_unreadable_files=found.unreadable,
         dead_letters=dead_letters.result(),
-        failed_record_files=sum(group.files for group in failed_records.result()[0]),
+        failed_record_files=sum(item.files for item in not_delivered.result()[0]),
         ignored_files=sum(group.files for group in ignored.result()[0]),
         missed_events_until=missed[0].result(),
         missed_events_of_old_days_until=missed[1].result(),
