@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -50,8 +49,6 @@ class Finding:
     text: str
 
 
-FIRST_PYTHON, LAST_PYTHON = (3, 11), (3, 13)
-"""``requires-python`` of pyproject.toml."""
 MIN_JAVA = 17
 """Spark 4.1 (Spark documentation, "Overview")."""
 MIN_NODE = 22
@@ -61,19 +58,10 @@ ANSWER_SECONDS = 10
 
 
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
-    """Python, Java, Node, uv and the wheels; ``settings``: of the stage, None where they cannot be read."""
-    yield _python()
+    """Java, Node and the wheels; ``settings``: of the stage, None where they cannot be read."""
     yield examine_java()
     yield _node()
-    yield _uv(checkout)
     yield from _libraries(checkout, settings)
-
-
-def _python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if FIRST_PYTHON <= sys.version_info[:2] <= LAST_PYTHON:
-        return Finding("python", Readiness.OK, version)
-    return Finding("python", Readiness.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
 
 
 def examine_java() -> Finding:
@@ -98,18 +86,6 @@ def _node() -> Finding:
         found = "missing" if major is None else f"{major} is too old"
         return Finding("node", Readiness.TO_DO, f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
     return Finding("node", Readiness.OK, str(major))
-
-
-def _uv(checkout: Path) -> Finding:
-    pins = checkout / "scripts" / "uv.txt"
-    if not pins.is_file():
-        return Finding("uv", Readiness.SKIPPED, "needed in a checkout only")
-    pinned = re.search(r"^uv==([\d.]+)", pins.read_text(encoding="utf-8"), re.MULTILINE)
-    wanted = pinned[1] if pinned else ""
-    for command in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
-        if f"uv {wanted}" == " ".join((_answer([command, "--version"]) or "").split()[:2]):
-            return Finding("uv", Readiness.OK, wanted)
-    return Finding("uv", Readiness.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
 
 
 def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
@@ -311,8 +287,6 @@ def _needs_versions(settings: Settings | None) -> bool:
 
 CHECKOUT = Path(__file__).parents[2]
 """The folder of the packages; of an installed command it is not a checkout."""
-WIDTHS = (14, 14)
-"""Columns of name and state."""
 
 
 def examine(settings_file: Path, stage: str, profile: str | None, region: str | None) -> Iterator[Finding]:
@@ -328,9 +302,6 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
         found = Finding("settings", Readiness.TO_DO, f"{error}; run 'hybrid-router settings check {settings_file}'")
     yield from examine_machine(CHECKOUT, settings)
     yield found
-    if settings is not None and not settings.input.bucket and not settings.input.keep_days:
-        text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
-        yield Finding("input", Readiness.OK, text)
     account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, CHECKOUT)
     yield from account.examine(settings)
 
@@ -367,7 +338,7 @@ def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:
         if as_json:
             document.append(asdict(finding))
         else:
-            typer.echo(f"{finding.name:<{WIDTHS[0]}}{finding.state:<{WIDTHS[1]}} {printable(finding.text)}")
+            typer.echo(f"{finding.name:<14}{finding.state:<14} {printable(finding.text)}")
     if as_json:
         typer.echo(json.dumps({"findings": document}, indent=2))
     if Readiness.UNREACHABLE in states:
