@@ -12,6 +12,7 @@ Instant = Annotated[str, "ISO 8601, UTC"]
 Hour = Annotated[str, "YYYY-MM-DDTHH, UTC"]
 Rejects = Annotated[dict[str, int], "quarantined lines by reason"]
 LaneName = Literal["stream", "batch"]
+WaitsFor = Literal["night", "stream", "job run", "sweep", "publishing"]
 HourStateName = Literal["open", "complete", "reopened"]
 
 
@@ -132,15 +133,6 @@ class NightDocument(NightLine):
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
-    """What an open manifest waits for, and from when until when it should be converted."""
-
-    waits_for: Literal["night", "stream", "job run", "sweep", "publishing"]
-    start: Instant | None = None
-    end: Instant | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class FileHour:
     """The hour of a file's rows, as its readers see it."""
 
@@ -209,7 +201,7 @@ class ExplainedVersion:
     outcome: Annotated[str, "IGNORED, COLLECTED, BLOCKED, QUARANTINED_LINES, UNREADABLE, or the state of the manifest"]
     lane: LaneName | None
     lane_since: Instant | None
-    expected: Expectation | None
+    waits_for: WaitsFor | None
     hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
@@ -236,9 +228,7 @@ class ObjectExplanation:
     generation: int
     is_current: bool
     current_generation: int | None
-    published_at: Instant | None
-    is_published: bool
-    rows: int | None
+    rows: Annotated[int | None, "null: this generation has not published it"]
     size: int | None
     inputs: tuple[SourceCount, ...]
     omitted_inputs: int

@@ -12,7 +12,6 @@ import typer
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
-    Expectation,
     ExplainedManifest,
     ExplainedVersion,
     FailureKind,
@@ -23,6 +22,7 @@ from cli.documents import (
     ObjectExplanation,
     PublishedObject,
     ShownInTable,
+    WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night
@@ -40,16 +40,15 @@ from router.requests.selection import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
 
 
-def _expectation(row: ManifestRow, night: NextNight, now: datetime) -> Expectation | None:
-    """What an open manifest waits for, and from when until when it should be converted; None: it is not open."""
+def _waits_for(row: ManifestRow, now: datetime) -> WaitsFor | None:
+    """What an open manifest waits for; None: it is not open."""
     if row.state == State.COLLECTED or (row.state == State.QUEUED and row.lane == Lane.BATCH):
-        forecast = night.forecast
-        return Expectation("night", night.start, forecast.end if forecast and forecast.runs else None)
+        return "night"
     if row.state == State.QUEUED:
-        return Expectation("stream")
+        return "stream"
     if row.state == State.RUNNING:
-        return Expectation("job run" if row.has_live_lease(now) else "sweep")
-    return Expectation("publishing") if row.open else None
+        return "job run" if row.has_live_lease(now) else "sweep"
+    return "publishing" if row.open else None
 
 
 def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:
@@ -83,8 +82,6 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         generation=generation,
         is_current=is_current,
         current_generation=published.generation if published else None,
-        published_at=result.published_at if result else None,
-        is_published=own is not None,
         rows=own.rows if own else None,
         size=own.size if own else None,
         inputs=tuple(map(_counted, shown[:limit])),
@@ -130,10 +127,10 @@ def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -
         for arrival in sorted(arrivals, key=lambda item: item.recorded_at)
     ]
     night = read_next_night(stack, now)
-    return FileExplanation(str(name), night, tuple(_version(stack, trace, night, limit, now) for trace in traces))
+    return FileExplanation(str(name), night, tuple(_version(stack, trace, limit, now) for trace in traces))
 
 
-def _version(stack: DeployedStack, trace: Trace, night: NextNight, limit: int, now: datetime) -> ExplainedVersion:
+def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> ExplainedVersion:
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
     return ExplainedVersion(
@@ -146,7 +143,7 @@ def _version(stack: DeployedStack, trace: Trace, night: NextNight, limit: int, n
         outcome=_outcome(trace),
         lane=current.lane.value if current else None,
         lane_since=_lane_since(trace),
-        expected=_expectation(current, night, now) if current else None,
+        waits_for=_waits_for(current, now) if current else None,
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
@@ -279,9 +276,9 @@ def print_object(document: ObjectExplanation) -> None:
     size = "" if document.size is None else f"  {format_size(document.size)}"
     typer.echo(f"{printable(document.uri)}{size}")
     _line("manifest", f"{document.manifest}  {document.partition}  generation {document.generation}")
-    if not document.is_published:
+    if document.rows is None:
         _line("state", "it is not published: the result of this generation does not name it")
-    elif document.is_current and document.rows is not None:
+    elif document.is_current:
         _line("state", f"published, {format_count(document.rows, 'record')}")
     else:
         _line("state", f"replaced by generation {document.current_generation}: readers see that one")
@@ -303,23 +300,22 @@ def _format_hour(hour: FileHour, options: str) -> str:
 
 
 def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
-    expected = version.expected
     if version.outcome == FailureKind.BLOCKED:
         return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
-    if expected is None:
+    if version.waits_for is None:
         return OUTCOMES.get(version.outcome, "it has ended")
-    if expected.waits_for == "night":
-        if expected.start is None:
+    if version.waits_for == "night":
+        if night.start is None:
             when = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
             return f"waits for {when}"
-        done = f", expected done {clock(expected.end)}" if expected.end else ""
-        return f"will be converted {clock(expected.start)}{done}"
+        done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
+        return f"will be converted {clock(night.start)}{done}"
     return {
         "stream": "waits for the next micro-batch of the stream lane",
         "job run": "is being converted",
         "sweep": "its job run is presumed dead: the sweep queues it again within 15 minutes",
         "publishing": "is being published",
-    }[expected.waits_for]
+    }[version.waits_for]
 
 
 def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) -> None:
