@@ -6,6 +6,7 @@ import json
 import shlex
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,15 +22,6 @@ from local import isolation
 from local.isolation import REGION, AccessKey
 
 LOCAL_PROFILE = "hybrid-router-local"
-
-
-def account_options(profile: str | None, region: str | None) -> str:
-    """The profile and the region that the person has named for the stack, with a space before each of them.
-
-    They are the same for the AWS command line and for ``hybrid-router``.
-    """
-    options = (("--profile", profile), ("--region", region))
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in options if value is not None)
 
 
 def aws_on_local_cloud(config: Path) -> str:
@@ -62,22 +54,19 @@ def connect_to_stage(
     if local:
         cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
-        return DeployedStack.connect(
-            cloud["outputs"],
-            session,
-            cloud["endpoint"],
-            isolation.client_config(),
-            cloud.get("logs"),
-            aws=aws_on_local_cloud(LocalStage(local_state(), stage).aws_config),
-        )
+        config, logs = isolation.client_config(), cloud.get("logs")
+        stack = DeployedStack.connect(cloud["outputs"], session, cloud["endpoint"], config, logs)
+        return replace(stack, aws=aws_on_local_cloud(LocalStage(local_state(), stage).aws_config))
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
         stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage)) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
-    options = account_options(profile, region)
-    return DeployedStack.connect(outputs, session, aws=f"aws{options}", account_options=options)
+    # They are the same for the AWS command line and for ``hybrid-router``.
+    named = (("--profile", profile), ("--region", region))
+    options = "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
+    return replace(DeployedStack.connect(outputs, session), aws=f"aws{options}", account_options=options)
 
 
 def read_local_state(stage: str) -> Mapping[str, Any]:

@@ -91,15 +91,11 @@ class DeployedStack:
         endpoint: str | None = None,
         config: Config | None = None,
         local_logs: str | None = None,
-        aws: str = "aws",
-        account_options: str = "",
     ) -> DeployedStack:
         """Clients for the stack with these outputs; no request is sent.
 
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.
-        ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients. ``local_logs``: folder of
-        the local cloud's logs. ``aws``: how a person calls the AWS command line for the stack. ``account_options``: the
-        options with which the person has named account and region on AWS.
+        ``endpoint``: URL of the local cloud; None: AWS. ``config``: applies to all clients.
         """
 
         def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
@@ -120,8 +116,6 @@ class DeployedStack:
             cloudwatch=client("cloudwatch"),
             scheduler=client("scheduler"),
             local_logs=local_logs,
-            aws=aws,
-            account_options=account_options,
             stream_client=client(ENGINES[stack_outputs.stream_engine].service),
             open_client=client,
         )

@@ -43,25 +43,21 @@ class NotReachableError(HybridRouterError):
     """A stack cannot be reached; the message says why and what to do."""
 
 
-def advise(error: BotoCoreError | ClientError) -> str:
+def advise(error: BotoCoreError | ClientError) -> str:  # noqa: PLR0911
     """What happened and what to do, as one sentence without a full stop."""
     if isinstance(error, ClientError):
         return _advise_by_code(error)
-    if isinstance(error, (ProfileNotFound, InvalidRegionError, NoRegionError)):
-        return _advise_on_option(error)
+    if isinstance(error, ProfileNotFound):
+        return f"{error}: name a profile of ~/.aws/config"
+    if isinstance(error, InvalidRegionError):
+        return f"{error.kwargs['region_name']!r} is not an AWS region: pass --region with one such as eu-central-1"
+    if isinstance(error, NoRegionError):
+        return "no AWS region is set: pass --region, or set AWS_REGION"
     if isinstance(error, (*CREDENTIAL_ERRORS, SSOError)):
         return f"no AWS credentials ({error}): set AWS_PROFILE, or sign in with 'aws sso login'"
     if isinstance(error, NETWORK_ERRORS):
         return f"no answer from AWS ({error}): check the network, the proxy and the region"
     return str(error)
-
-
-def _advise_on_option(error: ProfileNotFound | InvalidRegionError | NoRegionError) -> str:
-    if isinstance(error, ProfileNotFound):
-        return f"{error}: name a profile of ~/.aws/config"
-    if isinstance(error, InvalidRegionError):
-        return f"{error.kwargs['region_name']!r} is not an AWS region: pass --region with one such as eu-central-1"
-    return "no AWS region is set: pass --region, or set AWS_REGION"
 
 
 BUSY = "AWS is busy ({}): run the command again"

@@ -48,21 +48,12 @@ class DeadLetter:
     """Whether ``redrive`` sends it to ``route``, before it is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """A dead letter with what SQS needs to change it."""
-
-    letter: DeadLetter
-    body: str
-    receipt: str
-
-
 def print_dead_letters(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     """Print the dead letters and leave them where they are; the exit code: 1 if there are any."""
-    messages = list(_receive(stack, limit))
-    for message in messages:
+    received = list(_receive(stack, limit))
+    for _, message in received:
         _show_again(stack, message)
-    letters = sorted((message.letter for message in messages), key=lambda letter: letter.sent_at)
+    letters = sorted((letter for letter, _ in received), key=lambda letter: letter.sent_at)
     if as_json:
         typer.echo(json.dumps({"deadLetters": [asdict(letter) for letter in letters]}, indent=1))
         return ExitCode.NOT_SO if letters else ExitCode.FINE
@@ -86,8 +77,7 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) 
     """
     done = {"removed": 0, "sent": 0}
     hidden = []
-    for message in _receive(stack, None):
-        letter = message.letter
+    for letter, message in _receive(stack, None):
         if not as_json:
             typer.echo(f"{printable(letter.subject)}: {letter.advice}")
         done["removed"] += 1
@@ -96,8 +86,8 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) 
             hidden.append(message)
             continue
         if letter.is_sent:
-            stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=message.body)
-        stack.sqs.delete_message(QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message.receipt)
+            stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=message["Body"])
+        stack.sqs.delete_message(QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"])
     for message in hidden:
         _show_again(stack, message)
     if as_json:
@@ -109,8 +99,8 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) 
     return ExitCode.FINE
 
 
-def _receive(stack: DeployedStack, limit: int | None) -> Iterator[_Message]:
-    """Messages of the queue, each once, at most ``limit``; they are hidden from other readers meanwhile."""
+def _receive(stack: DeployedStack, limit: int | None) -> Iterator[tuple[DeadLetter, dict[str, Any]]]:
+    """At most ``limit`` messages of the queue, each once, as read and as SQS returns it; hidden from other readers."""
     seen: set[str] = set()
     expected = count_dead_letters(stack)
     while limit is None or len(seen) < limit:
@@ -128,13 +118,13 @@ def _receive(stack: DeployedStack, limit: int | None) -> Iterator[_Message]:
             return
         for item in new:
             seen.add(item["MessageId"])
-            yield _Message(_read_letter(stack, item), item["Body"], item["ReceiptHandle"])
+            yield _read_letter(stack, item), item
 
 
-def _show_again(stack: DeployedStack, message: _Message) -> None:
+def _show_again(stack: DeployedStack, message: dict[str, Any]) -> None:
     """A message that this fails for is shown again after ``HIDDEN_SECONDS``."""
     stack.sqs.change_message_visibility(
-        QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message.receipt, VisibilityTimeout=0
+        QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
     )
 
 

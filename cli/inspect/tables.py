@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from cli.deployed_stack import DeployedStack, unknown_dataset
+from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
 from cli.terminal import print_table
@@ -27,8 +27,8 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
 
     Returns the exit code: 1 if a table is stopped or behind.
     """
-    if dataset is not None and not stack.ledger.datasets.is_known(dataset):
-        raise unknown_dataset(stack, dataset)
+    if dataset is not None:
+        check_dataset_is_known(stack, dataset)
     now = datetime.now(UTC)
     tables = [_state(stack, row, now) for row in _rows(stack, dataset)]
     if as_json:

@@ -8,7 +8,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from cli.quarantine.records import (
     ResubmittedLines,
 )
 from cli.terminal import working
-from lake.documents import encode_body, put_document
+from lake.documents import decode, encode, encode_body, put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import Partition, new_manifest_id
@@ -106,7 +106,7 @@ def read_origins(exported: Path) -> list[Origin]:
         head, *lines = path.read_text(encoding="utf-8").splitlines()
         if json.loads(head) != {"format": ORIGINS_FORMAT}:
             raise ValueError(f"its first line is not the one of format {ORIGINS_FORMAT}")
-        return [_decode_origin(json.loads(line)) for line in lines]
+        return [decode(Origin, json.loads(line)) for line in lines]
     except FileNotFoundError as error:
         raise InvalidInputError(
             f"{path} is missing: keep it beside the file of the lines, as the export has written both"
@@ -136,14 +136,14 @@ def _write(
                 # An element of an array can have newlines between its values, never in a string.
                 line = record.line.replace(b"\n", b" ")
                 lines.write(line + b"\n")
-                origins.write(json.dumps(_encode_origin(record, line)) + "\n")
+                origins.write(json.dumps(encode(_origin(record, line))) + "\n")
                 found["lines"] += 1
         if found["lines"]:
             remove.pop_all()
 
 
-def _encode_origin(record: QuarantineRecord, line: bytes) -> dict[str, Any]:
-    origin = Origin(
+def _origin(record: QuarantineRecord, line: bytes) -> Origin:
+    return Origin(
         record.partition,
         record.manifest,
         record.generation,
@@ -153,11 +153,6 @@ def _encode_origin(record: QuarantineRecord, line: bytes) -> dict[str, Any]:
         record.reason,
         line_digest(line),
     )
-    return {**asdict(origin), "partition": str(record.partition)}
-
-
-def _decode_origin(data: dict[str, Any]) -> Origin:
-    return Origin(**{**data, "partition": Partition.parse(data["partition"])})
 
 
 def _exported(body: dict[str, Any]) -> str:
