@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cli.deployed_stack import DeployedStack
 from infra.outputs import StackOutputs, output_key
 from lake.layout import plan_summary_key
-from tests.unit.cli.test_promote_command import OUTPUTS
+from tests.unit.lake.world import RESOURCES
 
 if TYPE_CHECKING:
     from tests.unit.lake.world import World
@@ -83,10 +84,55 @@ class FakeServices:
         return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
 
 
+NAMES = (
+    "backfill",
+    "stream_window",
+    "overnight_schedule",
+    "stream_control",
+    "plan",
+    "backfill_function",
+    "promote",
+    "reprocess",
+    "resubmit",
+    "sweep",
+    "alarm_topic",
+    "arrivals_queue",
+    "dead_letters",
+)
+OUTPUTS = {**{output_key(name): name for name in NAMES}, "Overnight": MACHINE}
+
+
+class FakeLambda:
+    """Lambda, which returns one response after the other and then the last one again; and Step Functions."""
+
+    def __init__(self, *bodies: dict[str, Any], error: bool = False) -> None:
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.started: list[dict[str, Any]] = []
+        self._bodies, self._error = list(bodies), error
+
+    def invoke(self, FunctionName: str, Payload: str) -> dict[str, Any]:  # noqa: N803
+        self.requests.append((FunctionName, json.loads(Payload)))
+        body = self._bodies.pop(0) if len(self._bodies) > 1 else self._bodies[0]
+        response: dict[str, Any] = {"Payload": io.BytesIO(json.dumps(body).encode())}
+        return {**response, "FunctionError": "Unhandled"} if self._error else response
+
+    def start_execution(self, stateMachineArn: str, input: str) -> dict[str, str]:  # noqa: A002, N803
+        self.started.append(json.loads(input))
+        return {"executionArn": f"{stateMachineArn}:1"}
+
+
+def stack_with(functions: FakeLambda) -> DeployedStack:
+    """A stack with these functions alone."""
+    resources = {output_key(name.removeprefix("--")): value for name, value in RESOURCES.to_arguments().items()}
+    unused: Any = None
+    outputs = StackOutputs.from_outputs({**OUTPUTS, **resources})
+    return DeployedStack(outputs, unused, unused, functions, unused, functions, unused)
+
+
 def stack_of(world: World, services: FakeServices, records: Mapping[str, str] | None = None) -> DeployedStack:
     """The stack whose buckets and ledger are the world's; ``records``: name -> dataset of each ``[[records]]``."""
     resources = {output_key(name.removeprefix("--")): value for name, value in world.resources.to_arguments().items()}
-    names = {**OUTPUTS, "Overnight": MACHINE, "BatchJob": "hybrid-router-dev-batch"}
+    names = {**OUTPUTS, "BatchJob": "hybrid-router-dev-batch"}
     fake: Any = services
     outputs = StackOutputs.from_outputs({**resources, **names, **({"Records": json.dumps(records)} if records else {})})
     clients = {"cloudwatch": fake, "scheduler": fake, "stream_client": fake}

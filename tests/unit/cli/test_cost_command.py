@@ -15,7 +15,7 @@ from lake.ledger import CostRow, CostShare
 from lake.ledger.table import Key
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
-from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, stack_with
 from transform.source import CHUNK_BYTES
 
 if TYPE_CHECKING:

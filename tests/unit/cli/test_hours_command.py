@@ -15,7 +15,7 @@ from lake.errors import InvalidInputError, UnknownDatasetError
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.hour_world import listed, with_events

@@ -12,8 +12,7 @@ from cli.cost.plan import print_plan
 from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.texts import format_size
-from tests.unit.cli.stack_world import FakeServices
-from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_with
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
 

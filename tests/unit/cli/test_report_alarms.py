@@ -15,7 +15,7 @@ from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
 from lake.time import iso_utc
 from report.model import AlarmChange
 from tests.unit.cli.cloudwatch import FakeCloudWatch
-from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import MORNING
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from lake.manifest_documents import write_manifest
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.cloudwatch import FakeCloudWatch
-from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.report.reporting import cost_row
 from tests.unit.router.conftest import Deployment

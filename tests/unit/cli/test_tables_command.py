@@ -15,7 +15,7 @@ from lake.errors import REFUSED, InvalidInputError, TableStoppedError, UnknownDa
 from router.tables.handler import rebuild_table as rebuild
 from router.tables.handler import restore_table as restore
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table
 

@@ -1,0 +1,145 @@
+"""`hybrid-router promote` and `reprocess`: their requests, their output, and their exit codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, promote_files, reprocess_manifests
+from cli.deployed_stack import FunctionFailedError
+from lake.errors import InvalidInputError, UnknownDatasetError
+from router.requests.report import PROMOTE_COUNTS, REPROCESS_COUNTS
+from tests.unit.cli.stack_world import FakeLambda, stack_with
+
+FILES = {"files": ["s3://b/k"]}
+RANGE = {"dataset": "orders", "from": "2026-11-20T08", "to": "2026-11-20T09"}
+MESSAGES = {"dryRun": False, "messages": [], "omitted": 0}
+
+
+def promoted(**changes: Any) -> dict[str, Any]:
+    return {**MESSAGES, **dict.fromkeys(PROMOTE_COUNTS, 0), **changes}
+
+
+def queued(**changes: Any) -> dict[str, Any]:
+    return {**MESSAGES, "token": None, "selection": None, **dict.fromkeys(REPROCESS_COUNTS, 0), **changes}
+
+
+def reprocess(functions: FakeLambda, options: dict[str, Any] | None = None, **flags: bool) -> int:
+    chosen = {"every": False, "now": False, "dry_run": False, **flags}
+    return reprocess_manifests(stack_with(functions), options or FILES, **chosen)
+
+
+def test_every_count_has_a_label() -> None:
+    assert {"promoted", "manifests", *UNPROMOTED_LABELS} == set(PROMOTE_COUNTS)
+    assert {"queued", "files", "bytes", *UNQUEUED_LABELS} == set(REPROCESS_COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "summary"),
+    [
+        (promoted(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
+        (promoted(dryRun=True, promoted=1, manifests=1), 0, "dry run, nothing was done; to be promoted: 1 (new manife"),
+        (promoted(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
+        (promoted(unknown=2, ignored=1), 1, "promoted: 0, 1 ignored, 2 unknown"),
+        (promoted(), 0, "nothing to promote: no file of this selection is queued"),
+    ],
+)
+def test_promote_ends_with_1_only_if_every_file_is_unknown_or_ignored(
+    body: dict[str, Any], code: int, summary: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert promote_files(stack_with(FakeLambda(body)), FILES, dry_run=False) == code
+    assert capsys.readouterr().out.startswith(summary)
+
+
+def test_only_the_given_options_are_sent_and_every_message_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    functions = FakeLambda(promoted(promoted=2, manifests=1, messages=["one", "two"], omitted=1234))
+    options = {"files": None, "dataset": "orders", "from": "2026-11-20", "to": None}
+    assert promote_files(stack_with(functions), options, dry_run=True) == 0
+    assert functions.requests == [("promote", {"dataset": "orders", "from": "2026-11-20", "dryRun": True})]
+    assert capsys.readouterr().out.splitlines()[:3] == ["one", "two", "... and 1,234 more"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "sentence"),
+    [
+        ({"refused": "set this", "error": "InvalidInputError"}, InvalidInputError, "set this"),
+        ({"refused": "set this", "error": "UnknownDatasetError"}, UnknownDatasetError, "set this"),
+        (
+            {"errorType": "ClientError", "errorMessage": "set this"},
+            FunctionFailedError,
+            "promote failed: set this; see its log",
+        ),
+    ],
+)
+def test_a_refusal_of_the_function_is_passed_on_verbatim(
+    body: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error) as caught:
+        promote_files(stack_with(FakeLambda(body, error="errorType" in body)), FILES, dry_run=False)
+    assert (type(caught.value), str(caught.value)) == (error, sentence)
+
+
+@pytest.mark.parametrize("options", [{"files": None}, {"files": ["s3://b/k"], "to": "2026-11-20"}])
+def test_anything_but_one_kind_of_selection_is_refused_with_examples(options: dict[str, Any]) -> None:
+    functions = FakeLambda({})
+    with pytest.raises(InvalidInputError, match="run 'hybrid-router promote s3://bucket/key', or"):
+        promote_files(stack_with(functions), options, dry_run=False)
+    with pytest.raises(InvalidInputError, match="run 'hybrid-router reprocess s3://bucket/key', or"):
+        reprocess(functions, options)
+    with pytest.raises(InvalidInputError):
+        reprocess(functions, {**FILES, "manifests": ["m"]})
+    assert functions.requests == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "summary"),
+    [
+        (queued(queued=2, files=3, bytes=10**9), 0, "manifests queued again: 2 (files: 3, 1.000 GB)"),
+        (queued(dryRun=True, queued=1), 0, "dry run, nothing was done; manifests to be queued again: 1"),
+        (queued(open=2, unusable=1), 0, "manifests queued again: 0, 2 still open, 1 unusable"),
+        (queued(ignored=1, unusable=1), 1, "manifests queued again: 0, 1 ignored, 1 unusable"),
+        (queued(), 0, "nothing to reprocess: no manifest of this selection has ended"),
+    ],
+)
+def test_reprocess_ends_with_1_only_if_nothing_of_it_is_converted(
+    body: dict[str, Any], code: int, summary: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reprocess(FakeLambda(body)) == code
+    assert capsys.readouterr().out.startswith(summary)
+
+
+def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: a function that needs two invocations
+    first = queued(queued=1, files=1, token="t", messages=["one"])
+    functions = FakeLambda(first, queued(queued=2, files=2, selection=RANGE, messages=["two"]))
+    # When
+    assert reprocess(functions, {**RANGE, "files": None}) == 0
+    # Then
+    (_, request), (_, further) = functions.requests
+    assert request == {**RANGE, "only": "failed", "dryRun": False, "request": request["request"]}
+    assert further == {**request, "token": "t"}
+    assert capsys.readouterr().out.splitlines() == [
+        "one",
+        "so far: manifests queued again: 1 (files: 1, 0.000 GB)",
+        "two",
+        "manifests queued again: 2 (files: 2, 0.000 GB)",
+        "the next overnight run converts them",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "dry_run", "started"),
+    [
+        (queued(queued=1, selection=RANGE), False, [RANGE]),
+        (queued(queued=1, selection=RANGE), True, []),
+        (queued(open=1), False, []),
+    ],
+)
+def test_now_starts_overnight_for_the_hours_that_were_queued(
+    body: dict[str, Any], dry_run: bool, started: list[Any]
+) -> None:
+    functions = FakeLambda(body)
+    assert reprocess(functions, {"manifests": ["m"]}, now=True, dry_run=dry_run, every=True) == 0
+    assert functions.started == started
+    assert functions.requests[0][1]["only"] == "all"
