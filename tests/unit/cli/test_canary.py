@@ -14,7 +14,6 @@ from botocore.exceptions import ClientError
 from cli.doctor.canary import ARGUMENT, Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
-from infra.synth import CHECKOUT
 from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.engines import ENGINES
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
@@ -22,7 +21,6 @@ from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from local.engines.emr_serverless import spark_properties
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, World
 
@@ -178,45 +176,3 @@ def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack
     expected["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     assert sent == [{**expected, "executionTimeoutMinutes": 5}]
     assert CanaryRequest.from_text(request.to_text()) == request
-
-
-def test_a_batch_run_on_emr_is_that_of_the_state_machine_with_another_argument(stack: DeployedStack) -> None:
-    # Given the state machine as it is deployed
-    definition = (CHECKOUT / "statemachines/overnight.asl.json").read_text(encoding="utf-8")
-    values = {
-        "EmrApplication": "00app",
-        "EmrRole": "role",
-        "EmrEntryPoint": "s3://code/main.py",
-        "EmrArguments": "--a 1",
-        "EmrSparkSubmitParameters": "--conf spark.driver.cores=4",
-        "EmrLogGroup": "/logs",
-    }
-    for name, value in values.items():
-        assert f"${{{name}}}" in definition
-        definition = definition.replace(f"${{{name}}}", value)
-    sfn = SimpleNamespace(describe_state_machine=lambda **_: {"definition": definition})
-    sent: list[dict[str, Any]] = []
-
-    def start_job_run(**request: Any) -> dict[str, str]:
-        sent.append(request)
-        return {"jobRunId": "00run"}
-
-    emr = SimpleNamespace(start_job_run=start_job_run)
-    canary = emr_job(replace(stack, sfn=sfn), "batch-emr-serverless", Lane.BATCH, "batch-job", emr)
-    # When its canary starts
-    request = CanaryRequest("name", "batch-emr-serverless")
-    assert canary.start(request) == "emr-serverless:00app:00run"
-    # Then the request has the values of the stack, and one executor
-    (body,) = sent
-    submit = body["jobDriver"]["sparkSubmit"]
-    assert (body["applicationId"], body["executionRoleArn"], submit["entryPoint"]) == (
-        "00app",
-        "role",
-        "s3://code/main.py",
-    )
-    assert submit["entryPointArguments"] == ["--a", "1", ARGUMENT, request.to_text()]
-    properties = spark_properties(body)
-    assert (properties["spark.driver.cores"], properties["spark.dynamicAllocation.maxExecutors"]) == ("4", "1")
-    monitoring = body["configurationOverrides"]["monitoringConfiguration"]
-    assert monitoring["cloudWatchLoggingConfiguration"]["logGroupName"] == "/logs"
-    assert "mode" not in body

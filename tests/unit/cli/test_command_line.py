@@ -20,10 +20,8 @@ from botocore.exceptions import (
     NoCredentialsError,
     NoRegionError,
     ProfileNotFound,
-    SSOTokenLoadError,
 )
 from rich.text import Text
-from typer.testing import CliRunner
 
 from cli import connect
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
@@ -48,29 +46,6 @@ def test_no_word_is_taken_for_markup() -> None:
     assert {name: text for name, text in texts.items() if Text.from_markup(text).plain != text} == {}
 
 
-INSTRUCTION = "_HYBRID_ROUTER_COMPLETE"
-TYPED = "hybrid-router settings ch"
-ASKED = {
-    "bash": {"COMP_WORDS": TYPED, "COMP_CWORD": "2"},
-    "zsh": {"_TYPER_COMPLETE_ARGS": TYPED},
-    "fish": {"_TYPER_COMPLETE_ARGS": TYPED, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
-}
-"""What the script of each shell puts into the environment."""
-
-
-def answer(environment: dict[str, str]) -> str:
-    return CliRunner().invoke(app, [], prog_name="hybrid-router", env=environment).stdout
-
-
-@pytest.mark.parametrize("shell", ASKED)
-def test_a_shell_gets_its_script_and_the_rest_of_a_command(shell: str) -> None:
-    script = answer({INSTRUCTION: f"source_{shell}"})
-    assert f"{INSTRUCTION}=complete_{shell}" in script
-    completed = answer({INSTRUCTION: f"complete_{shell}", **ASKED[shell]})
-    assert "check" in completed
-    assert "explain" not in completed
-
-
 def refused(code: str, status: int = 400) -> ClientError:
     error: Any = {
         "Error": {"Code": code, "Message": "told by AWS"},
@@ -92,6 +67,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (NotReachableError("no stack"), ExitCode.NOT_REACHABLE, "no stack"),
         (NoCredentialsError(), ExitCode.NOT_REACHABLE, "sign in with 'aws sso login'"),
         (NoRegionError(), ExitCode.NOT_REACHABLE, "pass --region"),
+        (ProfileNotFound(profile="x"), ExitCode.NOT_REACHABLE, "name a profile of ~/.aws/config"),
         (NO_NETWORK, ExitCode.NOT_REACHABLE, "check the network"),
         (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),
         (refused("ExpiredToken"), ExitCode.NOT_REACHABLE, "sign in again"),
@@ -102,7 +78,6 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("NoSuchBucket"), ExitCode.NOT_REACHABLE, "a bucket or a table is missing"),
         (refused("KMS.DisabledException"), ExitCode.NOT_REACHABLE, "enable it, or cancel its deletion"),
         (refused("NoSuchKey", 404), ExitCode.NOT_REACHABLE, "run the command again; if it is still gone, restore it"),
-        (SSOTokenLoadError(error_msg="no token"), ExitCode.NOT_REACHABLE, "sign in with 'aws sso login'"),
         (OSError(errno.ENOSPC, "full", "/lake"), ExitCode.NOT_REACHABLE, "/lake: full: remove the cause and run"),
         (OSError(errno.ENOSPC, "full"), ExitCode.NOT_REACHABLE, "hybrid-router: full: remove the cause and run"),
         (OSError(errno.EBADF, "a defect"), ExitCode.INTERNAL_ERROR, "internal error (OSError: [Errno 9] a defect)"),
@@ -133,15 +108,11 @@ def test_advice_names_no_option_that_some_commands_lack(error: BotoCoreError | C
     ("error", "advice"),
     [
         (NoCredentialsError(), "no AWS credentials"),
-        (ProfileNotFound(profile="x"), "name a profile of ~/.aws/config"),
-        (NoRegionError(), "no AWS region is set"),
         (InvalidRegionError(region_name="eu_west"), "'eu_west' is not an AWS region: pass --region"),
-        (NO_NETWORK, "no answer from AWS"),
-        (refused("AccessDenied"), "a permission is missing"),
         (refused("ValidationError"), "there is no stack hybrid-router-prod in this account and region"),
     ],
 )
-def test_missing_credentials_region_network_permission_and_stack_are_told_apart(
+def test_why_a_stack_is_not_found_is_told(
     error: BotoCoreError | ClientError, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(**_: object) -> None:

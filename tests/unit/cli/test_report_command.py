@@ -1,26 +1,30 @@
-"""`hybrid-router report`: the page of an execution and of a day, from the ledger and the documents."""
+"""`hybrid-router report`: the page of an execution and of a day, from ledger, documents and alarms."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import webbrowser
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from cli.cost.cost import read_costs
 from cli.errors import NotFoundError
+from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
+from lake.time import iso_utc
+from report.model import AlarmChange
 from router.plan.handler import plan
 from router.settle.handler import settle
-from tests.unit.cli.cloudwatch import FakeCloudWatch
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.report.reporting import cost_row
@@ -30,6 +34,25 @@ from tests.unit.router.settling import done
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
+
+
+class FakeCloudWatch:
+    """Alarms by name with their topic, and changes of their states."""
+
+    def __init__(self, topics: dict[str, str], changes: list[dict[str, Any]]) -> None:
+        alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
+        self._pages = {
+            "describe_alarms": {"MetricAlarms": alarms},
+            "describe_alarm_history": {"AlarmHistoryItems": changes},
+        }
+        self.requests: dict[str, dict[str, Any]] = {}
+
+    def get_paginator(self, operation: str) -> Any:
+        def paginate(**request: Any) -> list[dict[str, Any]]:
+            self.requests[operation] = request
+            return [self._pages[operation]]
+
+        return SimpleNamespace(paginate=paginate)
 
 
 @pytest.fixture
@@ -100,21 +123,6 @@ def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
     assert [item.name for item in report.executions] == ["overnight"]
 
 
-def test_the_costs_of_a_day_are_those_of_the_command_for_costs(deployment: Deployment, stack: DeployedStack) -> None:
-    for number in range(3):
-        deployment.ledger.costs.record(cost_row(f"jr_{number}", Lane.STREAM if number else Lane.BATCH))
-    # When
-    costs = day_report(stack, MORNING.date(), deployment.now).costs
-    by_dataset = read_costs(stack.ledger, MORNING.date(), MORNING.date(), "dataset")
-    # Then
-    assert costs.total.micro_dollars == by_dataset.total.micro_dollars == 6_000_000
-    assert len(costs.job_runs) == by_dataset.job_runs
-    for dataset, group in by_dataset.groups.items():
-        parts = [part for (_, name), part in costs.by_lane_and_dataset.items() if name == dataset]
-        assert sum(part.micro_dollars for part in parts) == group.micro_dollars
-        assert sum(part.bytes for part in parts) == group.bytes
-
-
 def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:
     # Given a night with a job run that ended before midnight, and one that ended after it
     night(deployment)
@@ -172,3 +180,52 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     os.utime(page, (0, 0))
     write_last_days(stack, tmp_path / "report", deployment.now)
     assert page.read_text() != "kept"
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "ThrottlingException"])
+def test_a_page_needs_no_right_to_read_alarms(stack: DeployedStack, code: str) -> None:
+    # Given a CloudWatch that refuses
+    def refused(_: str) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeAlarms")
+
+    deprived = replace(stack, cloudwatch=SimpleNamespace(get_paginator=refused))
+    # When, Then: any other refusal is an error
+    if code == "AccessDenied":
+        assert read_alarm_changes(deprived, MORNING, MORNING) is None
+    else:
+        with pytest.raises(ClientError):
+            read_alarm_changes(deprived, MORNING, MORNING)
+
+
+def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
+    # Given an alarm of the stack, one of another topic, and one of another stack
+    changes = [
+        {
+            "AlarmName": name,
+            "Timestamp": MORNING,
+            "HistoryData": json.dumps({"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}),
+        }
+        for name in ("batch-job-Late", "batch-job-Other", "elsewhere")
+    ]
+    made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistoryData": json.dumps(made)})
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistorySummary": "updated from OK to ALARM"})
+    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic", "batch-job-Other": "other"}, changes)
+    # When
+    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
+    # Then
+    at = iso_utc(MORNING)
+    assert found == (
+        AlarmChange("Late", at, "ALARM", "Threshold crossed"),
+        AlarmChange("Late", at, "", "updated from OK to ALARM"),
+    )
+    assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
+    assert cloudwatch.requests["describe_alarm_history"]["ScanBy"] == "TimestampDescending"
+
+
+def test_a_flapping_alarm_does_not_fill_the_page(stack: DeployedStack) -> None:
+    changes = [{"AlarmName": "batch-job-Late", "Timestamp": MORNING}] * (MAX_CHANGES + 1)
+    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic"}, changes)
+    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING)
+    assert found is not None
+    assert len(found) == MAX_CHANGES

@@ -178,14 +178,10 @@ def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (59.9, "59.9 s"),
         (45, "45 s"),
         (140, "2 min 20 s"),
         (725, "12 min"),
-        (60, "1 min"),
-        (3600, "1 h"),
         (3660, "1 h 1 min"),
-        (86_400, "1 d"),
         (90_000, "1 d 1 h"),
     ],
 )
