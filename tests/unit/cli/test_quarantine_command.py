@@ -27,7 +27,7 @@ WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offs
 
 @pytest.fixture
 def world(world: World) -> World:
-    converted(world, [line_of("{", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
+    converted(world, [line_of("\x1b[2J", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
     counted = {**line_of("", 0, "c"), "kind": "lines", "count": 7, "length": 100}
     converted(world, [counted], "c", partition=LATER)
     return world
@@ -101,8 +101,8 @@ def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureF
     told = capsys.readouterr().out.splitlines()
     assert told[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
-        "  byte 5, 1 byte: not JSON",
-        "  {",
+        "  byte 5, 4 bytes: not JSON",
+        "  \\x1b[2J",
     ]
     assert "  the whole file: gone" in told
     assert told[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
@@ -120,7 +120,7 @@ def test_a_narrow_selection_ends_as_well(
     assert json.loads(capsys.readouterr().out)["complete"] is False
 
 
-@pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li', b"[]\n", b"\xff\n"])
+@pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li'])
 def test_an_object_that_is_damaged_is_named(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
 ) -> None:
@@ -138,12 +138,6 @@ def test_an_object_that_is_damaged_is_named(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_line_of_others_cannot_command_the_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    converted(world, [line_of("\x1b[2J", 0, "e")], "e")
-    print_records(world, selection(world, file="s3://input/orders/e"), 1, None, as_json=False)  # type: ignore[arg-type]
-    assert "  \\x1b[2J\n" in capsys.readouterr().out
-
-
 def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(world: World, tmp_path: Path) -> None:
     # Given: a line that is not valid UTF-8 as well
     raw = line_of("", 20, "f", line_base64="/w==")
@@ -153,7 +147,7 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(world: World,
     # When
     assert export_lines(stack_of(world, FakeServices()), selection(world), target, 100, as_json=False) == ExitCode.FINE
     # Then
-    assert target.read_bytes() == b"\xff\n{\n[1]\n"
+    assert target.read_bytes() == b"\xff\n\x1b[2J\n[1]\n"
     first, second, third = read_origins(target)
     assert (first.partition.hour, first.manifest, first.generation) == (8, row.id, 1)
     assert (first.source, first.version, first.offset) == ("s3://input/orders/f", "v1", 20)

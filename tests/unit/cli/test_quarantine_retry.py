@@ -128,24 +128,15 @@ def test_an_interrupted_retry_is_completed(
     assert stack.ledger.arrivals.get(row.file) is not None
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        (b'{"a":1}\n', "has 1 line, and .*repair\\.ndjson\\.origins names 4: keep one line for each line"),
-        (b'{"a":1}\n{"a":2}\n{"a":3}\n{"a":4}\n{"a":5}\n', "has 5 lines"),
-    ],
-)
-def test_lines_that_were_removed_or_added_are_refused(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], body: bytes, problem: str
-) -> None:
-    exported.write_bytes(body)
-    with pytest.raises(InvalidInputError, match=problem):
-        retry(stack, exported, capsys)
-
-
 def test_files_that_are_missing_or_changed_are_told(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for number in (1, 5):
+        exported.write_bytes(b"{}\n" * number)
+        with pytest.raises(
+            InvalidInputError, match=rf"has {number} lines?, and .*\.origins names 4: keep one line for"
+        ):
+            retry(stack, exported, capsys)
     exported.unlink()
     with pytest.raises(InvalidInputError, match="does not exist: pass the file of an export"):
         retry(stack, exported, capsys)

@@ -1,0 +1,130 @@
+"""`hybrid-router stream`, and what commands say of the streaming jobs on EMR Serverless: runs, logs, settings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.change.stream import print_stream, start_stream, stop_stream
+from cli.errors import ExitCode
+from cli.inspect.backlog import read_shards
+from cli.inspect.executions import local_log, log_stream
+from cli.offline.settings import summary
+from lake.engines.emr_serverless import run_id
+from lake.manifest import Lane
+from lake.settings import EmrSettings, Settings, StreamSettings
+from lake.shards import Shards
+from tests.unit.cli.schemas import valid_json
+from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of
+from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+    from tests.unit.lake.world import World
+
+RUN = run_id(APPLICATION, "00run1")
+
+
+def streaming(world: World, alive: bool, *answers: dict[str, Any], shards: int = 1) -> Any:
+    runs = [{"Id": "jr_1", "JobRunState": "RUNNING" if alive else "STOPPED"}]
+    stack, functions = stack_of(world, FakeServices(stream_runs=runs)), FakeLambda(*answers)
+    return replace(stack, functions=functions, outputs=replace(stack.outputs, shards=Shards(shards)))  # type: ignore[arg-type]
+
+
+def test_the_streams_status_is_its_exit_code(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_stream(streaming(world, alive=True, shards=2), as_json=False) == ExitCode.FINE
+    assert capsys.readouterr().out.splitlines() == [
+        "hybrid-router-dev, times in Europe/Berlin",
+        "shard 1: running (jr_1), no heartbeat yet",
+        "shard 2: running (jr_1), no heartbeat yet",
+    ]
+    # And with a start that has failed
+    stream = world.ledger.stream
+    stream.count_start(stream.get(), "jr_1", world.now)
+    stream.record_start_failure(stream.get(), "no\nrole")
+    assert print_stream(streaming(world, alive=False), as_json=False) == ExitCode.NOT_SO
+    assert capsys.readouterr().out.endswith("not running, 1 start in succession failed: no\\nrole\n")
+    print_stream(streaming(world, alive=False), as_json=True)
+    (shard,) = valid_json("stream-status", json.loads(capsys.readouterr().out))["shards"]
+    assert (shard["runs"], shard["failedStarts"], shard["manifests"]) == ([], 1, 0)
+
+
+@pytest.mark.parametrize(("running", "code"), [(True, ExitCode.FINE), (False, ExitCode.NOT_SO)])
+def test_a_start_without_room_is_told(
+    world: World, running: bool, code: ExitCode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = streaming(world, running, {"running": running})
+    assert start_stream(stack, dry_run=False, as_json=False) == code
+    assert ("no room for a run now" in capsys.readouterr().out) is not running
+
+
+def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given three shards, of which one has a new run while the last one still works
+    answers = [
+        {"running": True, "windowOver": False, "stopped": not stopping, "stopping": stopping}
+        for stopping in ("1,2,3", "3", "")
+    ]
+    stack = streaming(world, True, *answers, shards=3)
+    # When, Then
+    assert stop_stream(stack, dry_run=False, as_json=False, wait=lambda _: None) == ExitCode.NOT_SO
+    asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
+    assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
+    told = capsys.readouterr().out
+    assert "a new run converts what is still queued" in told
+    assert "its window is open" in told
+
+
+@pytest.mark.parametrize("command", [start_stream, stop_stream])
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_dry_run_asks_for_nothing(
+    world: World, command: Any, alive: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = streaming(world, alive)
+    assert command(stack, dry_run=True, as_json=True) == ExitCode.FINE
+    assert stack.functions.requests == []
+    assert json.loads(capsys.readouterr().out)["message"].startswith("dry run, nothing was done: ")
+
+
+@pytest.fixture
+def on_emr(world: World) -> DeployedStack:
+    """A stack with two shards on EMR Serverless, of which the second one has a run."""
+    stack, emr = stack_of(world, FakeServices()), FakeEmr()
+    outputs = replace(stack.outputs, shards=Shards(jobs=2), stream_application=APPLICATION)
+    emr.start_job_run(**LAUNCH.request("2", outputs.resources.stream_job_of("2"), "token"))
+    return replace(stack, outputs=outputs, stream_client=emr)
+
+
+def test_the_runs_of_each_shard_are_those_of_its_name(on_emr: DeployedStack) -> None:
+    assert [state.runs for state in read_shards(on_emr)] == [(), (RUN,)]
+
+
+def test_the_log_of_a_streaming_run_is_that_of_its_only_attempt(on_emr: DeployedStack) -> None:
+    group = "/aws/emr-serverless/hybrid-router-dev"
+    assert log_stream(on_emr, RUN) == (
+        f"{group}/stream",
+        f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout",
+    )
+    # And a run of the batch lane has that of the other application
+    batch = log_stream(on_emr, run_id("00batch", "00run2"))
+    assert batch == (group, "/applications/00batch/jobs/00run2/SPARK_DRIVER/stdout")
+
+
+def test_the_log_of_a_streaming_run_of_the_local_cloud_is_a_file(on_emr: DeployedStack, tmp_path: Any) -> None:
+    file = tmp_path / on_emr.resources.stream_job / "00run1.log"
+    file.parent.mkdir()
+    file.touch()
+    assert local_log(replace(on_emr, local=True, local_logs=str(tmp_path)), RUN, Lane.STREAM) == file
+
+
+def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
+    stream = StreamSettings(engine="emr-serverless", max_workers=5)
+    settings = Settings(stage="dev", stream=stream, emr=EmrSettings(architecture="arm64"))
+    told = dict(summary(settings))["stream lane"]
+    assert "unless more wait than 16 cores convert in 300 s" in told
+    words = "on emr-serverless a driver and 0 to 4 executors G.1X, $0.1212 an hour while one is quiet"
+    assert told.endswith(words)
