@@ -67,7 +67,8 @@ def follow_execution(
             break
         wait(POLL_SECONDS)
     output = json.loads(execution.get("output") or "{}")
-    verdict = _verdict(output)
+    # Of a backfill that of the execution of overnight that it has started.
+    verdict = output.get("overnight") or output
     body = {
         "execution": arn,
         "status": execution["status"],
@@ -86,16 +87,6 @@ def print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
     outcome = body["verdict"] or body["status"]
     message = f": {printable(body['message'])}" if body["message"] else ""
     typer.echo(f"{outcome}{message}")
-
-
-def print_started(arn: str, *, as_json: bool) -> None:
-    typer.echo(json.dumps({"execution": arn}, indent=1) if as_json else f"started: {arn}")
-
-
-def _verdict(output: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The verdict of ``overnight``, or of the execution of it that a backfill has started."""
-    night = output.get("overnight")
-    return night if isinstance(night, dict) else output
 
 
 def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
@@ -157,7 +148,7 @@ def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: b
 
 def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     if not wait:
-        print_started(arn, as_json=as_json)
+        typer.echo(json.dumps({"execution": arn}, indent=1) if as_json else f"started: {arn}")
         return ExitCode.FINE
     typer.echo(f"started: {arn}", err=True)
     try:

@@ -12,7 +12,7 @@ import typer
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
-from lake.texts import format_count, printable
+from lake.texts import printable
 
 
 def print_messages(response: Mapping[str, Any]) -> None:
@@ -141,25 +141,20 @@ def _requeued(response: Mapping[str, Any]) -> str:
 
 
 SWEEP_LABELS = {
-    "rolledForward": ("publish", "publishes", "finished"),
-    "vanished": ("publish", "publishes", "FAILED, because uploads are gone"),
-    "released": ("manifest", "manifests", "released"),
-    "repointed": ("pointer", "pointers", "written again"),
-    "resumed": ("file", "files", "of interrupted invocations owned"),
-    "adopted": ("missed file", "missed files", "owned"),
-    "divided": ("collection", "collections", "divided into manifests"),
-    "aborted": ("stray upload", "stray uploads", "aborted"),
-    "deleted": ("replaced object", "replaced objects", "deleted"),
-    "stalled": (
-        "manifest",
-        "manifests",
-        "without progress: 'hybrid-router status{options}' shows the backlog of each lane",
-    ),
-    "completed": ("hour", "hours", "announced as complete"),
-    "reopened": ("hour", "hours", "announced as reopened"),
-    "aboveShare": ("complete hour", "complete hours", "with much in the quarantine"),
+    "rolledForward": "publishes finished",
+    "vanished": "publishes FAILED, because uploads are gone",
+    "released": "manifests released",
+    "repointed": "pointers written again",
+    "resumed": "files of interrupted invocations owned",
+    "adopted": "missed files owned",
+    "divided": "collections divided into manifests",
+    "aborted": "stray uploads aborted",
+    "deleted": "replaced objects deleted",
+    "stalled": "manifests without progress ('hybrid-router status' shows the backlog of each lane)",
+    "completed": "hours announced as complete",
+    "reopened": "hours announced as reopened",
+    "aboveShare": "complete hours with much in the quarantine",
 }
-"""Noun for 1, noun for other numbers, what happened; commands in it have the options of the stage."""
 
 
 def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
@@ -172,10 +167,6 @@ def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
         typer.echo("dry run, nothing was done; a sweep would repair:")
         for item in answer["items"]:
             typer.echo(f"  {printable(item)}")
-    found = [
-        f"{format_count(answer[name], one, several)} {what.format(options=stack.options)}"
-        for name, (one, several, what) in SWEEP_LABELS.items()
-        if answer[name]
-    ]
+    found = [f"{stack.runnable(label)}: {answer[name]:,}" for name, label in SWEEP_LABELS.items() if answer[name]]
     typer.echo("\n".join(found) if found else "nothing to repair")
     return ExitCode.FINE

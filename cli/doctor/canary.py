@@ -363,15 +363,12 @@ def _empty(s3: Any, bucket: str, prefix: str) -> None:  # noqa: ANN401
 
 
 def _describe(seen: dict[str, Any]) -> str:
-    driver, worker = seen["driver"], seen["worker"]
+    driver = seen["driver"]
     versions = ", ".join(f"{name} {seen[name]}" for name in ("spark", "java"))
     libraries = ", ".join(f"{name} {driver[name]}" for name in LIBRARIES)
-    differs = ", ".join(
-        f"{name} {worker[name]}" for name in worker if name in libraries and worker[name] != driver[name]
-    )
     region = driver["region_of_environment"] or "none"
     return (
-        f"{versions}, {libraries}{f' (worker: {differs})' if differs else ''}; {driver['machine']}, "
+        f"{versions}, {libraries}; {driver['machine']}, "
         f"{driver['memory_mib']} MiB; region {seen['region']}, of the environment: {region}; variables: "
         f"{', '.join(driver['environment'])}"
     )

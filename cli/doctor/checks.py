@@ -147,17 +147,16 @@ class Account:
         """Credentials, region, quotas, stack and the way of alarms; nothing else is asked without the first two."""
         opening = [*self._guarded("credentials", self._credentials), *self._guarded("region", self._region)]
         yield from opening
-        versions = ["versions"] if _needs_versions(settings) else []
-        names = ("quotas", "bootstrap", *versions, "stack", SUBSCRIPTION)
         if any(finding.state is not Readiness.OK for finding in opening):
-            yield from (Finding(name, Readiness.SKIPPED, "needs credentials and a region") for name in names)
+            yield Finding("stack", Readiness.SKIPPED, "needs credentials and a region, as do quotas and alarms")
             return
         if settings is None:
-            yield from (Finding(name, Readiness.SKIPPED, "needs a valid settings file") for name in names[:2])
+            yield Finding("quotas", Readiness.SKIPPED, "needs a valid settings file")
         else:
             yield from self._guarded("quotas", lambda: self._quotas(settings))
             yield from self._guarded("bootstrap", lambda: self._bootstrap(settings))
-            if _needs_versions(settings):
+            # Where arrival rows expire, and the input bucket is not the stack's own, which keeps versions.
+            if settings.ledger.keep_days > 0 and settings.input.bucket:
                 yield from self._guarded("versions", lambda: self._versions(settings))
         yield from self._guarded("stack", self._stack)
 
@@ -278,11 +277,6 @@ class Account:
             command = f"aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>"
             advice = f"set alarms.email and deploy, or run '{command}'"
             yield Finding("subscription", Readiness.TO_DO, f"the topic of the alarms has no subscriber: {advice}")
-
-
-def _needs_versions(settings: Settings | None) -> bool:
-    """Whether arrival rows expire and the input bucket is not the stack's own, which keeps versions."""
-    return settings is not None and settings.ledger.keep_days > 0 and bool(settings.input.bucket)
 
 
 CHECKOUT = Path(__file__).parents[2]

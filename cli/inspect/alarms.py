@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -56,16 +57,15 @@ def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) ->
     None: the caller may not read them; the rest of a report needs other rights. Raises botocore's other errors.
     """
     try:
-        return _read(stack, first, last)
+        return tuple(islice(_changes(stack, first, last), MAX_CHANGES))
     except ClientError as error:
         if error_code(error) not in RIGHTS_CODES:
             raise
         return None
 
 
-def _read(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
-    full_names = [alarm["AlarmName"] for alarm in own_alarms(stack)]
-    names = {name: name.removeprefix(f"{stack.name}-") for name in full_names}
+def _changes(stack: DeployedStack, first: datetime, last: datetime) -> Iterator[AlarmChange]:
+    names = {alarm["AlarmName"] for alarm in own_alarms(stack)}
     pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
         AlarmTypes=["MetricAlarm"],
         HistoryItemType="StateUpdate",
@@ -73,20 +73,11 @@ def _read(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmC
         EndDate=last,
         ScanBy="TimestampDescending",
     )
-    changes: list[AlarmChange] = []
-    for page in pages:
-        items = (item for item in page["AlarmHistoryItems"] if item["AlarmName"] in names)
-        changes += [change for item in items if (change := _change(names[item["AlarmName"]], item)) is not None]
-        if len(changes) >= MAX_CHANGES:
-            break
-    return tuple(changes[:MAX_CHANGES])
-
-
-def _change(name: str, item: Mapping[str, Any]) -> AlarmChange | None:
-    """The change, by the states before and after it in ``HistoryData`` (JSON); None: neither is ALARM."""
-    data = json.loads(item.get("HistoryData", "{}"))
-    old, new = data.get("oldState", {}), data.get("newState", {})
-    if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
-        return None
-    reason = new.get("stateReason", item.get("HistorySummary", ""))
-    return AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)
+    for item in (item for page in pages for item in page["AlarmHistoryItems"] if item["AlarmName"] in names):
+        data = json.loads(item.get("HistoryData", "{}"))
+        old, new = data.get("oldState", {}), data.get("newState", {})
+        if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
+            continue
+        reason = new.get("stateReason", item.get("HistorySummary", ""))
+        name = item["AlarmName"].removeprefix(f"{stack.name}-")
+        yield AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)

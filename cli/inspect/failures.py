@@ -200,19 +200,8 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
-    return Trouble(
-        kind,
-        file.failed or "",
-        advice,
-        command,
-        row.finished_at,
-        row.id,
-        row.lane.value,
-        row.partition.dataset,
-        str(row.partition),
-        file.uri,
-        bytes=file.size,
-    )
+    trouble = _of_row(kind, row, file.failed or "", advice, command)
+    return replace(trouble, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
 
 
 def _put_again_at(s3: S3Client, file: ObjectVersion) -> str | None:

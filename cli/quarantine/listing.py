@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -127,39 +127,35 @@ def print_quarantine(
 ) -> int:
     """Count the selected records by group; the exit code. ``limit``: maximum number of records that are counted."""
     columns = COLUMNS[by]
-    lines: Counter[tuple[str, ...]] = Counter()
-    given_back: Counter[tuple[str, ...]] = Counter()
-    files: Counter[tuple[str, ...]] = Counter()
+    counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     resubmitted = ResubmittedLines(stack)
     scan = RecordScan(stack, selection, limit)
     with working("reading the quarantine ..."):
         for record in scan:
-            group = tuple(values_of(record)[column] for column in columns)
-            lines[group] += record.count
-            given_back[group] += resubmitted.include(record)
-            files[group] += record.kind == WHOLE_FILE
-    groups = [
-        {
-            **dict(zip(columns, group, strict=True)),
-            "lines": lines[group],
-            "resubmitted": given_back[group],
-            "files": files[group],
-        }
-        for group in sorted(lines)
-    ]
+            group = counted[tuple(values_of(record)[column] for column in columns)]
+            group["lines"] += record.count
+            group["resubmitted"] += resubmitted.include(record)
+            group["files"] += record.kind == WHOLE_FILE
+    totals = {name: sum(group[name] for group in counted.values()) for name in NUMBERS}
     if as_json:
-        totals = {"lines": lines.total(), "resubmitted": given_back.total(), "files": files.total()}
-        totals["complete"] = scan.is_complete
-        typer.echo(json.dumps({"groups": groups, **totals}, indent=1))
-        return ExitCode.FINE
-    if not groups:
+        groups = [
+            {**dict(zip(columns, names, strict=True)), **{name: group[name] for name in NUMBERS}}
+            for names, group in sorted(counted.items())
+        ]
+        typer.echo(json.dumps({"groups": groups, **totals, "complete": scan.is_complete}, indent=1))
+    elif not counted:
         typer.echo("the quarantine has nothing of this selection")
-        return ExitCode.FINE
-    _print_groups(columns, groups)
-    typer.echo(
-        f"rejected lines: {lines.total():,}, given back: {given_back.total():,}, unreadable files: {files.total():,}"
-    )
-    say_if_cut(scan)
+    else:
+        rows = [
+            (*map(printable, names), *(f"{group[name]:,}" for name in NUMBERS))
+            for names, group in sorted(counted.items())
+        ]
+        print_table("", columns, tuple(NUMBERS.values()), rows)
+        typer.echo(
+            f"rejected lines: {totals['lines']:,}, given back: {totals['resubmitted']:,}, "
+            f"unreadable files: {totals['files']:,}"
+        )
+        say_if_cut(scan)
     return ExitCode.FINE
 
 
@@ -171,13 +167,6 @@ def values_of(record: QuarantineRecord) -> dict[str, str]:
         "reason": record.reason,
         "file": record.source,
     }
-
-
-def _print_groups(columns: tuple[str, ...], groups: list[dict[str, Any]]) -> None:
-    rows = [
-        (*(printable(group[name]) for name in columns), *(f"{group[name]:,}" for name in NUMBERS)) for group in groups
-    ]
-    print_table("", columns, tuple(NUMBERS.values()), rows)
 
 
 def say_if_cut(scan: RecordScan) -> None:

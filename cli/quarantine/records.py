@@ -160,7 +160,8 @@ def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[tup
         yield from ((partition_prefix(item), "", "") for item in sorted(found) if hours.selects(item))
         return
     for dataset in [hours.dataset] if hours.dataset else list(stack.ledger.datasets.names()):
-        first, last = (_hour_prefix(dataset, stamp) if stamp else "" for stamp in (hours.first, hours.last))
+        stamps = (hours.first, hours.last)
+        first, last = (partition_prefix(Partition.parse(f"{dataset}#{stamp}")) if stamp else "" for stamp in stamps)
         yield f"{dataset}/", first, last
 
 
@@ -171,11 +172,6 @@ def _keys(stack: DeployedStack, prefix: str, first: str, last: str) -> Iterator[
         if last and key > last and not key.startswith(last):
             return
         yield key
-
-
-def _hour_prefix(dataset: str, stamp: str) -> str:
-    date, _, hour = stamp.partition("T")
-    return partition_prefix(Partition(dataset, date, int(hour)))
 
 
 def _published_keys(stack: DeployedStack, row: ManifestRow) -> frozenset[str]:
