@@ -45,13 +45,10 @@ class DeployedStack:
     sfn: Any
     sqs: Any
     functions: Any
-    """The Lambda client."""
     glue: Any
     local: bool = False
-    """It is in a local cloud."""
     cloudwatch: Any = None
     scheduler: Any = None
-    """The client of EventBridge Scheduler."""
     local_logs: str | None = None
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
     aws: str = "aws"
@@ -65,7 +62,6 @@ class DeployedStack:
 
     @property
     def resources(self) -> ResourceNames:
-        """The stack's buckets, table and jobs."""
         return self.outputs.resources
 
     @property

@@ -241,7 +241,6 @@ class FailureKind(StrEnum):
     """What did not get through."""
 
     FAILED = "FAILED"
-    """A manifest that has ended."""
     UNREADABLE = "UNREADABLE"
     """A file of a manifest that is DONE."""
     BLOCKED = "BLOCKED"

@@ -119,7 +119,6 @@ class ExitCode(IntEnum):
     INTERNAL_ERROR = 70
     """A defect of the product (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
-    """Ctrl-C."""
 
 
 def exit_code_of(error: Exception) -> ExitCode:

@@ -35,13 +35,10 @@ class DeadLetter:
     """A message of the dead-letter queue."""
 
     message: str
-    """Its id."""
     sent_at: str
-    """ISO 8601, UTC."""
     subject: str
     """URIs of the files that an event announces; or the target of a schedule."""
     problem: str
-    """What is known of its failure."""
     advice: str
     """What ``redrive`` does with it."""
     is_sent: bool

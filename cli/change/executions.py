@@ -100,7 +100,6 @@ def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
 
 
 def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
-    """The job runs of a night that have ended, with their end and the reason."""
     execution = find_execution(stack, arn)
     for run in [] if execution is None else read_runs(stack, execution):
         reason = f": {printable(run.reason)}" if run.reason else ""

@@ -16,7 +16,6 @@ from lake.texts import printable
 
 
 def print_messages(response: Mapping[str, Any]) -> None:
-    """Print ``messages``, one in a line, and how many were ``omitted``."""
     for message in response["messages"]:
         typer.echo(printable(message))
     if response["omitted"]:

@@ -52,8 +52,6 @@ OF_STREAMS = ("mode", "retryPolicy")
 
 @dataclass(frozen=True, slots=True)
 class CanaryJob:
-    """One job on one engine."""
-
     stack: DeployedStack
     name: str
     lane: Lane
@@ -62,7 +60,6 @@ class CanaryJob:
     engine: EngineDescription
     worker_type: str
     client: Any
-    """Of the service that runs the job."""
     dollars_per_minute: float
 
     @property
@@ -89,7 +86,6 @@ class CanaryJob:
         return None if bill is None else (bill.state == SUCCEEDED, f"{bill.state}: {bill.reason}")
 
     def stop(self, run: str) -> None:
-        """End the run at once."""
         self.engine.end_run(self.client, self.job, run)
 
 
@@ -125,7 +121,6 @@ STARTS: dict[str, Callable[[CanaryJob, CanaryRequest], str]] = {
 
 
 def _stream_launch(stack: DeployedStack) -> StreamLaunch:
-    """How the stream is started, from the environment of a function that does it."""
     function = stack.functions.get_function_configuration(FunctionName=stack.outputs.stream_control)
     return StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
 
@@ -179,8 +174,6 @@ ACCOUNT = "account"
 
 @dataclass(frozen=True, slots=True)
 class CanaryRow:
-    """One row of the table."""
-
     job: str
     check: str
     state: Readiness

@@ -29,8 +29,6 @@ from router.plan.glue_room import read_quota
 
 
 class Readiness(StrEnum):
-    """What one check has found."""
-
     OK = "ok"
     TO_DO = "to do"
     """Something has to be done first; the text says what."""
@@ -42,8 +40,6 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, and what was found or has to be done."""
-
     name: str
     state: Readiness
     text: str

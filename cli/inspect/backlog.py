@@ -27,7 +27,6 @@ class Open:
     """By lane and dataset."""
     collected: Collected
     failed: int
-    """Manifests."""
     unreadable: int
     """DONE manifests with files that could not be read."""
     complete: bool
@@ -111,7 +110,6 @@ def _read_shard(stack: DeployedStack, shard: str, rows: Sequence[ManifestRow]) -
 
 
 def live_runs(stack: DeployedStack, shard: str) -> list[str]:
-    """The runs of the shard's streaming job that are alive."""
     engine, job = ENGINES[stack.outputs.stream_engine], stack.resources.stream_job_of(shard)
     return engine.live_stream_runs(stack.stream_client, job, stack.outputs.stream_application)
 

@@ -156,7 +156,6 @@ def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProg
 
 
 def format_progress(progress: NightProgress) -> str:
-    """One line: what is done, at work and failed."""
     text = (
         f"{progress.done:,} of {format_count(progress.manifests, 'manifest')} done, "
         f"{format_size(progress.bytes_done)} of {format_size(progress.bytes)}"
@@ -197,7 +196,6 @@ def _schedule(stack: DeployedStack) -> Mapping[str, Any]:
 
 
 def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:
-    """A plan's summary with its forecast; None: there is no plan."""
     if summary is None:
         return None
     forecast = summary["forecast"]

@@ -41,7 +41,6 @@ from router.route.decide_lane import NOT_DELIVERED
 
 
 def _waits_for(row: ManifestRow, now: datetime) -> WaitsFor | None:
-    """What an open manifest waits for; None: it is not open."""
     if row.state == State.COLLECTED or (row.state == State.QUEUED and row.lane == Lane.BATCH):
         return "night"
     if row.state == State.QUEUED:
@@ -151,7 +150,6 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
 
 
 def _hour(stack: DeployedStack, partition: Partition | None) -> FileHour | None:
-    """The hour of the rows; None: the ledger knows none."""
     if partition is None:
         return None
     row = stack.ledger.partitions.get(partition)

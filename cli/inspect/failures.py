@@ -82,7 +82,6 @@ def _objects(stack: DeployedStack) -> Iterator[Any]:
 
 
 def count_dead_letters(stack: DeployedStack) -> int:
-    """About how many messages are in the dead-letter queue."""
     name = "ApproximateNumberOfMessages"
     answer = stack.sqs.get_queue_attributes(QueueUrl=stack.outputs.dead_letters, AttributeNames=[name])
     return int(answer["Attributes"][name])
@@ -219,7 +218,6 @@ def _put_again_at(s3: S3Client, file: ObjectVersion) -> str | None:
 
 
 def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:
-    """The manifest that has converted a later version of the file."""
     for row in versions:
         if row.file.arrived_at > own.arrived_at:
             trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)

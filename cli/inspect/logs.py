@@ -41,10 +41,7 @@ NOT_SHOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One event of a log."""
-
     at: str
-    """ISO 8601, UTC."""
     text: str
 
 
@@ -82,7 +79,6 @@ def print_logs(
 
 
 def parse_since(text: str) -> timedelta:
-    """``30m``, ``3h`` or ``2d``."""
     found = SINCE.fullmatch(text)
     if not found:
         raise InvalidInputError(f"--since {text!r} is not valid: pass minutes, hours or days, such as 30m, 3h or 2d")

@@ -113,7 +113,6 @@ def _unknown(which: str) -> str:
 
 
 def _error(stack: DeployedStack, execution: NightLine) -> str | None:
-    """Why the execution ended without a verdict."""
     if execution.status not in ("FAILED", "TIMED_OUT", "ABORTED"):
         return None
     found = stack.sfn.describe_execution(executionArn=execution_arn(stack, execution.execution))

@@ -92,7 +92,6 @@ def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
 
 
 def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:
-    """The name of the execution that runs now, and the last one that has ended."""
     running = None
     for execution in islice(list_executions(stack), MAX_EXECUTIONS):
         if execution.status == RUNNING:

@@ -50,7 +50,6 @@ class LineContext:
     """Where a rejected line is in its file."""
 
     number: int
-    """From 1."""
     before: list[Line]
     after: list[Line] = field(default_factory=list)
 
@@ -160,7 +159,6 @@ def print_quarantine(
 
 
 def values_of(record: QuarantineRecord) -> dict[str, str]:
-    """What records are grouped by."""
     return {
         "dataset": record.partition.dataset,
         "hour": record.partition.stamp,

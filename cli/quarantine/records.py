@@ -37,12 +37,10 @@ class QuarantineRecord:
     """The published generation of the manifest."""
     kind: str
     source: str
-    """URI of the input file."""
     version: str
     offset: int
     """First byte, in the decompressed file where it is compressed."""
     length: int
-    """Bytes."""
     reason: str
     count: int
     """Rejected lines; 0 for a file."""
@@ -56,7 +54,6 @@ class QuarantineRecord:
 
     @classmethod
     def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> QuarantineRecord:
-        """A decoded line of a quarantine object of this manifest."""
         line = data["line"].encode() if "line" in data else None
         if "line_base64" in data:
             line = base64.b64decode(data["line_base64"])
@@ -78,11 +75,8 @@ class QuarantineRecord:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineSelection:
-    """Which records are looked at."""
-
     hours: Selection
     reason: str
-    """Beginning of the reason."""
     file: str | None
     """URI of the input file; None: every file."""
 

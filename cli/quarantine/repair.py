@@ -42,13 +42,10 @@ NOT_KEPT = "not kept in the quarantine: repair the input file"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an exported line comes from."""
-
     partition: Partition
     manifest: str
     generation: int
     source: str
-    """URI of the input file."""
     version: str
     offset: int
     """First byte of the line, in the decompressed file where it is compressed."""
@@ -68,7 +65,6 @@ def origins_file(exported: Path) -> Path:
 
 
 def line_digest(line: bytes) -> str:
-    """What stands for the text of a line."""
     return hashlib.blake2b(line, digest_size=16).hexdigest()
 
 
@@ -192,8 +188,6 @@ LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class RepairedLine:
-    """A line that a person has repaired."""
-
     origin: Origin
     line: bytes
     """Without its newline."""
