@@ -334,8 +334,6 @@ class TableState:
     dataset: str
     state: Literal["current", "behind", "stopped"]
     batch: Annotated[int, "number of the last batch that is in the table"]
-    pending_batch: Annotated[int | None, "the batch that is being brought in"]
-    oldest_batch: Annotated[int, "the lowest batch that a retained snapshot shows"]
     waiting: Annotated[int, "publishes and hours that are listed for the next batches"]
     behind_minutes: Annotated[float, "age of the oldest of them"]
     stopped: Annotated[str | None, "why nothing more is brought in, and what to run"]

@@ -27,7 +27,6 @@ from cli.inspect.executions import (
 )
 from cli.terminal import print_table, working
 from lake.documents import find_document, format_json
-from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
 
@@ -91,8 +90,6 @@ def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:
     try:
         day = date.fromisoformat(which)
     except ValueError:
-        if which[:2].isdigit() and len(which) == len("2026-11-20") and which.count("-") == 2:
-            raise InvalidInputError(f"{which!r} is not a valid date: pass one such as 2026-11-20") from None
         return find_execution(stack, which)
     for execution in list_executions(stack):
         if execution.started_at is None or not execution.is_night:

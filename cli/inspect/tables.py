@@ -71,8 +71,6 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime) -> TableState:
         dataset=row.dataset,
         state="stopped" if row.stopped else "behind" if is_behind else "current",
         batch=row.applied,
-        pending_batch=row.pending.number if row.pending else None,
-        oldest_batch=row.oldest,
         waiting=waiting,
         behind_minutes=round(minutes, 1),
         stopped=row.stopped and stack.runnable(row.stopped),

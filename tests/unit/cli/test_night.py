@@ -13,7 +13,6 @@ from cli.change.executions import follow_execution
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
 from cli.inspect.night import print_night, print_nights
-from lake.errors import InvalidInputError
 from lake.layout import verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
@@ -140,11 +139,6 @@ def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pyt
     code = print_night(stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", as_json=False)
     assert code == ExitCode.NOT_SO
     assert "  InvalidInputError: unknown dataset\n" in capsys.readouterr().out
-
-
-def test_a_date_that_is_none_is_wrong_use(world: World) -> None:
-    with pytest.raises(InvalidInputError, match="'2026-13-40' is not a valid date"):
-        print_night(stack_of(world, FakeServices()), "2026-13-40", as_json=False)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import webbrowser
 from dataclasses import replace
@@ -173,13 +172,6 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     (link,) = re.findall(r'href="(.*?)"', index.read_text())
     page = index.parent / link
     assert "it is broken" in page.read_text()
-    # And a report that is there is not fetched again, unless the execution was settled again
-    page.write_text("kept")
-    write_last_days(stack, tmp_path / "report", deployment.now)
-    assert page.read_text() == "kept"
-    os.utime(page, (0, 0))
-    write_last_days(stack, tmp_path / "report", deployment.now)
-    assert page.read_text() != "kept"
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "ThrottlingException"])
