@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cli.deployed_stack import DeployedStack
-from infra.outputs import StackOutputs, output_key
+from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.layout import plan_summary_key
 from tests.unit.lake.world import RESOURCES
 
@@ -30,9 +31,7 @@ class InvalidArnError(Exception):
     """What Step Functions answers for a text that cannot be a name."""
 
 
-class Exceptions:
-    ExecutionDoesNotExist = ExecutionDoesNotExistError
-    InvalidArn = InvalidArnError
+EXCEPTIONS = SimpleNamespace(ExecutionDoesNotExist=ExecutionDoesNotExistError, InvalidArn=InvalidArnError)
 
 
 @dataclass
@@ -44,7 +43,7 @@ class FakeServices:
     alarms: list[dict[str, Any]] = field(default_factory=list)
     dead_letters: int = 0
     schedule: str = "cron(0 22 * * ? *)"
-    exceptions: Any = Exceptions
+    exceptions: Any = field(default_factory=lambda: EXCEPTIONS)
 
     def list_executions(self, **request: Any) -> dict[str, Any]:
         """One execution to a page, newest first."""
@@ -84,21 +83,7 @@ class FakeServices:
         return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
 
 
-NAMES = (
-    "backfill",
-    "stream_window",
-    "overnight_schedule",
-    "stream_control",
-    "plan",
-    "backfill_function",
-    "promote",
-    "reprocess",
-    "resubmit",
-    "sweep",
-    "alarm_topic",
-    "arrivals_queue",
-    "dead_letters",
-)
+NAMES = [item.name for item in fields(StackOutputs) if item.name not in ("resources", *OPTIONAL)]
 OUTPUTS = {**{output_key(name): name for name in NAMES}, "Overnight": MACHINE}
 
 

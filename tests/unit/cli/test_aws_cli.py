@@ -67,8 +67,6 @@ class FakeSession:
     ("profile", "region", "options"),
     [
         (None, None, ""),
-        ("prod", None, " --profile prod"),
-        (None, "eu-central-1", " --region eu-central-1"),
         ("my prod", "eu-central-1", " --profile 'my prod' --region eu-central-1"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
 from cli.inspect.explain import explain_file, explain_object, print_explanation, print_file, print_object
 from lake.commit import SourceCount
@@ -150,20 +151,26 @@ def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.Captur
     assert "  unreadable corrupt gzip\n" in text
 
 
-def test_an_object_of_the_lake_goes_back_to_all_files(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def object_at(world: World, uri: str) -> ObjectExplanation:
+    document = explain_object(stack_of(world, FakeServices()), parse_s3_uri(uri), 10)
+    assert document is not None
+    valid_json("explain", document)
+    return document
+
+
+def test_an_object_goes_back_to_its_files_and_one_of_the_quarantine_to_those_that_lost_lines(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     manifest = arrived(world, "a", "b")
     published(world, manifest, {"not JSON": 2})
-    name = parse_s3_uri(f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
-    document = explain_object(stack_of(world, FakeServices()), name, 10)
-    assert document is not None
-    assert [item["uri"] for item in valid_json("explain", document)["inputs"]] == [
-        "s3://input/orders/a",
-        "s3://input/orders/b",
-    ]
+    document = object_at(world, f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
+    assert [item.uri for item in document.inputs] == ["s3://input/orders/a", "s3://input/orders/b"]
     print_object(document)
     text = capsys.readouterr().out
     assert "  state      published, 3 records\n" in text
     assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
+    document = object_at(world, f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
+    assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
 def test_a_damaged_result_document_is_named(world: World) -> None:
@@ -177,15 +184,6 @@ def test_a_damaged_result_document_is_named(world: World) -> None:
             print_explanation(stack, uri, 10, as_json=False)
 
 
-def test_an_object_of_the_quarantine_goes_back_to_the_files_that_lost_lines(world: World) -> None:
-    manifest = arrived(world, "a", "b")
-    published(world, manifest, {"not JSON": 2})
-    name = parse_s3_uri(f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
-    document = explain_object(stack_of(world, FakeServices()), name, 10)
-    assert document is not None
-    assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
-
-
 def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,22 +195,12 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
     # When
     key = lake_key(PARTITION, manifest.id, 1, 0)
-    name = parse_s3_uri(f"s3://lake/{key}")
-    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    print_object(object_at(world, f"s3://lake/{key}"))
     # Then
-    assert document is not None
-    print_object(document)
     assert "  state      replaced by generation 2: readers see that one\n" in capsys.readouterr().out
     # But not if that generation keeps it
     put_result(world, manifest, [], [ResultObject(key, 621, 3, "e")], generation=2)
-    document = explain_object(stack_of(world, FakeServices()), name, 10)
-    assert document is not None
-    assert document.is_current
-
-
-@pytest.mark.parametrize("key", ["notes.txt", "orders/date=2026-11-20/hour=09/ghost-g1-00000.parquet"])
-def test_an_object_that_no_manifest_has_made_is_unknown(world: World, key: str) -> None:
-    assert explain_object(stack_of(world, FakeServices()), S3Uri("lake", key), 10) is None
+    assert object_at(world, f"s3://lake/{key}").is_current
 
 
 def test_the_log_of_each_attempt_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +248,8 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None
             "s3://inptu/orders/b",
             "inptu is not the input bucket of the stack hybrid-router-dev: files arrive in s3://input/",
         ),
-        ("s3://lake/orders/b", "s3://lake/orders/b is not an object that a manifest of this stack has published: "),
+        ("s3://lake/b", "s3://lake/b is not an object that a manifest of this stack has published: "),
+        (f"s3://lake/{lake_key(PARTITION, 'ghost', 1, 0)}", "s3://lake/orders/date=.*ghost.* is not an object that a "),
     ):
         with pytest.raises(NotFoundError, match=f"^{sentence}"):
             print_explanation(stack, uri, 10, as_json=False)
