@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import typer
@@ -51,9 +51,7 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     else:
         print_messages(response)
         typer.echo(_promoted(response))
-    refused = response["unknown"] + response["ignored"]
-    is_fruitless = refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS))
-    return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE
+    return _exit_code(response, ("promoted", *UNPROMOTED_LABELS))
 
 
 def _promoted(response: Mapping[str, Any]) -> str:
@@ -73,7 +71,7 @@ UNQUEUED_LABELS = {
     "unusable": "unusable",
     "unknown": "unknown",
 }
-FRUITLESS = ("ignored", "unusable", "unknown")
+FRUITLESS = {"ignored", "unusable", "unknown"}
 """Outcomes that a person has to look at: nothing converts these files."""
 REPROCESS_EXAMPLES = (
     "run 'hybrid-router reprocess s3://bucket/key', or 'hybrid-router reprocess --manifest <id>', or "
@@ -109,9 +107,13 @@ def reprocess_manifests(
             typer.echo(f"overnight started: {overnight}")
         elif selection is not None and not dry_run:
             typer.echo("the next overnight run converts them")
-    refused = sum(response[name] for name in FRUITLESS)
-    is_fruitless = refused and refused == sum(response[name] for name in ("queued", *UNQUEUED_LABELS))
-    return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE
+    return _exit_code(response, ("queued", *UNQUEUED_LABELS))
+
+
+def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
+    """Of a request with these counts: 1 if all that was named is what a person has to look at."""
+    outcomes = {name for name in names if response[name]}
+    return ExitCode.NOT_SO if outcomes and outcomes <= FRUITLESS else ExitCode.FINE
 
 
 def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any], *, is_quiet: bool) -> dict[str, Any]:

@@ -24,7 +24,6 @@ class Open:
     """What is open and what did not get through, as the index has it."""
 
     backlogs: tuple[Backlog, ...]
-    """By lane and dataset."""
     collected: Collected
     failed: int
     unreadable: int

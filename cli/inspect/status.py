@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import typer
@@ -24,11 +23,6 @@ from lake.layout import sweep_key
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
-
-if TYPE_CHECKING:
-    Clock = Callable[[str], str]
-    """An instant, ISO 8601 -> its text on the clock of the stage."""
-
 
 MAX_EXECUTIONS = 20
 """Executions that are read to find the last night: dry runs and running ones are passed over."""
@@ -175,7 +169,7 @@ def _failures(document: StatusDocument, options: str) -> str:
     return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
 
 
-def _listing(document: StatusDocument, clock: Clock) -> str:
+def _listing(document: StatusDocument, clock: Callable[[str], str]) -> str:
     if document.missed_events_until is None:
         return "no sweep has searched for missed events yet"
     text = f"missed events are found up to {clock(document.missed_events_until)}"
@@ -183,7 +177,7 @@ def _listing(document: StatusDocument, clock: Clock) -> str:
     return f"{text}; in folders of older days up to {clock(old)}" if old else text
 
 
-def _tonight(night: NextNight, clock: Clock, options: str) -> str:
+def _tonight(night: NextNight, clock: Callable[[str], str], options: str) -> str:
     forecast = night.forecast
     if not night.enabled:
         return "the schedule is disabled: no night begins by itself"
@@ -205,7 +199,7 @@ def _tonight(night: NextNight, clock: Clock, options: str) -> str:
     )
 
 
-def _last_night(document: StatusDocument, clock: Clock) -> str:
+def _last_night(document: StatusDocument, clock: Callable[[str], str]) -> str:
     last, running = document.last_night, document.running
     text = "none in the last 90 days"
     if last is not None:

@@ -13,7 +13,6 @@ from cli.inspect.explain import print_explanation
 from cli.inspect.failures import failures_document, print_failures
 from cli.inspect.status import status_document
 from lake.commit import SourceCount
-from lake.errors import UnknownDatasetError
 from lake.layout import result_key
 from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion, Partition
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 
-def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:
-    stack = stack_of(world, FakeServices(dead_letters=dead_letters))
+def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
+    stack = stack_of(world, FakeServices())
     found: list[dict[str, Any]] = valid_json("failures", failures_document(stack, dataset, limit))["failures"]
     return found
 
@@ -159,17 +158,11 @@ def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
     assert (cut.complete, len(cut.failures)) == (False, 1)
 
 
-def test_dead_letters_are_one_entry(world: World) -> None:
-    (found,) = listed(world, dead_letters=3)
-    assert (found["kind"], found["files"]) == ("DEAD_LETTERS", 3)
-    assert found["command"] == "hybrid-router dead-letters ls --stage dev"
-
-
 def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given
     row = world.queued("a")
     world.ledger.manifests.fail(row, "bad\nline", world.now)
-    stack = stack_of(world, FakeServices())
+    stack = stack_of(world, FakeServices(dead_letters=3))
     # Then
     assert print_failures(stack, None, 10, as_json=False) == ExitCode.NOT_SO
     lines = capsys.readouterr().out.splitlines()
@@ -180,15 +173,12 @@ def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFi
         "  why   bad\\nline",
         "  do    remove the cause, then have the manifest converted again",
         f"  run   hybrid-router reprocess --manifest {row.id} --stage dev",
-        "1 in all",
+        "DEAD_LETTERS 3 messages",
+        "  why   events or starts of schedules failed in every attempt",
+        "  do    read them, remove the cause, and redrive them",
+        "  run   hybrid-router dead-letters ls --stage dev",
+        "2 in all",
     ]
-
-
-def test_an_unknown_dataset_is_not_one_without_failures(world: World) -> None:
-    world.ledger.datasets.register("orders")
-    stack = stack_of(world, FakeServices())
-    with pytest.raises(UnknownDatasetError, match="the ledger has no dataset 'orderz': pass one of orders"):
-        print_failures(stack, "orderz", 10, as_json=False)
 
 
 def test_ignored_files_are_listed_by_reason_with_an_example(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.errors import ExitCode, exit_code_of
 from cli.inspect.hours import print_hours
-from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.errors import InvalidInputError
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
@@ -79,12 +78,6 @@ def test_counts_of_complete_open_and_failed_hours(
     }
     assert found[2]["failedManifests"] == [failed.id]
     assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
-
-
-def test_an_unknown_dataset_is_not_complete(stack: DeployedStack) -> None:
-    with pytest.raises(UnknownDatasetError, match="the ledger has no dataset 'orderz': pass one of orders") as caught:
-        print_hours(stack, "orderz", "2026-11-20", "2026-11-20", as_json=False)
-    assert exit_code_of(caught.value) == ExitCode.NOT_SO
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,32 +10,14 @@ import pytest
 
 from cli.errors import ExitCode
 from cli.inspect.tables import print_table_status, rebuild_table, restore_table
-from lake.errors import REFUSED, InvalidInputError, TableStoppedError, UnknownDatasetError
-from router.tables.handler import rebuild_table as rebuild
-from router.tables.handler import restore_table as restore
+from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, name_of, publish, shown, swapped, table
+from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
-
-
-class Functions:
-    """Lambda, with the function ``tables``."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-
-    def invoke(self, *, FunctionName: str, Payload: str) -> dict[str, Any]:  # noqa: N803
-        assert FunctionName == "tables-function"
-        ((name, dataset),) = json.loads(Payload).items()
-        try:
-            body = {"restore": restore, "rebuild": rebuild}[name](self._deployment.services, dataset)
-        except InvalidInputError as error:
-            return {"Payload": io.BytesIO(json.dumps({REFUSED: str(error)}).encode())}
-        return {"Payload": io.BytesIO(json.dumps(body).encode())}
 
 
 @pytest.fixture
@@ -49,10 +30,10 @@ def deployment(deployment: Deployment) -> Deployment:
 
 @pytest.fixture
 def stack(deployment: Deployment) -> DeployedStack:
-    stack = stack_with(FakeLambda({}))
-    functions: Any = Functions(deployment)
-    outputs = replace(stack.outputs, tables="tables-function")
-    return replace(stack, outputs=outputs, functions=functions, s3=deployment.raw_s3, ledger=deployment.ledger)
+    """Its functions answer as after a restore and a rebuild."""
+    stack = stack_with(FakeLambda({"batch": 2, "hours": 1}))
+    outputs = replace(stack.outputs, tables="tables")
+    return replace(stack, outputs=outputs, s3=deployment.raw_s3, ledger=deployment.ledger)
 
 
 def status(stack: DeployedStack, capsys: pytest.CaptureFixture[str], dataset: str | None = None) -> tuple[int, Any]:
@@ -83,14 +64,13 @@ def test_a_table_is_current_or_behind(
         print_table_status(stack, "nowhere", as_json=False)
 
 
-def test_restore_undoes_what_another_program_has_done(
+def test_a_table_that_another_program_has_rolled_back_is_stopped(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a table that was rolled back
-    rows = [publish(deployment, listed(deployment, "a"))]
-    commit(deployment)
-    rows.append(publish(deployment, listed(deployment, "b")))
-    commit(deployment)
+    # Given
+    for name in "ab":
+        publish(deployment, listed(deployment, name))
+        commit(deployment)
     metadata = table(deployment)
     first = metadata["snapshots"][0]["snapshot-id"]
     main = {"snapshot-id": first, "type": "branch"}
@@ -98,48 +78,19 @@ def test_restore_undoes_what_another_program_has_done(
     publish(deployment, listed(deployment, "c"))
     with pytest.raises(TableStoppedError):
         commit(deployment)
+    # Then
     assert print_table_status(stack, "orders", as_json=False) == ExitCode.NOT_SO
     printed = capsys.readouterr().out
     assert "stopped" in printed
     assert "it was rolled back or replaced: run 'hybrid-router tables status --stage" in printed
-    # When
+
+
+def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
     assert restore_table(stack, "orders") == ExitCode.FINE
-    # Then the table goes on
     assert capsys.readouterr().out.startswith("orders: its rows are those of batch 2;")
-    assert shown(deployment) == sorted(map(name_of, rows))
-    assert commit(deployment) == 3
-    assert len(shown(deployment)) == 3
-    assert status(stack, capsys)[0] == ExitCode.FINE
-
-
-def test_rebuild_makes_a_table_of_what_is_published(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given what was published while the dataset had no table, and something since then
-    row = publish(deployment, listed(deployment, "a"))
-    deployment.ledger.tables.forget("orders", f"{row.id}#g1")
-    publish(deployment, forced(deployment, publish(deployment, listed(deployment, "b"))))
-    # When
     assert rebuild_table(stack, "orders") == ExitCode.FINE
-    # Then
     assert capsys.readouterr().out.startswith("orders: 1 hour to be brought into the table; follow it with")
-    commit(deployment)
-    before = shown(deployment)
-    assert sorted(name.rsplit("-", 1)[-1] for name in before) == ["g1", "g2"]
-    # And a second one makes another table with the same rows
-    uuid = table(deployment)["table-uuid"]
-    assert rebuild_table(stack, "orders") == ExitCode.FINE
-    commit(deployment)
-    assert shown(deployment) == before
-    assert table(deployment)["table-uuid"] != uuid
-
-
-def test_who_cannot_be_helped_is_told_what_to_run(deployment: Deployment, stack: DeployedStack) -> None:
-    with pytest.raises(InvalidInputError, match="run 'hybrid-router tables status'"):
-        restore_table(stack, "orders")
-    deployment.configure(datasets=[{"name": "{folder}"}])
-    with pytest.raises(InvalidInputError, match=r'no rule of .* gives orders table = "iceberg"'):
-        rebuild_table(stack, "orders")
+    assert stack.functions.requests == [("tables", {"restore": "orders"}), ("tables", {"rebuild": "orders"})]
     without = replace(stack, outputs=replace(stack.outputs, tables=""))
     with pytest.raises(InvalidInputError, match="no dataset of the stage has an Iceberg table"):
         restore_table(without, "orders")
