@@ -7,9 +7,11 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 import typer
 from botocore.exceptions import (
@@ -23,11 +25,13 @@ from botocore.exceptions import (
 )
 from rich.text import Text
 
-from cli import connect
+from cli.connect import connect_to_stage
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
 from cli.main import app
+from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
+from lake.resource_names import ResourceNames
 from tests.unit.docs.pages import CHECKOUT
 
 
@@ -120,7 +124,7 @@ def test_why_a_stack_is_not_found_is_told(
 
     monkeypatch.setattr("boto3.Session", fail)
     with pytest.raises(NotReachableError, match=re.escape(advice)) as told:
-        connect.connect_to_stage("prod", local=False)
+        connect_to_stage("prod", local=False)
     assert "or add --local" in str(told.value)
 
 
@@ -134,9 +138,47 @@ def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, m
     (local_state() / "dev.json").write_text(json.dumps({"endpoint": endpoint, "outputs": {}, "access_key": {}}))
     # When, Then
     with pytest.raises(NotReachableError, match="no local cloud of stage dev is running on this machine"):
-        connect.connect_to_stage("dev", local=True)
+        connect_to_stage("dev", local=True)
 
 
 def test_the_table_of_the_page_is_the_table_of_the_code() -> None:
     page = (CHECKOUT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == [int(code) for code in ExitCode]
+
+
+class FakeSession:
+    """A session of boto3 in an account with one stack."""
+
+    def __init__(self, profile_name: str | None, region_name: str | None) -> None:
+        self.place = (profile_name, region_name)
+
+    def client(self, _service: str, **_options: object) -> FakeSession:
+        return self
+
+    resource = client
+
+    @property
+    def meta(self) -> FakeSession:
+        return self
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        assert StackName == "hybrid-router-prod-eu"
+        names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
+        outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod-eu"} for name in names]
+        return {"Stacks": [{"Outputs": outputs}]}
+
+
+@pytest.mark.parametrize(
+    ("profile", "region", "options"),
+    [
+        (None, None, ""),
+        ("my prod", "eu-central-1", " --profile 'my prod' --region eu-central-1"),
+    ],
+)
+def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
+    monkeypatch: pytest.MonkeyPatch, profile: str | None, region: str | None, options: str
+) -> None:
+    monkeypatch.setattr(boto3, "Session", FakeSession)
+    stack = connect_to_stage("prod_eu", local=False, profile=profile, region=region)
+    assert stack.aws == f"aws{options}"
+    assert stack.options == f" --stage prod_eu{options}"
