@@ -1,14 +1,17 @@
-"""`hybrid-router quarantine ls`, `show` and `export`: what of the quarantine they select, and what they tell."""
+"""`hybrid-router quarantine ls`, `show` and `export`: what they select and tell; lines with their neighbours."""
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.errors import ExitCode
+from cli.quarantine import listing
 from cli.quarantine.listing import print_quarantine, print_records
 from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.repair import export_lines, line_digest, origins_file, read_origins
@@ -26,7 +29,7 @@ WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offs
 
 
 @pytest.fixture
-def world(world: World) -> World:
+def filled(world: World) -> World:
     converted(world, [line_of("\x1b[2J", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
     counted = {**line_of("", 0, "c"), "kind": "lines", "count": 7, "length": 100}
     converted(world, [counted], "c", partition=LATER)
@@ -43,14 +46,14 @@ def listed(world: Any, capsys: pytest.CaptureFixture[str], by: str = "hour", **o
     return [tuple(group.values()) for group in body["groups"]]
 
 
-def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert listed(world, capsys) == [
+def test_ls_counts_lines_and_files_by_hour_and_reason(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(filled, capsys) == [
         ("orders", "2026-11-20T09", "gone", 0, 0, 1),
         ("orders", "2026-11-20T09", "not JSON", 1, 0, 0),
         ("orders", "2026-11-20T09", "not an object", 1, 0, 0),
         ("orders", "2026-11-20T10", "not JSON", 7, 0, 0),
     ]
-    assert listed(world, capsys, "reason")[1] == ("not JSON", 8, 0, 0)
+    assert listed(filled, capsys, "reason")[1] == ("not JSON", 8, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -65,39 +68,39 @@ def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pyte
     ],
 )
 def test_ls_selects_by_dataset_hour_reason_and_file(
-    world: World, capsys: pytest.CaptureFixture[str], options: dict[str, str], reasons: list[str]
+    filled: World, capsys: pytest.CaptureFixture[str], options: dict[str, str], reasons: list[str]
 ) -> None:
-    assert [group[2] for group in listed(world, capsys, "hour", **options)] == reasons
+    assert [group[2] for group in listed(filled, capsys, "hour", **options)] == reasons
 
 
-def test_only_the_published_generation_counts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_published_generation_counts(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given: an hour that was reprocessed, and whose replaced objects are still there
-    row = converted(world, [line_of("{", 0, "d")], "d", partition=Partition("orders", "2026-11-20", 11))
-    world.ledger.manifests.force(row, world.now)
-    published(world, world.row(row.id), [line_of("[", 0, "d", reason="other")])
+    row = converted(filled, [line_of("{", 0, "d")], "d", partition=Partition("orders", "2026-11-20", 11))
+    filled.ledger.manifests.force(row, filled.now)
+    published(filled, filled.row(row.id), [line_of("[", 0, "d", reason="other")])
     # Then
-    assert listed(world, capsys, "hour", first="2026-11-20T11") == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
+    assert listed(filled, capsys, "hour", first="2026-11-20T11") == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
 
 
 def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
-    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    filled: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     # Given a second generation that keeps the rejected lines of the first one
-    row = converted(world, [line_of("{", 5)], "d", partition=EVENING)
+    row = converted(filled, [line_of("{", 5)], "d", partition=EVENING)
     key = quarantine_key(EVENING, row.id, 1, 0)
-    world.ledger.manifests.force(row, world.now)
+    filled.ledger.manifests.force(row, filled.now)
     kept = PendingObject("quarantine", key, "", (), "", 1, 1)
-    published(world, world.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
+    published(filled, filled.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
     # When, Then: both count, as lines of the second one
-    found = listed(world, capsys, "hour", first=EVENING.stamp)
+    found = listed(filled, capsys, "hour", first=EVENING.stamp)
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"]
-    evening = selection(world, first=EVENING.stamp)
-    export_lines(stack_of(world, FakeServices()), evening, tmp_path / "lines", 100, as_json=False)
+    evening = selection(filled, first=EVENING.stamp)
+    export_lines(stack_of(filled, FakeServices()), evening, tmp_path / "lines", 100, as_json=False)
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
-def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_records(world, selection(world), 20, None, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
+def test_show_prints_place_reason_and_line(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_records(filled, selection(filled), 20, None, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
     told = capsys.readouterr().out.splitlines()
     assert told[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
@@ -109,25 +112,25 @@ def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureF
 
 
 def test_a_narrow_selection_ends_as_well(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    filled: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: more records than one command reads
     monkeypatch.setattr("cli.quarantine.records.MAX_READ", 3)
-    nothing = selection(world, reason="none of these")
+    nothing = selection(filled, reason="none of these")
     # When
-    print_quarantine(world, nothing, "hour", 100, as_json=True)  # type: ignore[arg-type]
+    print_quarantine(filled, nothing, "hour", 100, as_json=True)  # type: ignore[arg-type]
     # Then
     assert json.loads(capsys.readouterr().out)["complete"] is False
 
 
 @pytest.mark.parametrize("damage", [b"{}\n", b'{"kind": "li'])
 def test_an_object_that_is_damaged_is_named(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
+    filled: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes
 ) -> None:
-    key, *_ = world.keys("quarantine")
-    whole = world.raw_s3.get_object(Bucket="quarantine", Key=key)["Body"].read().splitlines(keepends=True)[0]
-    world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=whole + damage)
-    stack = stack_of(world, FakeServices())
+    key, *_ = filled.keys("quarantine")
+    whole = filled.raw_s3.get_object(Bucket="quarantine", Key=key)["Body"].read().splitlines(keepends=True)[0]
+    filled.raw_s3.put_object(Bucket="quarantine", Key=key, Body=whole + damage)
+    stack = stack_of(filled, FakeServices())
     for command in (
         lambda: listed(stack, capsys),
         lambda: print_records(stack, selection(stack), 10, 0, as_json=False),
@@ -138,14 +141,16 @@ def test_an_object_that_is_damaged_is_named(
     assert not list(tmp_path.iterdir())
 
 
-def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(world: World, tmp_path: Path) -> None:
+def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World, tmp_path: Path) -> None:
     # Given: a line that is not valid UTF-8 as well
     raw = line_of("", 20, "f", line_base64="/w==")
     del raw["line"]
-    row = converted(world, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
+    row = converted(filled, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
     target = tmp_path / "repair.ndjson"
     # When
-    assert export_lines(stack_of(world, FakeServices()), selection(world), target, 100, as_json=False) == ExitCode.FINE
+    assert (
+        export_lines(stack_of(filled, FakeServices()), selection(filled), target, 100, as_json=False) == ExitCode.FINE
+    )
     # Then
     assert target.read_bytes() == b"\xff\n\x1b[2J\n[1]\n"
     first, second, third = read_origins(target)
@@ -156,14 +161,81 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(world: World,
 
 
 def test_export_overwrites_nothing_and_leaves_no_empty_file(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    filled: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "repair.ndjson"
-    counted = selection(world, first="2026-11-20T10")
-    assert export_lines(world, counted, target, 100, as_json=True) == ExitCode.NOT_SO  # type: ignore[arg-type]
+    counted = selection(filled, first="2026-11-20T10")
+    assert export_lines(filled, counted, target, 100, as_json=True) == ExitCode.NOT_SO  # type: ignore[arg-type]
     body = json.loads(capsys.readouterr().out)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
     origins_file(target).touch()
     with pytest.raises(InvalidInputError, match=r"repair\.ndjson\.origins exists: pass the name of a new file"):
-        export_lines(world, counted, target, 100, as_json=True)  # type: ignore[arg-type]
+        export_lines(filled, counted, target, 100, as_json=True)  # type: ignore[arg-type]
+
+
+BODY = b'{"n":1}\n{"n":2}\n{\n{"n":4}\n[5]\n{"n":6}\n'
+REJECTS = {"{": BODY.index(b"{\n"), "[5]": BODY.index(b"[5]")}
+
+
+def show(world: Any, capsys: pytest.CaptureFixture[str], context: int, *, as_json: bool = False) -> Any:
+    print_records(world, selection(world), 20, context, as_json=as_json)
+    told = capsys.readouterr().out
+    return json.loads(told)["records"] if as_json else [line.strip() for line in told.splitlines()]
+
+
+def quarantined(world: World, stored: bytes, **offsets: int) -> None:
+    """The input file ``a`` and the records of its lines at these offsets."""
+    etag = world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=stored)["ETag"].strip('"')
+    converted(world, [line_of(text, offset, version=f"etag:{etag}") for text, offset in offsets.items()], "a")
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_line_is_shown_with_its_number_and_neighbours(
+    world: World, capsys: pytest.CaptureFixture[str], compress: Callable[[bytes], bytes]
+) -> None:
+    quarantined(world, compress(BODY), **REJECTS)
+    told = show(world, capsys, 2)
+    assert told[2:7] == ['1- {"n":1}', '2- {"n":2}', "3: {", '4- {"n":4}', "5- [5]"]
+    assert told[9:] == ["3- {", '4- {"n":4}', "5: [5]", '6- {"n":6}']
+
+
+def test_json_has_numbers_and_neighbours(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a neighbour that is not valid UTF-8
+    quarantined(world, b'{\n{"n":"\xff"}\n', **{"{": 0})
+    (record,) = show(world, capsys, 1, as_json=True)
+    assert (record["line_number"], record["before"]) == (1, [])
+    assert record["after"] == [{"line_number": 2, "length": 9, "line_base64": "eyJuIjoi/yJ9"}]
+
+
+def test_a_line_after_a_byte_order_mark_is_found(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    quarantined(world, b"\xef\xbb\xbf{\n", **{"{": 3})
+    assert show(world, capsys, 1)[2] == "1: {"
+
+
+def test_a_file_that_was_replaced_has_no_context(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    quarantined(world, BODY, **REJECTS)
+    world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"other")
+    assert show(world, capsys, 1)[2:4] == [
+        "{",
+        "(no line number: the file cannot be read any more: S3 answers 412)",
+    ]
+
+
+def test_what_is_read_of_a_file_is_bounded(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "MAX_READ_BYTES", REJECTS["{"])
+    quarantined(world, BODY, **REJECTS)
+    told = show(world, capsys, 0)
+    assert told[2] == "3: {"
+    assert told[5:] == ["[5]", "(no line number: it is after the first 0 MiB of its file)"]
+
+
+def test_lines_before_the_damage_keep_their_numbers(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a gzip file of two members, the second of which is cut
+    stored = gzip.compress(BODY[: REJECTS["[5]"]]) + gzip.compress(BODY[REJECTS["[5]"] :])[:-20]
+    quarantined(world, stored, **REJECTS)
+    told = show(world, capsys, 1)
+    assert "3: {" in told
+    assert told[-1].startswith("(no line number: the file cannot be decompressed: ")
