@@ -121,8 +121,6 @@ CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_at
 """Seconds; a request takes about 16 of them at most."""
 PENDING = "PendingConfirmation"
 """In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic)."""
-SUBSCRIPTION = "subscription"
-"""The line that shows whether alarms reach people."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
 AWS_MANAGED_KEY = "AWS_MANAGED_KEY"
@@ -237,15 +235,12 @@ class Account:
         stack = self._described(name)
         if stack is None:
             yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run 'cdk deploy -c stage={self._stage}'")
-            yield Finding(SUBSCRIPTION, Readiness.SKIPPED, "needs the stack")
             return
         yield self._code_of(stack, name)
         outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
         topic = outputs.get(output_key("alarm_topic"))
-        if topic is None:
-            yield Finding(SUBSCRIPTION, Readiness.SKIPPED, f"{name} has no output {output_key('alarm_topic')}")
-            return
-        yield from self._guarded(SUBSCRIPTION, lambda: self._subscription(topic))
+        if topic is not None:
+            yield from self._guarded("subscription", lambda: self._subscription(topic))
 
     def _code_of(self, stack: dict[str, Any], name: str) -> Finding:
         deployed, here = version_of(stack.get("Description", "")), code_version(self._checkout)

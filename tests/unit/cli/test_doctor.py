@@ -100,10 +100,7 @@ def test_an_account_with_everything_is_ok() -> None:
     assert {item.state for item in found.values()} == {Readiness.OK}
 
 
-@pytest.mark.parametrize(
-    ("versions", "state"),
-    [("Enabled", Readiness.OK), ("Suspended", Readiness.TO_DO), (None, Readiness.TO_DO)],
-)
+@pytest.mark.parametrize(("versions", "state"), [("Enabled", Readiness.OK), (None, Readiness.TO_DO)])
 def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None, state: Readiness) -> None:
     settings = Settings(stage="dev", input=InputSettings(bucket="landing"), ledger=LedgerSettings(keep_days=60))
     found = findings(FakeAws(versions=versions), settings)["versions"]
@@ -122,7 +119,6 @@ def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None
         (FakeAws(bootstrap=BOOTSTRAP_KEY), "bootstrap", Readiness.TO_DO, f'bootstrap_key = "{BOOTSTRAP_KEY}"'),
         (FakeAws(bootstrap=refused("ValidationError")), "bootstrap", Readiness.SKIPPED, "run 'cdk bootstrap'"),
         (FakeAws(stack=refused("ValidationError")), "stack", Readiness.TO_DO, "run 'cdk deploy -c stage=dev'"),
-        (FakeAws(stack=refused("ValidationError")), "subscription", Readiness.SKIPPED, "needs the stack"),
         (FakeAws(stack=deployed("0123456789ab")), "stack", Readiness.TO_DO, "deployed from the code 0123456789ab"),
         (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", Readiness.TO_DO, "of an older version"),
         (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", Readiness.TO_DO, "is ROLLBACK_COMPLETE"),
