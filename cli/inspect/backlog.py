@@ -79,12 +79,12 @@ def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
     )
 
 
-def read_shards(stack: DeployedStack) -> tuple[StreamShard, ...]:
-    """Every shard of the stream lane, the first one first."""
+def read_shards(stack: DeployedStack, limit: int | None = None) -> tuple[StreamShard, ...]:
+    """Every shard of the stream lane, the first one first, with at most ``limit`` manifests of each state."""
     shards = stack.outputs.shards
     opened: dict[str, list[ManifestRow]] = {shard: [] for shard in shards.names}
     for state in OPEN_STATES:
-        for row in stack.ledger.manifests.open(Lane.STREAM, state):
+        for row in islice(stack.ledger.manifests.open(Lane.STREAM, state), limit):
             opened[shards.of(row.id)].append(row)
     return tuple(_read_shard(stack, shard, rows) for shard, rows in opened.items())
 

@@ -47,7 +47,7 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
     """The document of ``status``. The services are asked in parallel."""
     with ThreadPoolExecutor() as pool:
         opened = pool.submit(read_open, stack.ledger, limit)
-        shards, executions = pool.submit(read_shards, stack), pool.submit(_executions, stack)
+        shards, executions = pool.submit(read_shards, stack, limit), pool.submit(_executions, stack)
         next_night, alarms = pool.submit(read_next_night, stack, now), pool.submit(read_alarms, stack)
         missed = [pool.submit(_missed_events_until, stack, listing) for listing in (LISTING, OLD_DAYS)]
         dead_letters = pool.submit(count_dead_letters, stack)
