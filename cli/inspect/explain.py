@@ -344,7 +344,7 @@ def _print_result(result: FileResult, clock: Callable[[str], str], options: str)
     if rejected:
         _line("reasons", _reasons(source.rejects))
         _line("first", printable(source.first_reject or ""))
-        _line("lines", f"hybrid-router quarantine show --file {shlex.quote(source.uri)}{options}")
+        _line("lines", printable(f"hybrid-router quarantine show --file {shlex.quote(source.uri)}{options}"))
     for name, objects in (("parquet", result.parquet), ("quarantine", result.quarantine)):
         for item in objects:
             _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")

@@ -81,10 +81,6 @@ def job(stack: DeployedStack, world: World, name: str, **fields: Any) -> FakeJob
     return FakeJob(stack, name, Lane.BATCH, "batch-job", ENGINES["glue"], "G.1X", None, 0.01, world=world, **fields)
 
 
-def emr_job(stack: Any, name: str, lane: Lane, job_name: str, client: Any) -> CanaryJob:
-    return CanaryJob(stack, name, lane, job_name, ENGINES["emr-serverless"], "G.1X", client, 0.1)
-
-
 def left_behind(world: World) -> list[str]:
     rows = [item["sk"] for item in world.ledger.canaries._table.query("canary")]
     uploads = world.raw_s3.list_multipart_uploads(Bucket="quarantine").get("Uploads", [])
@@ -157,7 +153,7 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
 def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack: DeployedStack) -> None:
     # Given the functions that start the stream on EMR Serverless
     launch = StreamLaunch("00app", "role", "s3://code/main.py", "--a 1", "--conf x=y", 1440, "/logs")
-    functions = SimpleNamespace(
+    functions: Any = SimpleNamespace(
         get_function_configuration=lambda **_: {"Environment": {"Variables": {STREAM_LAUNCH: launch.to_text()}}}
     )
     sent: list[dict[str, Any]] = []
@@ -166,8 +162,9 @@ def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack
         sent.append(request)
         return {"jobRunId": "00run"}
 
-    emr = SimpleNamespace(start_job_run=start_job_run)
-    canary = emr_job(replace(stack, functions=functions), "stream", Lane.STREAM, "stream-job", emr)
+    emr: Any = SimpleNamespace(start_job_run=start_job_run)
+    stack, engine = replace(stack, functions=functions), ENGINES["emr-serverless"]
+    canary = CanaryJob(stack, "stream", Lane.STREAM, "stream-job", engine, "G.1X", emr, 0.1)
     # When its canary starts
     request = CanaryRequest("name", "stream", "etag", "v1", "v2")
     assert canary.start(request) == "emr-serverless:00app:00run"

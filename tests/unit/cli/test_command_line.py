@@ -1,4 +1,4 @@
-"""The command line as a whole: ``--help``, completion, how a command ends with one sentence and an exit code."""
+"""The command line as a whole: ``--help``, how a stack is found, how a command ends with a sentence and a code."""
 
 from __future__ import annotations
 
