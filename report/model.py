@@ -93,6 +93,18 @@ class ExecutionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class AlarmChange:
+    """An alarm has changed its state."""
+
+    name: str
+    at: str
+    """ISO 8601, UTC."""
+    state: str
+    """OK, ALARM or INSUFFICIENT_DATA."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The content of a page."""
 
@@ -106,6 +118,8 @@ class Report:
     figures: ManifestFigures
     costs: CostFigures
     executions: tuple[ExecutionFacts, ...]
+    alarms: tuple[AlarmChange, ...] | None
+    """Within the period, the latest first; None: they were not read."""
     message: str = ""
     """Of the verdict; empty: there is none."""
     metered: str = BY_ENGINES

@@ -283,6 +283,25 @@ def cost(report: Report) -> str:
     return _shown("cost", table(columns, rows), rows, "No job run has ended.", note)
 
 
+def alarms(report: Report) -> str:
+    """Alarms that have changed their state."""
+    if report.alarms is None:
+        reads = (
+            "'hybrid-router report' reads them, with the right to cloudwatch:DescribeAlarms and DescribeAlarmHistory"
+        )
+        return f"<p>They were not read: {reads}.</p>"
+    items = [
+        (
+            badge("FAILED" if item.state == "ALARM" else "SUCCEEDED", item.state),
+            item.name,
+            (format_instant(item.at),),
+            item.reason,
+        )
+        for item in report.alarms
+    ]
+    return item_list(items) if items else "<p>No alarm has changed its state.</p>"
+
+
 def _per_gb(value: float | None) -> Cell:
     return Cell("", -1) if value is None else Cell(f"${value:,.6f}", value)
 
@@ -309,4 +328,5 @@ SECTIONS: dict[str, Callable[[Report], str]] = {
     "Quarantined lines by reason": rejects,
     "Datasets": datasets,
     "Cost by lane and dataset": cost,
+    "Alarms": alarms,
 }

@@ -13,6 +13,7 @@ import typer
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
+from cli.inspect.alarms import read_alarm_changes
 from cli.terminal import working
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
@@ -113,6 +114,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | Non
         figures=figures,
         costs=cost_figures(costs),
         executions=(facts,),
+        alarms=read_alarm_changes(stack, planned_at, settled_at),
         message=str(recorded.get("verdict", {}).get("message", "")),
         metered=metered_by(stack),
     )
@@ -138,5 +140,6 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         figures=figures,
         costs=cost_figures(costs),
         executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
+        alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack),
     )

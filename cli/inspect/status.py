@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.deployed_stack import DeployedStack
-from cli.documents import Backlog, NextNight, NightLine, OpenAlarm, StatusDocument
+from cli.documents import Backlog, NextNight, NightLine, StatusDocument
 from cli.errors import ExitCode
+from cli.inspect.alarms import read_alarms
 from cli.inspect.backlog import format_age, format_shards, read_open, read_shards
 from cli.inspect.executions import RUNNING, list_executions, read_next_night
 from cli.inspect.failures import count_dead_letters, list_not_delivered
@@ -93,26 +93,6 @@ def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:
         elif execution.is_night:
             return running, execution
     return running, None
-
-
-def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
-    """The open alarms of the stack, newest first, and the number of those that CloudWatch has not evaluated yet."""
-    describe: Any = stack.cloudwatch.get_paginator("describe_alarms").paginate
-    pages = describe(AlarmTypes=["MetricAlarm"], AlarmNamePrefix=f"{stack.name}-")
-    found = [alarm for page in pages for alarm in page["MetricAlarms"]]
-    # The name of another stage's stack can begin with the name of this one; its alarms have another topic.
-    alarms = [alarm for alarm in found if stack.outputs.alarm_topic in alarm.get("AlarmActions", ())]
-    alarms.sort(key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
-    opened = tuple(
-        OpenAlarm(
-            alarm["AlarmName"],
-            iso_utc(alarm["StateUpdatedTimestamp"]),
-            stack.runnable(alarm.get("AlarmDescription", "")),
-        )
-        for alarm in alarms
-        if alarm["StateValue"] == "ALARM"
-    )
-    return opened, sum(alarm["StateValue"] == "INSUFFICIENT_DATA" for alarm in alarms)
 
 
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:

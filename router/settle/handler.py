@@ -239,6 +239,7 @@ class ReportPage:
             figures=self._figures,
             costs=costs,
             executions=(execution,),
+            alarms=None,
             message=answer["message"],
         )
         return self._put(report_key(self._execution), render_page(report))

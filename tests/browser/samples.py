@@ -155,7 +155,7 @@ def _report(rows: list[ManifestRow], costs: list[CostRow], executions: tuple[Exe
         "period": "Files of the hours of this day; job runs that ended on this day.",
         "stack": "hybrid-router-prod",
     }
-    return report_of(*rows, costs=tuple(costs), executions=executions, **figures)
+    return report_of(*rows, costs=tuple(costs), executions=executions, alarms=(), **figures)
 
 
 def _cost(

@@ -84,7 +84,7 @@ def test_the_library_is_that_of_the_locked_package() -> None:
 
 
 def test_an_empty_page_has_no_error(chromium: Chromium) -> None:
-    assert chromium.document(render_page(report_of(executions=())))[1] == []
+    assert chromium.document(render_page(report_of(executions=(), alarms=None)))[1] == []
 
 
 MEASURE = """<script>

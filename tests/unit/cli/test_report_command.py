@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 import webbrowser
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.errors import NotFoundError
+from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
+from lake.time import iso_utc
+from report.model import AlarmChange
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.cli.stack_world import FakeLambda, stack_with
@@ -29,10 +35,29 @@ if TYPE_CHECKING:
     from lake.ledger import ManifestRow
 
 
+class FakeCloudWatch:
+    """Alarms by name with their topic, and changes of their states."""
+
+    def __init__(self, topics: dict[str, str], changes: list[dict[str, Any]]) -> None:
+        alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
+        self._pages = {
+            "describe_alarms": {"MetricAlarms": alarms},
+            "describe_alarm_history": {"AlarmHistoryItems": changes},
+        }
+        self.requests: dict[str, dict[str, Any]] = {}
+
+    def get_paginator(self, operation: str) -> Any:
+        def paginate(**request: Any) -> list[dict[str, Any]]:
+            self.requests[operation] = request
+            return [self._pages[operation]]
+
+        return SimpleNamespace(paginate=paginate)
+
+
 @pytest.fixture
 def stack(deployment: Deployment) -> DeployedStack:
     stack = stack_with(FakeLambda({}))
-    return replace(stack, s3=deployment.raw_s3, ledger=deployment.ledger)
+    return replace(stack, s3=deployment.raw_s3, ledger=deployment.ledger, cloudwatch=FakeCloudWatch({}, []))
 
 
 def night(deployment: Deployment) -> list[ManifestRow]:
@@ -147,3 +172,52 @@ def test_the_last_days_are_a_folder_whose_links_lead_to_the_reports(
     (link,) = re.findall(r'href="(.*?)"', index.read_text())
     page = index.parent / link
     assert "it is broken" in page.read_text()
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "ThrottlingException"])
+def test_a_page_needs_no_right_to_read_alarms(stack: DeployedStack, code: str) -> None:
+    # Given a CloudWatch that refuses
+    def refused(_: str) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeAlarms")
+
+    deprived = replace(stack, cloudwatch=SimpleNamespace(get_paginator=refused))
+    # When, Then: any other refusal is an error
+    if code == "AccessDenied":
+        assert read_alarm_changes(deprived, MORNING, MORNING) is None
+    else:
+        with pytest.raises(ClientError):
+            read_alarm_changes(deprived, MORNING, MORNING)
+
+
+def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
+    # Given an alarm of the stack, one of another topic, and one of another stack
+    changes = [
+        {
+            "AlarmName": name,
+            "Timestamp": MORNING,
+            "HistoryData": json.dumps({"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}),
+        }
+        for name in ("batch-job-Late", "batch-job-Other", "elsewhere")
+    ]
+    made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistoryData": json.dumps(made)})
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistorySummary": "updated from OK to ALARM"})
+    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic", "batch-job-Other": "other"}, changes)
+    # When
+    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
+    # Then
+    at = iso_utc(MORNING)
+    assert found == (
+        AlarmChange("Late", at, "ALARM", "Threshold crossed"),
+        AlarmChange("Late", at, "", "updated from OK to ALARM"),
+    )
+    assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
+    assert cloudwatch.requests["describe_alarm_history"]["ScanBy"] == "TimestampDescending"
+
+
+def test_a_flapping_alarm_does_not_fill_the_page(stack: DeployedStack) -> None:
+    changes = [{"AlarmName": "batch-job-Late", "Timestamp": MORNING}] * (MAX_CHANGES + 1)
+    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic"}, changes)
+    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING)
+    assert found is not None
+    assert len(found) == MAX_CHANGES

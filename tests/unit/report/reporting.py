@@ -17,7 +17,7 @@ from lake.ledger import (
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
 from report.figures import ManifestFigures
-from report.model import ExecutionFacts, Report, cost_figures
+from report.model import AlarmChange, ExecutionFacts, Report, cost_figures
 
 MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 OBJECTS = PublishedObjects(1, 1, "")
@@ -97,6 +97,7 @@ def report_of(*rows: ManifestRow, costs: tuple[CostRow, ...] = (), **changes: An
         "figures": figures,
         "costs": figures_of_costs,
         "executions": (replace(NIGHT, job_runs=runs),),
+        "alarms": (AlarmChange("Late", iso_utc(MORNING), "ALARM", "Threshold crossed"),),
         **changes,
     }
     return Report(**facts)

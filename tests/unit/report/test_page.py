@@ -68,10 +68,10 @@ def test_each_chart_has_a_place_and_each_place_a_chart() -> None:
 
 
 def test_an_empty_report_has_no_chart() -> None:
-    page = render_page(report_of(executions=()))
+    page = render_page(report_of(executions=(), alarms=None))
     assert figures_of(page) == {}
     assert Reader(page).canvases == []
-    for words in ("No file was published", "No job run has ended", "No execution has begun"):
+    for words in ("No file was published", "No job run has ended", "They were not read", "No execution has begun"):
         assert words in page
 
 

@@ -1,0 +1,83 @@
+"""The alarms of a stack: those that are in the state ALARM, and which have changed their state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from cli.deployed_stack import DeployedStack
+from cli.documents import OpenAlarm
+from lake.faults import RIGHTS_CODES, error_code
+from lake.time import iso_utc
+from report.model import AlarmChange
+
+
+def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
+    """The alarms that publish to the stack's topic.
+
+    The name of another stage's stack can begin with the name of this one; its alarms have another topic.
+    """
+    describe: Any = stack.cloudwatch.get_paginator("describe_alarms").paginate
+    for page in describe(AlarmTypes=["MetricAlarm"], AlarmNamePrefix=f"{stack.name}-"):
+        for alarm in page["MetricAlarms"]:
+            if stack.outputs.alarm_topic in alarm.get("AlarmActions", ()):
+                yield alarm
+
+
+def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
+    """The open alarms, newest first, and the number of alarms without a state.
+
+    CloudWatch has not evaluated those yet; the local cloud never evaluates some.
+    """
+    alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
+    opened = tuple(
+        OpenAlarm(
+            alarm["AlarmName"],
+            iso_utc(alarm["StateUpdatedTimestamp"]),
+            stack.runnable(alarm.get("AlarmDescription", "")),
+        )
+        for alarm in alarms
+        if alarm["StateValue"] == "ALARM"
+    )
+    return opened, sum(alarm["StateValue"] == "INSUFFICIENT_DATA" for alarm in alarms)
+
+
+MAX_CHANGES = 200
+"""The latest ones; an alarm that comes and goes each minute would fill the page."""
+
+
+def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...] | None:
+    """Changes to and from ALARM between two instants (aware), the latest first, of alarms that publish to the topic.
+
+    None: the caller may not read them; the rest of a report needs other rights. Raises botocore's other errors.
+    """
+    try:
+        return tuple(islice(_changes(stack, first, last), MAX_CHANGES))
+    except ClientError as error:
+        if error_code(error) not in RIGHTS_CODES:
+            raise
+        return None
+
+
+def _changes(stack: DeployedStack, first: datetime, last: datetime) -> Iterator[AlarmChange]:
+    names = {alarm["AlarmName"] for alarm in own_alarms(stack)}
+    pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
+        AlarmTypes=["MetricAlarm"],
+        HistoryItemType="StateUpdate",
+        StartDate=first,
+        EndDate=last,
+        ScanBy="TimestampDescending",
+    )
+    for item in (item for page in pages for item in page["AlarmHistoryItems"] if item["AlarmName"] in names):
+        data = json.loads(item.get("HistoryData", "{}"))
+        old, new = data.get("oldState", {}), data.get("newState", {})
+        if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
+            continue
+        reason = new.get("stateReason", item.get("HistorySummary", ""))
+        name = item["AlarmName"].removeprefix(f"{stack.name}-")
+        yield AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)
