@@ -109,6 +109,9 @@ def doctor(
     canary: Annotated[
         bool, typer.Option("--canary", help="Start each job of the stack once, for about a minute.")
     ] = False,
+    athena: Annotated[
+        str | None, typer.Option(help="With --canary: the workgroup in which Athena reads the Iceberg tables.")
+    ] = None,
     local: Local = False,
     profile: Profile = None,
     region: Region = None,
@@ -118,8 +121,10 @@ def doctor(
     from cli.doctor.checks import examine, print_findings, run_canary
 
     file = settings or Path("settings") / f"{stage}.toml"
+    if athena is not None and (local or not canary):
+        raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")
     if canary:
-        raise typer.Exit(run_canary(file, stage, profile, region, local=local, as_json=as_json))
+        raise typer.Exit(run_canary(file, stage, profile, region, athena=athena, local=local, as_json=as_json))
     if local:
         raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
     raise typer.Exit(print_findings(examine(file, stage, profile, region), as_json=as_json))

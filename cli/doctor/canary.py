@@ -14,6 +14,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployed_stack import DeployedStack
+from cli.doctor.athena import ask_athena
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
 from cli.inspect.backlog import live_runs
@@ -189,8 +190,13 @@ class _Run:
     ended: bool = False
 
 
-def print_canary(stack: DeployedStack, settings: Settings, *, as_json: bool = False) -> ExitCode:
-    """Print what it may cost, run the canary, print its table; the exit code: 1 if something is to do."""
+def print_canary(
+    stack: DeployedStack, settings: Settings, *, athena: str | None = None, as_json: bool = False
+) -> ExitCode:
+    """Print what it may cost, run the canary, print its table; the exit code: 1 if something is to do.
+
+    ``athena``: a workgroup in which Athena is asked for rows of the Iceberg tables.
+    """
     jobs = canary_jobs(stack, settings)
     names, dollars = ", ".join(job.name for job in jobs), sum(job.dollars_per_minute for job in jobs)
     typer.echo(
@@ -199,6 +205,8 @@ def print_canary(stack: DeployedStack, settings: Settings, *, as_json: bool = Fa
     canary = Canary(stack)
     with ended_by_signal(), working("the jobs run; Ctrl-C ends them"):
         rows = canary.run(jobs)
+        if athena is not None:
+            rows += [CanaryRow("athena", item.name, item.state, item.text) for item in ask_athena(stack, athena)]
     if as_json:
         typer.echo(json.dumps({"rows": [asdict(row) for row in rows], "seen": canary.seen}, indent=2))
     else:

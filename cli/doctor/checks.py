@@ -297,10 +297,11 @@ def run_canary(
     profile: str | None,
     region: str | None,
     *,
+    athena: str | None,
     local: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Start each job of the deployed stage once.
+    """Start each job of the deployed stage once, and ask Athena in the workgroup ``athena``.
 
     Raises ``InvalidInputError``: the settings are of another stage.
     """
@@ -311,7 +312,7 @@ def run_canary(
     if settings.stage != stage:
         raise InvalidInputError(f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}")
     stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return print_canary(stack, settings, as_json=as_json)
+    return print_canary(stack, settings, athena=athena, as_json=as_json)
 
 
 def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:

@@ -1,0 +1,95 @@
+"""``doctor --canary --athena WORKGROUP``: whether Athena shows the values of the Iceberg tables, and not NULLs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cli.catalog.view_sql import PARTITION_COLUMNS
+from cli.deployed_stack import DeployedStack
+from cli.doctor.checks import Finding, Readiness
+from cli.errors import advise
+from lake.texts import format_count
+
+MAX_TABLES = 3
+MAX_COLUMNS = 50
+ROWS = 1000
+"""Rows of each table that are looked at: Athena ends its scan after them."""
+SECONDS = 120
+"""How long a query may take."""
+
+
+def ask_athena(stack: DeployedStack, workgroup: str, wait: Callable[[float], object] = time.sleep) -> Iterator[Finding]:
+    """One finding for each of the first ``MAX_TABLES`` tables of the stage, read with the rights of the caller.
+
+    ``workgroup``: it has a place for results. ``wait`` pauses for a number of seconds.
+    """
+    database = stack.resources.tables_database
+    try:
+        pages = stack.glue.get_paginator("get_tables").paginate(DatabaseName=database)
+        tables = list(islice((table for page in pages for table in page["TableList"]), MAX_TABLES))
+    except (BotoCoreError, ClientError) as error:
+        yield Finding(database, Readiness.TO_DO, advise(error))
+        return
+    if not tables:
+        yield Finding(database, Readiness.SKIPPED, "it has no table yet")
+        return
+    athena = stack.open_client("athena")
+    for table in tables:
+        try:
+            yield _examine(athena, workgroup, database, table, wait)
+        except (BotoCoreError, ClientError) as error:
+            yield Finding(table["Name"], Readiness.TO_DO, advise(error))
+
+
+def _examine(
+    athena: Any,  # noqa: ANN401
+    workgroup: str,
+    database: str,
+    table: Mapping[str, Any],
+    wait: Callable[[float], object],
+) -> Finding:
+    name = table["Name"]
+    columns = [item["Name"] for item in table["StorageDescriptor"]["Columns"]]
+    columns = [column for column in columns if column not in PARTITION_COLUMNS][:MAX_COLUMNS]
+    query = athena.start_query_execution(QueryString=_statement(database, name, columns), WorkGroup=workgroup)[
+        "QueryExecutionId"
+    ]
+    state, reason = _end_of(athena, query, wait)
+    if state != "SUCCEEDED":
+        return Finding(name, Readiness.TO_DO, f"query {query} {state}: {reason}")
+    _, row = athena.get_query_results(QueryExecutionId=query)["ResultSet"]["Rows"]
+    rows, *filled = (int(cell["VarCharValue"]) for cell in row["Data"])
+    if not rows:
+        return Finding(name, Readiness.SKIPPED, "it has no rows yet")
+    text = f"of {format_count(rows, 'row')} {sum(map(bool, filled))} of {len(filled)} columns have values"
+    if any(filled):
+        return Finding(name, Readiness.OK, text)
+    return Finding(
+        name, Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; move no reader to it"
+    )
+
+
+def _statement(database: str, table: str, columns: Sequence[str]) -> str:
+    """Counts the rows, and the values of each column."""
+    counts = ", ".join(["count(*)", *(f"count({_quoted(column)})" for column in columns)])
+    return f"SELECT {counts} FROM (SELECT * FROM {_quoted(database)}.{_quoted(table)} LIMIT {ROWS})"  # noqa: S608
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _end_of(athena: Any, query: str, wait: Callable[[float], object]) -> tuple[str, str]:  # noqa: ANN401
+    """State of the query, and the reason that Athena gives; a query that takes too long is stopped."""
+    for _ in range(SECONDS):
+        status = athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]["Status"]
+        if status["State"] not in ("QUEUED", "RUNNING"):
+            return status["State"], status.get("StateChangeReason", "")
+        wait(1)
+    athena.stop_query_execution(QueryExecutionId=query)
+    return "STOPPED", f"it took longer than {SECONDS} seconds"
