@@ -20,7 +20,7 @@ from cli.errors import ExitCode, advise
 from cli.inspect.backlog import live_runs
 from cli.inspect.executions import local_log, log_of_run, log_stream
 from cli.terminal import ended_by_signal, print_table, working
-from lake.bills import SUCCEEDED
+from lake.bills import SUCCEEDED, Bill
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
 from lake.engines import ENGINES, Engine, EngineDescription, emr_serverless
@@ -83,8 +83,12 @@ class CanaryJob:
 
     def end_of(self, run: str) -> tuple[bool, str] | None:
         """Whether the run has succeeded, and what its engine reports; None: it has not ended."""
-        bill = self.engine.bill(self.client, self.job, run)
+        bill = self.bill(run)
         return None if bill is None else (bill.state == SUCCEEDED, f"{bill.state}: {bill.reason}")
+
+    def bill(self, run: str) -> Bill | None:
+        """What the run has used; None until it has ended."""
+        return self.engine.bill(self.client, self.job, run)
 
     def stop(self, run: str) -> None:
         self.engine.end_run(self.client, self.job, run)
@@ -202,7 +206,7 @@ def print_canary(
     typer.echo(
         f"canary of {stack.name}: {names}; about ${dollars * 2:.2f}, at most ${dollars * TIMEOUT_MINUTES:.2f}", err=True
     )
-    canary = Canary(stack)
+    canary = Canary(stack, settings)
     with ended_by_signal(), working("the jobs run; Ctrl-C ends them"):
         rows = canary.run(jobs)
         if athena is not None:
@@ -220,6 +224,7 @@ class Canary:
     """One canary of one stack; ``wait`` pauses for a number of seconds between two looks."""
 
     stack: DeployedStack
+    settings: Settings
     wait: Callable[[float], object] = time.sleep
     clock: Callable[[], float] = time.monotonic
     seen: dict[str, Any] = field(default_factory=dict)
@@ -273,7 +278,7 @@ class Canary:
         self._runs.append(_Run(job, request, run, deadline))
 
     def _finish(self, run: _Run) -> Iterator[CanaryRow]:
-        """Wait for the end of a run; the rows of its report and its log."""
+        """Wait for the end of a run; the rows of its report, its log and its bill."""
         name = run.job.name
         try:
             end = run.job.end_of(run.id)
@@ -286,8 +291,10 @@ class Canary:
             yield from self._rows_of_report(run, end)
         except ERRORS as error:
             yield _to_do(name, "run", _advice(error))
+            return
         if name in self.seen:
             yield from self._guarded(name, "alarm line", lambda: self._find_alarm_line(run))
+        yield from self._guarded(name, "billed", lambda: self._bill(run))
 
     def _rows_of_report(self, run: _Run, end: tuple[bool, str] | None) -> Iterator[CanaryRow]:
         name, where = run.job.name, f"'{log_of_run(self.stack, run.id, run.job.lane)}'"
@@ -333,6 +340,13 @@ class Canary:
                 logGroupName=group, logStreamNamePrefix=stream, filterPattern=item["filterPattern"]
             )
         )
+
+    def _bill(self, run: _Run) -> str:
+        bill = run.job.bill(run.id)
+        if bill is None:
+            return "its engine reports no time"
+        dollars = bill.micro_dollars(ENGINES[bill.engine].prices(self.settings)) / 1e6
+        return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> Iterator[CanaryRow]:
         """Remove the objects, uploads and rows of all canaries; a row for each place that refuses it."""

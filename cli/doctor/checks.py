@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -45,6 +46,8 @@ class Finding:
     text: str
 
 
+FIRST_PYTHON, LAST_PYTHON = (3, 11), (3, 13)
+"""``requires-python`` of pyproject.toml."""
 MIN_JAVA = 17
 """Spark 4.1 (Spark documentation, "Overview")."""
 MIN_NODE = 22
@@ -54,10 +57,19 @@ ANSWER_SECONDS = 10
 
 
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
-    """Java, Node and the wheels; ``settings``: of the stage, None where they cannot be read."""
+    """Python, Java, Node, uv and the wheels; ``settings``: of the stage, None where they cannot be read."""
+    yield _python()
     yield examine_java()
     yield _node()
+    yield _uv(checkout)
     yield from _libraries(checkout, settings)
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if FIRST_PYTHON <= sys.version_info[:2] <= LAST_PYTHON:
+        return Finding("python", Readiness.OK, version)
+    return Finding("python", Readiness.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
 
 
 def examine_java() -> Finding:
@@ -82,6 +94,18 @@ def _node() -> Finding:
         found = "missing" if major is None else f"{major} is too old"
         return Finding("node", Readiness.TO_DO, f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
     return Finding("node", Readiness.OK, str(major))
+
+
+def _uv(checkout: Path) -> Finding:
+    pins = checkout / "scripts" / "uv.txt"
+    if not pins.is_file():
+        return Finding("uv", Readiness.SKIPPED, "needed in a checkout only")
+    pinned = re.search(r"^uv==([\d.]+)", pins.read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = pinned[1] if pinned else ""
+    for command in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
+        if f"uv {wanted}" == " ".join((_answer([command, "--version"]) or "").split()[:2]):
+            return Finding("uv", Readiness.OK, wanted)
+    return Finding("uv", Readiness.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
 
 
 def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
@@ -287,6 +311,9 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
         found = Finding("settings", Readiness.TO_DO, f"{error}; run 'hybrid-router settings check {settings_file}'")
     yield from examine_machine(CHECKOUT, settings)
     yield found
+    if settings is not None and not settings.input.bucket and not settings.input.keep_days:
+        text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
+        yield Finding("input", Readiness.OK, text)
     account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, CHECKOUT)
     yield from account.examine(settings)
 

@@ -112,7 +112,7 @@ def test_every_job_is_fine_and_nothing_is_left(
         assert {row["check"] for row in document["rows"] if row["job"] == job} == {
             *("imports", "imports (worker)", "region", "read by obstore", "read by S3A", "deleted version"),
             *(f"upload to {bucket}" for bucket in resources.output_buckets),
-            *("complete twice", "ledger", "job runs", "seen", "alarm line"),
+            *("complete twice", "ledger", "job runs", "seen", "alarm line", "billed"),
         }
         assert document["seen"][job]["spark"] == "4.1.1"
     # And nothing is left: no object, no upload, no row of the ledger
@@ -126,7 +126,7 @@ def test_a_stream_that_is_alive_is_left_alone(stack: DeployedStack) -> None:
         # When its canary would start
         name = stack.resources.stream_job
         job = CanaryJob(stack, "stream", Lane.STREAM, name, ENGINES["glue"], "G.1X", stack.glue, 0.01)
-        rows = Canary(stack).run([job])
+        rows = Canary(stack, e2e_settings()).run([job])
         # Then the run goes on, and the row names it
         assert [(row.state, run in row.text) for row in rows] == [(Readiness.SKIPPED, True)]
         assert read_shards(stack)[0].runs == (run,)
@@ -146,7 +146,7 @@ def test_each_broken_part_is_named(scenario: Scenario, stack: DeployedStack) -> 
     iam = scenario.cloud.client("iam")
     with without(iam, role_name(iam, "JobsRole"), "s3:GetObjectVersion"):
         # When the canary runs
-        rows = Canary(stack).run(jobs)
+        rows = Canary(stack, e2e_settings()).run(jobs)
     # Then each is in the table, under its check, and the others are fine
     (text,) = problems(rows, "library").values()
     assert "No module named obstore" in text

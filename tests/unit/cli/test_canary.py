@@ -68,6 +68,9 @@ class FakeJob(CanaryJob):
     def end_of(self, run: str) -> tuple[bool, str] | None:
         return self.end
 
+    def bill(self, run: str) -> None:
+        return None
+
     def stop(self, run: str) -> None:
         self.stopped.append(run)
 
@@ -120,7 +123,7 @@ def test_every_check_of_every_job_is_a_row(
 
 def test_a_run_that_hangs_is_stopped_and_the_others_are_reported(world: World, stack: DeployedStack) -> None:
     hung, fine, now = job(stack, world, "hung", end=None), job(stack, world, "fine"), [0.0]
-    canary = Canary(stack, wait=lambda _: now.append(now[-1] + 60), clock=lambda: now[-1])
+    canary = Canary(stack, SETTINGS, wait=lambda _: now.append(now[-1] + 60), clock=lambda: now[-1])
     rows = canary.run([hung, fine])
     assert hung.stopped == ["hung"]
     assert now[-1] == pytest.approx(60 * (8 + 5), abs=60)
@@ -134,7 +137,7 @@ def test_an_interrupted_canary_stops_its_runs_and_leaves_nothing(world: World, s
 
     hung = job(stack, world, "hung", end=None)
     with pytest.raises(KeyboardInterrupt):
-        Canary(stack, wait=interrupt).run([hung])
+        Canary(stack, SETTINGS, wait=interrupt).run([hung])
     assert hung.stopped == ["hung"]
     assert left_behind(world) == []
 
@@ -146,7 +149,7 @@ def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World,
     world.ledger.canaries.create("earlier/stream", world.clock(), LEASE)
     world.raw_s3.put_object(Bucket="lake", Key="orders/part.parquet", Body=BODY)
     # When the next one runs without any job
-    Canary(stack).run([])
+    Canary(stack, SETTINGS).run([])
     assert left_behind(world) == ["orders/part.parquet"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -167,12 +168,16 @@ def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
 
 
 def test_a_machine_without_programs_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "uv.txt").write_text("uv==1.2.3 \\\n")
     answers(monkeypatch, {"java -version": 'openjdk version "11.0.2"', "node --version": "v20.1.0"})
     (tmp_path / "uv.lock").touch()
     found = {item.name: item for item in examine_machine(tmp_path, SETTINGS)}
+    assert found.pop("python").text == ".".join(map(str, sys.version_info[:3]))
     assert {item.state for item in found.values()} == {Readiness.TO_DO}
     assert "java is not Java 17" in found["java"].text
     assert found["node"].text.startswith("20 is too old")
+    assert found["uv"].text.startswith("1.2.3 is missing: run 'make setup'")
     assert "run `make wheels`" in found["wheels"].text
 
 
@@ -180,7 +185,11 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
     java = {"java -version": 'openjdk version "21.0.1"', "java --list-modules": "jdk.incubator.vector@21"}
     answers(monkeypatch, {**java, "node --version": "v22.1.0"})
     found = {item.name: item.state for item in examine_machine(tmp_path, SETTINGS)}
-    assert found == {"java": Readiness.OK, "node": Readiness.OK, "wheels": Readiness.SKIPPED}
+    assert found == {
+        **dict.fromkeys(("python", "java", "node"), Readiness.OK),
+        "uv": Readiness.SKIPPED,
+        "wheels": Readiness.SKIPPED,
+    }
 
 
 def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_the_doctor_looks_at_what_is_there(command: Callable[..., subprocess.Com
     answer = command("doctor", "--json", AWS_DEFAULT_REGION="eu-central-1")
     assert (answer.returncode, answer.stderr) == (ExitCode.NOT_REACHABLE, "")
     found = {item["name"]: item["state"] for item in json.loads(answer.stdout)["findings"]}
-    assert found["wheels"] == "skipped"
+    assert (found["python"], found["uv"], found["wheels"]) == ("ok", "skipped", "skipped")
     assert (found["credentials"], found["region"], found["stack"]) == ("not reachable", "ok", "skipped")
     assert command("settings", "explain", "stage").returncode == ExitCode.FINE
     assert command("local", "ls").returncode == ExitCode.FINE
