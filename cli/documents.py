@@ -168,6 +168,16 @@ class ExplainedManifest:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstReject:
+    """The first rejected line of a file."""
+
+    offset: Annotated[int, "bytes, in the decompressed file"]
+    length: int
+    reason: str
+    line: Annotated[str, "its beginning; empty where the quarantine does not hold it"]
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedObject:
     """An object of the lake or the quarantine."""
 
@@ -183,9 +193,18 @@ class FileResult:
     generation: int
     published_at: Instant
     source: SourceCount
+    first_rejected_line: FirstReject | None
     parquet: tuple[PublishedObject, ...]
     quarantine: tuple[PublishedObject, ...]
     omitted: Annotated[int, "objects that --limit has left out"]
+
+
+@dataclass(frozen=True, slots=True)
+class PutAgain:
+    """The bytes of an unreadable file were put again."""
+
+    at: Instant
+    command: Annotated[str, "reads them"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +224,7 @@ class ExplainedVersion:
     hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
+    put_again: PutAgain | None
 
 
 @dataclass(frozen=True, slots=True)

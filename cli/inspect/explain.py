@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,12 +20,13 @@ from cli.documents import (
     NextNight,
     ObjectExplanation,
     PublishedObject,
+    PutAgain,
     ShownInTable,
     WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night
-from cli.inspect.trace import Trace, trace_arrival
+from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
@@ -146,6 +146,7 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
+        put_again=_put_again(stack, trace),
     )
 
 
@@ -169,6 +170,13 @@ def _outcome(trace: Trace) -> str:
     if source.failed:
         return "UNREADABLE"
     return "QUARANTINED_LINES" if source.reasons else "DONE"
+
+
+def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
+    """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
+    at = find_put_again(stack.s3, trace.arrival.file) if _outcome(trace) == "UNREADABLE" else None
+    command = f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}" if at else ""
+    return PutAgain(at, command) if at else None
 
 
 def _lane_since(trace: Trace) -> str | None:
@@ -211,6 +219,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         generation=result.generation,
         published_at=result.published_at,
         source=_counted(source),
+        first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, result.files),
         quarantine=objects(resources.quarantine_bucket, result.quarantine),
         omitted=sum(max(len(items) - limit, 0) for items in (result.files, result.quarantine)),
@@ -266,7 +275,9 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         for manifest in version.manifests:
             _print_manifest(manifest, clock)
         if version.result:
-            _print_result(version.result, clock, options)
+            _print_result(version.result, clock)
+        if version.put_again:
+            _line("put again", f"{clock(version.put_again.at)}: {version.put_again.command} reads it")
 
 
 def print_object(document: ObjectExplanation) -> None:
@@ -331,7 +342,7 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) ->
         _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
 
 
-def _print_result(result: FileResult, clock: Callable[[str], str], options: str) -> None:
+def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
     source = result.source
     rejected = sum(source.rejects.values())
     _line(
@@ -343,8 +354,9 @@ def _print_result(result: FileResult, clock: Callable[[str], str], options: str)
         _line("unreadable", printable(source.failed))
     if rejected:
         _line("reasons", _reasons(source.rejects))
-        _line("first", printable(source.first_reject or ""))
-        _line("lines", printable(f"hybrid-router quarantine show --file {shlex.quote(source.uri)}{options}"))
+        first = result.first_rejected_line
+        text = f"{first.reason} at byte {first.offset:,}: {first.line}" if first else source.first_reject or ""
+        _line("first", printable(text))
     for name, objects in (("parquet", result.parquet), ("quarantine", result.quarantine)):
         for item in objects:
             _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")

@@ -10,17 +10,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import typer
-from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.inspect.trace import trace_arrival
+from cli.inspect.trace import find_put_again, trace_arrival
 from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
@@ -33,9 +32,6 @@ from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
 from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 MAX_LISTED = 20_000
 """Maximum number of objects that are listed."""
@@ -194,27 +190,13 @@ def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: SourceCount) 
     name = parse_s3_uri(file.uri)
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
     own = next((item.file for item in versions if item.file.version == file.version), None)
-    if own is not None and (put_again_at := _put_again_at(stack.s3, own)) is not None:
+    if own is not None and (put_again_at := find_put_again(stack.s3, own)) is not None:
         advice = WAS_PUT_AGAIN.format(at=put_again_at)
     elif own is not None and (manifest := _converted_later(stack, own, versions)) is not None:
         kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=manifest)
         command = f"{explain_command(file.uri)}{stack.options}"
     trouble = _of_row(kind, row, file.failed or "", advice, command)
     return replace(trouble, since=row.finished_at, uri=file.uri, files=1, bytes=file.size)
-
-
-def _put_again_at(s3: S3Client, file: ObjectVersion) -> str | None:
-    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
-
-    ISO 8601, UTC; None: they are not there, were not put again, or the caller may not ask.
-    """
-    if file.version_id is not None:
-        return None
-    try:
-        modified = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')["LastModified"]
-    except ClientError:
-        return None
-    return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
 
 
 def _converted_later(stack: DeployedStack, own: ObjectVersion, versions: Iterable[ArrivalRow]) -> str | None:

@@ -1,15 +1,24 @@
-"""Follows a file through the ledger: its manifests and its result."""
+"""Follows a file through the ledger: its manifests and result, its first rejected line, what was put again since."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
+from cli.documents import FirstReject
 from lake.commit import SourceCount
+from lake.faults import RIGHTS_CODES
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
+from lake.manifest import ObjectVersion
 from lake.resource_names import ResourceNames
-from lake.result import GenerationResult, read_result
+from lake.result import GenerationResult, ResultObject, read_result
 from lake.successors import files_by_successor
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -64,3 +73,67 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
         generation = manifests[-1].published.generation
         result = read_result(s3, resources.control_bucket, manifests[-1].id, generation)
     return Trace(arrival, tuple(manifests), result)
+
+
+def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
+    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
+
+    ISO 8601, UTC; None: they are not there, were not put again, or the caller may not ask.
+    """
+    if file.version_id is not None:
+        return None
+    try:
+        modified = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')["LastModified"]
+    except ClientError:
+        return None
+    return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
+
+
+MAX_OBJECTS = 8
+"""Quarantine objects that are looked into."""
+MAX_BYTES = 262_144
+"""That are read of each."""
+MAX_LINE_CHARACTERS = 200
+"""Maximum length of a line that is shown."""
+
+
+def read_first_reject(
+    s3: S3Client, bucket: str, objects: Sequence[ResultObject], source: SourceCount
+) -> FirstReject | None:
+    """Offset, reason and beginning of the first rejected line of a source.
+
+    None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
+    """
+    if not source.reasons:
+        return None
+    try:
+        found = [
+            record
+            for item in objects[:MAX_OBJECTS]
+            for record in _records(s3, bucket, item)
+            if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
+        ]
+    except ClientError as error:
+        if error.response["Error"]["Code"] in RIGHTS_CODES:
+            return None
+        raise
+    if not found:
+        return None
+    first = min(found, key=lambda record: int(record["offset"]))
+    line = str(first.get("line", ""))[:MAX_LINE_CHARACTERS]
+    return FirstReject(first["offset"], first["length"], first["reason"], line)
+
+
+def _records(s3: S3Client, bucket: str, item: ResultObject) -> Iterator[dict[str, Any]]:
+    """The whole records at the beginning of an object; the last one that was read may be cut."""
+    if not item.size:
+        return
+    try:
+        body = s3.get_object(Bucket=bucket, Key=item.key, Range=f"bytes=0-{MAX_BYTES - 1}")["Body"].read()
+    except s3.exceptions.NoSuchKey:
+        return
+    try:
+        yield from [json.loads(line) for line in body[: body.rfind(b"\n") + 1].splitlines()]
+    except ValueError:
+        # Damaged. The counts of the result document are shown without it, and `quarantine show` names the object.
+        return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.documents import ObjectExplanation
 from cli.errors import NotFoundError
@@ -15,7 +17,7 @@ from lake.commit import SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
-from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.result import ResultObject
 from tests.unit.cli.schemas import valid_json
@@ -43,9 +45,13 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     sources = [SourceCount(file.uri, file.version, 100, 3, 3, 0, {}, None, None) for file in manifest.files]
     first = f"{next(iter(rejects))} at byte 16" if rejects else None
     sources[0] = replace(sources[0], rejects={**rejects, "empty": 0}, first_reject=first, failed=unreadable)
+    quarantine = quarantine_key(PARTITION, manifest.id, 1, 1)
     files = [ResultObject(lake_key(PARTITION, manifest.id, 1, 0), 621, 3, "e")]
-    quarantined = [ResultObject(quarantine_key(PARTITION, manifest.id, 1, 1), 300, 2, "e")] if rejects else []
-    put_result(world, manifest, sources, files, quarantined)
+    put_result(world, manifest, sources, files, [ResultObject(quarantine, 300, 2, "e")] if rejects else [])
+    line = {"kind": "line", "source": str(FILE), "version": "v1", "length": 8, "reason": "not JSON"}
+    records = [{**line, "offset": 40, "line": "later"}, {**line, "offset": 16, "line": "not\njson"}]
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
 
 
 def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
@@ -121,8 +127,7 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert version["outcome"] == "QUARANTINED_LINES"
     assert version["result"]["source"]["rejects"] == {"not JSON": 2, "too long": 793}
     assert "  reasons    793 too long, 2 not JSON\n" in text
-    assert "  first      not JSON at byte 16\n" in text
-    assert "  lines      hybrid-router quarantine show --file s3://input/orders/a --stage test\n" in text
+    assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
 
@@ -149,6 +154,41 @@ def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.Captur
     assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", "corrupt gzip")
     assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
     assert "  unreadable corrupt gzip\n" in text
+
+
+def test_who_may_not_read_the_quarantine_gets_reason_and_offset(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(world, arrived(world, "a"), {"not JSON": 2})
+    get = world.raw_s3.get_object
+
+    def refusing(**request: Any) -> Any:
+        if request["Bucket"] == "quarantine":
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetObject")
+        return get(**request)
+
+    monkeypatch.setattr(world.raw_s3, "get_object", refusing)
+    assert "  first      not JSON at byte 16\n" in explained(world, capsys)[1]
+
+
+def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a file without a version that was gone when it was read
+    etag = world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"{}")["ETag"]
+    arrived_at = datetime(2000, 1, 1, tzinfo=UTC)
+    file = ObjectVersion.of("input", "orders/a", etag, 2, arrived_at, None)
+    manifest = Manifest("m", Lane.BATCH, PARTITION, world.now.isoformat(), (file,))
+    world.ledger.arrivals.put(ArrivalRow(file, "m", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+    published(world, manifest, {}, unreadable="it was deleted")
+    # When, Then
+    version, page = explained(world, capsys)
+    assert version["putAgain"]["command"] == "hybrid-router reprocess --manifest m --stage dev"
+    assert "  put again  " in page
+    world.raw_s3.delete_object(Bucket="input", Key="orders/a")
+    assert explained(world, capsys)[0]["putAgain"] is None
 
 
 def object_at(world: World, uri: str) -> ObjectExplanation:
