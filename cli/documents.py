@@ -105,6 +105,15 @@ class NightRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RunProgress:
+    """A job run that holds manifests now."""
+
+    job_run: str
+    done: Annotated[int, "manifests that it has published"]
+    running: Annotated[int, "manifests that it works on"]
+
+
+@dataclass(frozen=True, slots=True)
 class NightProgress:
     """How far an execution is that has no verdict yet."""
 
@@ -114,6 +123,7 @@ class NightProgress:
     failed: int
     bytes: int
     bytes_done: int
+    job_runs: Annotated[tuple[RunProgress, ...], "those with the most manifests at work first"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cli.deployed_stack import DeployedStack
-from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight
+from cli.documents import NextNight, NightLine, NightProgress, NightRun, PlannedNight, RunProgress
 from lake.bills import MICRO
 from lake.documents import find_document
 from lake.engines import engine_of_run
@@ -133,6 +133,10 @@ def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
     ]
 
 
+MAX_NAMED_RUNS = 3
+"""Job runs that one line names."""
+
+
 def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProgress:
     """Count the manifests of a plan by their current rows; a superseded one is replaced by its successors.
 
@@ -140,29 +144,42 @@ def read_progress(stack: DeployedStack, summary: Mapping[str, Any]) -> NightProg
     """
     states: Counter[State] = Counter()
     sizes: Counter[State] = Counter()
+    done: Counter[str | None] = Counter()
+    running: Counter[str | None] = Counter()
     for page in follow(stack.ledger, summary.get("manifestIds", [])):
         for row in (row for _, row in page if row is not None and row.lane == Lane.BATCH):
             if row.state in (State.DONE, State.FAILED) or row.open:
                 states[row.state] += 1
                 sizes[row.state] += row.bytes
+            if row.state == State.DONE:
+                done[row.owner] += 1
+            elif row.open and row.state != State.QUEUED:
+                running[row.owner] += 1
     return NightProgress(
         manifests=states.total(),
         done=states[State.DONE],
-        running=states.total() - states[State.DONE] - states[State.FAILED] - states[State.QUEUED],
+        running=running.total(),
         failed=states[State.FAILED],
         bytes=sizes.total(),
         bytes_done=sizes[State.DONE],
+        job_runs=tuple(RunProgress(run or "", done[run], number) for run, number in running.most_common()),
     )
 
 
 def format_progress(progress: NightProgress) -> str:
+    """One line: what is done, at work and failed, and which job runs are at work."""
     text = (
         f"{progress.done:,} of {format_count(progress.manifests, 'manifest')} done, "
         f"{format_size(progress.bytes_done)} of {format_size(progress.bytes)}"
     )
     if progress.running:
         text += f", {progress.running:,} at work"
-    return f"{text}, {progress.failed:,} failed" if progress.failed else text
+    if progress.failed:
+        text += f", {progress.failed:,} failed"
+    runs = [f"{run.job_run} ({run.done:,} done, {run.running:,} at work)" for run in progress.job_runs[:MAX_NAMED_RUNS]]
+    if more := len(progress.job_runs) - len(runs):
+        runs.append(format_count(more, "more job run"))
+    return f"{text}: {', '.join(runs)}" if runs else text
 
 
 def read_zone(stack: DeployedStack) -> ZoneInfo:

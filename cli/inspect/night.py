@@ -70,11 +70,16 @@ def _night_document(stack: DeployedStack, execution: NightLine) -> NightDocument
     summary = find_document(stack.s3, bucket, plan_summary_key(name), "forecast", "manifestIds")
     verdict = find_document(stack.s3, bucket, verdict_key(name))
     runs = read_runs(stack, execution)
-    message = verdict.get("message") if verdict else _error(stack, execution)
+    message = verdict["message"] if verdict else _error(stack, execution)
+    message = message and stack.runnable(message)
+    if verdict is not None:
+        verdict["message"] = message
+        for item in verdict["notDone"]:
+            item["reason"] = item["reason"] and stack.runnable(item["reason"])
     begun, ended = ([read_instant(getattr(run, name)) for run in runs] for name in ("started_at", "ended_at"))
     return NightDocument(
         **{name: getattr(execution, name) for name in NightLine.__dataclass_fields__},
-        message=message and stack.runnable(message),
+        message=message,
         plan=planned_night(summary),
         progress=None if verdict or summary is None else read_progress(stack, summary),
         dollars=round(sum(run.dollars for run in runs), 6) if runs else None,
@@ -154,7 +159,7 @@ def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> 
     _print_plan(night, clock)
     if night.verdict is not None:
         _print_datasets(night.verdict)
-        _print_failures(stack, night.verdict)
+        _print_failures(night.verdict)
     _print_runs(night, clock)
     if night.verdict is not None:
         uri = f"s3://{stack.resources.control_bucket}/{verdict_key(night.execution)}"
@@ -196,12 +201,11 @@ def _print_datasets(verdict: Mapping[str, Any]) -> None:
         typer.echo(f"quarantined lines: {', '.join(f'{lines:,} {printable(reason)}' for reason, lines in reasons)}")
 
 
-def _print_failures(stack: DeployedStack, verdict: Mapping[str, Any]) -> None:
+def _print_failures(verdict: Mapping[str, Any]) -> None:
     for file in verdict["unreadableFiles"]:
         typer.echo(f"unreadable file {printable(file['uri'])}: {printable(file['reason'])}")
     for item in verdict["notDone"]:
-        reason = stack.runnable(item["reason"] or "waits")
-        typer.echo(f"{item['state']} {item['manifest']} {item['partition']}: {printable(reason)}")
+        typer.echo(printable(f"{item['state']} {item['manifest']} {item['partition']}: {item['reason'] or 'waits'}"))
     for damaged in verdict["damaged"]:
         typer.echo(f"damaged {printable(damaged['uri'])} {printable(damaged['problem'])}")
 

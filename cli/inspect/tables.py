@@ -14,7 +14,7 @@ from cli.terminal import print_table
 from lake.documents import format_json
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
-from lake.texts import format_count
+from lake.texts import format_count, printable
 
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""
@@ -43,7 +43,7 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
         print_table("Iceberg tables", ["dataset", "state"], ["batch", "waiting", "minutes"], rows)
         for item in tables:
             if item.stopped:
-                typer.echo(f"{item.dataset}: {item.stopped}")
+                typer.echo(printable(f"{item.dataset}: {item.stopped}"))
     return ExitCode.FINE if all(item.state == "current" for item in tables) else ExitCode.NOT_SO
 
 

@@ -36,6 +36,12 @@ DATASET = {
     "failed_files": 1,
 }
 KILLED = "Executor lost\nkilled by signal 9"
+NOT_DONE = {
+    "manifest": "m2",
+    "partition": "orders#2026-11-19T20",
+    "state": "FAILED",
+    "reason": "the disk is full; run 'hybrid-router reprocess --manifest m2'",
+}
 UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1", "reason": "it was deleted"}
 
 
@@ -54,7 +60,7 @@ def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
         "rejectsByReason": {"not JSON": 793},
         "datasets": [DATASET],
         "unreadableFiles": [UNREADABLE],
-        "notDone": [],
+        "notDone": [NOT_DONE],
         "damaged": [],
     }
     world.raw_s3.put_object(Bucket="control", Key=verdict_key(name), Body=json.dumps(body).encode())
@@ -92,12 +98,15 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     assert (run["state"], run["reason"]) == ("FAILED", KILLED)
     assert run["log"] == "hybrid-router logs batch --run jr_1-n1 --since 30d --stage dev"
     assert document["verdict"]["datasets"] == [DATASET]
+    (left,) = document["verdict"]["notDone"]
+    assert left["reason"].endswith("run 'hybrid-router reprocess --manifest m2 --stage dev'")
 
 
 def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     services = FakeServices([running(world, "n1")])
     progress = shown(world, services, "last", capsys)["progress"]
     assert [progress[name] for name in ("manifests", "done", "running", "failed")] == [3, 1, 1, 0]
+    assert progress["jobRuns"] == [{"jobRun": "jr_1", "done": 1, "running": 1}]
     print_night(stack_of(world, services), "last", as_json=False)
     assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
 
@@ -109,6 +118,7 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
     assert "unreadable file s3://input/orders/b\\n: it was deleted\n" in text
+    assert "run 'hybrid-router reprocess --manifest m2 --stage dev'\n" in text
     assert "FAILED jr_1-n1: Executor lost\\nkilled by signal 9\n" in text
     assert "log of jr_1-n1: hybrid-router logs batch" in text
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
@@ -182,7 +192,7 @@ def test_a_night_that_is_followed_prints_job_runs_and_progress(
     told = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
     assert told == [
         "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nkilled by signal 9",
-        "1 of 3 manifests done, 100 B of 300 B, 1 at work",
+        "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
     ]
 
 
