@@ -14,6 +14,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
+from cli.inspect.failures import count_dead_letters
 from lake.errors import InvalidInputError
 from lake.texts import format_clock, format_count, printable, read_instant
 from lake.time import iso_utc
@@ -98,13 +99,14 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) 
 def _receive(stack: DeployedStack, limit: int | None) -> Iterator[tuple[DeadLetter, dict[str, Any]]]:
     """At most ``limit`` messages of the queue, each once, as read and as SQS returns it; hidden from other readers."""
     seen: set[str] = set()
+    expected = count_dead_letters(stack)
     while limit is None or len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
             MaxNumberOfMessages=PAGE if limit is None else min(PAGE, limit - len(seen)),
             VisibilityTimeout=HIDDEN_SECONDS,
             # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
-            WaitTimeSeconds=1,
+            WaitTimeSeconds=1 if len(seen) < expected else 0,
             MessageAttributeNames=["All"],
             AttributeNames=["SentTimestamp"],
         )

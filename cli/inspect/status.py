@@ -115,20 +115,21 @@ def print_status_document(document: StatusDocument, now: datetime, options: str)
         typer.echo("           only the first manifests of a long list are counted: pass a larger --limit")
     for name, text in (
         ("failures", _failures(document, options)),
-        ("listing", _listing(document, clock)),
+        ("listing", _listing(document, now, clock)),
         *(("stream", text) for text in format_shards(document.shards, now, clock)),
         ("next night", _tonight(document.next_night, clock, options)),
         ("last night", _last_night(document, clock)),
-        ("alarms", _alarms(document)),
+        ("alarms", _alarms(document, options)),
         *(("", f"{alarm.name} since {clock(alarm.since)}: {alarm.description}") for alarm in document.alarms),
     ):
         typer.echo(f"{name:<11}{printable(text)}")
 
 
-def _alarms(document: StatusDocument) -> str:
+def _alarms(document: StatusDocument, options: str) -> str:
     number, unknown = len(document.alarms), document.alarms_without_state
     text = format_count(number, "open alarm") if number else "none is open"
-    return f"{text}; nothing has evaluated {format_count(unknown, 'alarm')} yet" if unknown else text
+    why = "the local cloud does not evaluate" if "--local" in options else "CloudWatch has not evaluated yet"
+    return f"{text}, but for {format_count(unknown, 'alarm')} that {why}" if unknown else text
 
 
 def _print_backlog(rows: Iterable[Backlog], now: datetime) -> None:
@@ -169,12 +170,12 @@ def _failures(document: StatusDocument, options: str) -> str:
     return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
 
 
-def _listing(document: StatusDocument, clock: Callable[[str], str]) -> str:
-    if document.missed_events_until is None:
+def _listing(document: StatusDocument, now: datetime, clock: Callable[[str], str]) -> str:
+    until, old = document.missed_events_until, document.missed_events_of_old_days_until
+    if until is None:
         return "no sweep has searched for missed events yet"
-    text = f"missed events are found up to {clock(document.missed_events_until)}"
-    old = document.missed_events_of_old_days_until
-    return f"{text}; in folders of older days up to {clock(old)}" if old else text
+    text = f"missed events are found up to {clock(until)}, {format_age(until, now)} ago"
+    return f"{text}; in folders of older days up to {clock(old)}, {format_age(old, now)} ago" if old else text
 
 
 def _tonight(night: NextNight, clock: Callable[[str], str], options: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -29,8 +30,8 @@ def document_of(world: World, services: FakeServices, limit: int = 100) -> Statu
     return document
 
 
-def page(document: StatusDocument, world: World, capsys: pytest.CaptureFixture[str]) -> str:
-    print_status_document(document, world.now, " --stage test")
+def page(document: StatusDocument, world: World, capsys: pytest.CaptureFixture[str], place: str = "") -> str:
+    print_status_document(document, world.now, f" --stage test{place}")
     return capsys.readouterr().out
 
 
@@ -62,7 +63,9 @@ def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: 
     assert document.missed_events_until == iso_utc(until)
     assert document.missed_events_of_old_days_until == iso_utc(until - timedelta(days=1))
     line = next(line for line in page(document, world, capsys).splitlines() if line.startswith("listing"))
-    assert line.startswith("listing    missed events are found up to today 07:00; in folders of older days up to ")
+    assert re.search(
+        r"up to today 07:00, 3 h .* ago; in folders of older days up to yesterday 07:00, 1 d .* ago$", line
+    )
 
 
 def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,8 +173,10 @@ def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not
     other = {**alarm, "AlarmName": "hybrid-router-dev-2-SweepStalled", "AlarmActions": ["other"]}
     ended = {**alarm, "AlarmName": "hybrid-router-dev-NoSweep", "StateValue": "OK"}
     unknown = {**alarm, "AlarmName": "hybrid-router-dev-Failed", "StateValue": "INSUFFICIENT_DATA"}
-    text = page(document_of(world, FakeServices(alarms=[other, alarm, ended, unknown])), world, capsys)
-    assert "alarms     1 open alarm; nothing has evaluated 1 alarm yet\n" in text
+    document = document_of(world, FakeServices(alarms=[other, alarm, ended, unknown]))
+    text = page(document, world, capsys)
+    assert "alarms     1 open alarm, but for 1 alarm that CloudWatch has not evaluated yet\n" in text
+    assert "that the local cloud does not evaluate\n" in page(document, world, capsys, " --local")
     assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
 
 
