@@ -32,7 +32,8 @@ def format_table(
 ) -> str:
     """The lines of a table for a terminal of ``width`` characters; None: for a program, with tabs.
 
-    While the columns do not fit side by side, the widest text but the first one goes to a line of its own.
+    While the columns do not fit side by side, the widest one goes below its row, each cell to a line of its own: texts
+    before numbers, and never the first column. A URI is alone in its line, so that it can be copied.
     """
     heads = [*names, *numbers]
     cells = [list(row) for row in rows]
@@ -40,13 +41,9 @@ def format_table(
         lines = ["\t".join(text.replace("\t", " ") for text in line) for line in (heads, *cells)]
         return "\n".join([title, *lines] if title else lines)
     widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
-    beside, below = list(range(len(heads))), []
-    while sum(widths[place] + len(GAP) for place in beside) - len(GAP) > width:
-        texts = [place for place in beside if 0 < place < len(names)]
-        if not texts:
-            break
-        below.append(max(texts, key=lambda place: widths[place]))
-        beside.remove(below[-1])
+    beside = list(range(len(heads)))
+    while sum(widths[place] + len(GAP) for place in beside) - len(GAP) > width and beside != [0]:
+        beside.remove(max(beside[1:], key=lambda place: (place < len(names), widths[place])))
 
     def line(row: Sequence[str]) -> str:
         spaces = {place: " " * (widths[place] - cell_len(row[place])) for place in beside}
@@ -56,7 +53,10 @@ def format_table(
     lines = [typer.style(text, bold=True) for text in (title, line(heads)) if text]
     for row in cells:
         lines.append(line(row))
-        lines += [f"{GAP}{heads[place]}: {row[place]}" for place in sorted(below) if row[place]]
+        for place, text in enumerate(row):
+            if text and place not in beside:
+                is_uri = "://" in text.split(" ", 1)[0]
+                lines.append(f"{GAP}{text}" if is_uri else f"{GAP}{heads[place]}: {text}")
     return "\n".join(lines)
 
 

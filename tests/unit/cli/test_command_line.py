@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import re
+import shlex
 import socket
 from collections.abc import Iterator
 from dataclasses import fields
@@ -24,14 +25,16 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 from rich.text import Text
+from typer.testing import CliRunner
 
-from cli.connect import connect_to_stage
+from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
 from cli.main import app
 from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from lake.resource_names import ResourceNames
+from local.isolation import REGION, AccessKey
 from tests.unit.docs.pages import CHECKOUT
 
 
@@ -42,6 +45,23 @@ def helps(name: str, command: Any) -> Iterator[tuple[str, str]]:
         yield f"{name} {parameter.name}", getattr(parameter, "help", None) or ""
     for child, item in getattr(command, "commands", {}).items():
         yield from helps(f"{name} {child}", item)
+
+
+INSTRUCTION = "_HYBRID_ROUTER_COMPLETE"
+TYPED = "hybrid-router settings ch"
+ASKED = {
+    "bash": {"COMP_WORDS": TYPED, "COMP_CWORD": "2"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": TYPED},
+    "fish": {"_TYPER_COMPLETE_ARGS": TYPED, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+"""What the script of each shell puts into the environment."""
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_a_shell_completes_a_command(shell: str) -> None:
+    environment = {INSTRUCTION: f"complete_{shell}", **ASKED[shell]}
+    completed = CliRunner().invoke(app, [], prog_name="hybrid-router", env=environment).stdout
+    assert ("check" in completed, "explain" in completed) == (True, False)
 
 
 def test_no_word_is_taken_for_markup() -> None:
@@ -144,6 +164,29 @@ def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, m
 def test_the_table_of_the_page_is_the_table_of_the_code() -> None:
     page = (CHECKOUT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == [int(code) for code in ExitCode]
+
+
+def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a person who has credentials for AWS
+    config = tmp_path / "the clouds" / "dev.aws"
+    config.parent.mkdir()
+    config.write_text(local_config("http://127.0.0.1:4567", AccessKey("local-id", "local-secret")), encoding="utf-8")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "of-aws")
+    # When the printed words are used as a shell reads them
+    assignment, program, option, profile = shlex.split(aws_on_local_cloud(config))
+    assert (program, option, profile) == ("aws", "--profile", LOCAL_PROFILE)
+    monkeypatch.setenv(*assignment.split("=", 1))
+    session = boto3.Session(profile_name=profile)
+    # Then: the libraries of the AWS command line read the same file
+    client = session.client("sqs")
+    credentials = session.get_credentials()
+    assert (client.meta.endpoint_url, client.meta.region_name) == ("http://127.0.0.1:4567", REGION)
+    assert credentials is not None
+    assert (credentials.access_key, credentials.secret_key, credentials.token) == ("local-id", "local-secret", None)
+    assert "local-secret" not in aws_on_local_cloud(config)
 
 
 class FakeSession:

@@ -33,6 +33,27 @@ def test_what_does_not_fit_is_below_its_row() -> None:
     ]
 
 
+NUMBERS = ("files done", "size done", "rows", "quarantined", "unreadable", "manifests failed", "open")
+
+
+def test_numbers_that_do_not_fit_are_below_their_row() -> None:
+    rows = [("orders", "17", "12.1 MB", "150,000", "0", "1", "2", "3")]
+    assert click.unstyle(format_table("Datasets", ("dataset",), NUMBERS, rows, 80)).splitlines() == [
+        "Datasets",
+        "dataset  files done  size done     rows  quarantined  unreadable  open",
+        "orders           17    12.1 MB  150,000            0           1     3",
+        "  manifests failed: 2",
+    ]
+    assert len(click.unstyle(format_table("", ("dataset",), NUMBERS, rows, 120)).splitlines()) == 2
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_uri_is_whole_and_alone_in_its_line(width: int) -> None:
+    uri = "s3://hybrid-router-day-input-000000000000-eu-central-1/orders/2026/11/20/part 0001 東京.ndjson.gz"
+    text = format_table("", ("dataset", "file", "reason"), ("lines",), [("orders", uri, "not JSON " * 3, "3")], width)
+    assert uri in [line.strip() for line in click.unstyle(text).splitlines()]
+
+
 def test_in_a_pipe_there_are_tabs() -> None:
     assert format_table(*NIGHTS, ROWS, None).splitlines() == [
         "Nights",
