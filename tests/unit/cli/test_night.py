@@ -38,7 +38,7 @@ DATASET = {
 KILLED = "Executor lost\nkilled by signal 9"
 NOT_DONE = {
     "manifest": "m2",
-    "partition": "orders#2026-11-19T20",
+    "partition": "orders#2026-11-19T20\x1b",
     "state": "FAILED",
     "reason": "the disk is full; run 'hybrid-router reprocess --manifest m2'",
 }
@@ -118,7 +118,8 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
     assert "unreadable file s3://input/orders/b\\n: it was deleted\n" in text
-    assert "run 'hybrid-router reprocess --manifest m2 --stage dev'\n" in text
+    advice = "run 'hybrid-router reprocess --manifest m2 --stage dev'"
+    assert f"FAILED m2 orders#2026-11-19T20\\x1b: the disk is full; {advice}\n" in text
     assert "FAILED jr_1-n1: Executor lost\\nkilled by signal 9\n" in text
     assert "log of jr_1-n1: hybrid-router logs batch" in text
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []

@@ -83,6 +83,12 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     printed = capsys.readouterr().out
     assert "stopped" in printed
     assert "it was rolled back or replaced: run 'hybrid-router tables status --stage" in printed
+    # And what a reason holds cannot command the terminal
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    deployment.ledger.tables.stop(row, "changed by \x1b[2J")
+    print_table_status(stack, "orders", as_json=False)
+    assert "orders: changed by \\x1b[2J\n" in capsys.readouterr().out
 
 
 def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
