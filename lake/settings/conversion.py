@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lake.engines.description import GIB, MIB
-from lake.settings.declaration import Choice, Conflict, Range, Unit
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import Choice, Range, Unit
 
 MAX_COLUMN_LIMIT = 1000
 """Highest value of ``convert.column_limit``: the names of a dataset's columns are one item of the ledger."""
@@ -69,12 +70,11 @@ class ConvertSettings:
         "arrival.",
     ] = False
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         slowest = self.split_bytes / (60 * self.max_core_minutes)
         if self.min_bytes_per_second and self.min_bytes_per_second < slowest:
             expected = (
                 f"expected at least {math.ceil(slowest):,}, or 0: a slower part of convert.split_bytes takes longer "
                 "than convert.max_core_minutes"
             )
-            keys = ("convert.min_bytes_per_second", "convert.split_bytes", "convert.max_core_minutes")
-            yield Conflict(keys, self.min_bytes_per_second, expected)
+            yield InvalidSettingsError("convert.min_bytes_per_second", self.min_bytes_per_second, expected)

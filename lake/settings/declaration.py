@@ -6,10 +6,11 @@ Also the rules that several settings share.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
-from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lake.time import FORMS, TIME_OF_DAY, Schedule
@@ -23,22 +24,25 @@ KINDS = {
 """Type of a value -> what an error calls it, and what is accepted without a rule."""
 
 
-@runtime_checkable
-class Rule(Protocol):
+class Rule(ABC):
     """Accepts or refuses a value of the right type."""
 
     @property
+    @abstractmethod
     def allowed(self) -> str:
         """The accepted values, for people."""
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:  # noqa: ANN401
         ...
 
     def refusal(self, value: Any) -> str | None:  # noqa: ANN401
         """What is expected instead of ``value``; None if the value is accepted."""
-        ...
+        return None if self.accepts(value) else f"expected {self.allowed}"
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(Rule):
     """Numbers from ``low`` to ``high``, both included."""
 
     low: float
@@ -46,47 +50,41 @@ class Range:
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         return f"a number from {self.low} to {self.high}"
 
-    def refusal(self, value: float) -> str | None:
-        """What is expected instead; None if the number is in the range."""
-        return None if self.low <= value <= self.high else f"expected {self.allowed}"
+    def accepts(self, value: float) -> bool:
+        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Rule):
     """One of a few texts."""
 
     values: tuple[str, ...]
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         return f"one of {', '.join(self.values)}"
 
-    def refusal(self, value: str) -> str | None:
-        """What is expected instead; None if the text is one of them."""
-        return None if value in self.values else f"expected {self.allowed}"
+    def accepts(self, value: str) -> bool:
+        return value in self.values
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Rule):
     """Texts that match a pattern as a whole, or that a function accepts."""
 
-    accepts: re.Pattern[str] | Callable[[str], bool]
+    matches: re.Pattern[str] | Callable[[str], bool]
     described: str
     or_empty: bool = False
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         return f"{self.described}, or an empty string" if self.or_empty else self.described
 
-    def refusal(self, value: str) -> str | None:
-        """What is expected instead; None if the text is accepted."""
-        accepts = self.accepts.fullmatch if isinstance(self.accepts, re.Pattern) else self.accepts
-        return None if (self.or_empty and not value) or accepts(value) else f"expected {self.allowed}"
+    def accepts(self, value: str) -> bool:
+        matches = self.matches.fullmatch if isinstance(self.matches, re.Pattern) else self.matches
+        return (self.or_empty and not value) or bool(matches(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +92,6 @@ class Unit:
     """The unit of a number."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Values that do not fit together, found by the method ``conflicts`` of a settings class."""
-
-    keys: tuple[str, ...]
-    """The compared keys; the error names the first one. It is not reported while one of them is wrong."""
-    value: object
-    """The value of the first key."""
-    expected: str
-    """What would fit, and what to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +172,16 @@ def is_date(value: str) -> bool:
     return True
 
 
-class ScheduleRule:
+class ScheduleRule(Rule):
     """Expressions of EventBridge Scheduler, before AWS refuses them in a deployment."""
 
     allowed = FORMS
 
+    def accepts(self, value: str) -> bool:
+        return self.refusal(value) is None
+
     def refusal(self, value: str) -> str | None:
-        """What is expected instead, by field; None if the expression is accepted."""
+        """What is expected instead, by field."""
         try:
             Schedule.parse(value)
         except ValueError as error:

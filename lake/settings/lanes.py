@@ -9,7 +9,8 @@ from typing import Annotated
 from lake.engines import ENGINES, Engine, Units
 from lake.engines.description import GIB, MAX_WORKERS, WORKERS, max_workers
 from lake.engines.job_runs import services_of
-from lake.settings.declaration import Choice, Conflict, Range, Unit
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import Choice, Range, Unit
 from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
@@ -85,18 +86,18 @@ class StreamSettings:
         "own inbox and workers.",
     ] = 1
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         types = ENGINES[self.engine].worker_types
         if self.worker_type not in types:
             expected = f"expected one of {', '.join(types)} with {self.engine}"
-            yield Conflict(("stream.worker_type", "stream.engine"), self.worker_type, expected)
+            yield InvalidSettingsError("stream.worker_type", self.worker_type, expected)
         limit = max_workers(self.worker_type)
         if self.max_workers > limit:
-            keys = ("stream.max_workers", "stream.worker_type")
-            yield Conflict(keys, self.max_workers, f"expected a number from 2 to {limit} with {self.worker_type}")
+            expected = f"expected a number from 2 to {limit} with {self.worker_type}"
+            yield InvalidSettingsError("stream.max_workers", self.max_workers, expected)
         if self.emr_min_executors >= self.max_workers:
-            keys = ("stream.emr_min_executors", "stream.max_workers")
-            yield Conflict(keys, self.emr_min_executors, f"expected a number from 0 to {self.max_workers - 1}")
+            expected = f"expected a number from 0 to {self.max_workers - 1}"
+            yield InvalidSettingsError("stream.emr_min_executors", self.emr_min_executors, expected)
 
     @property
     def side_by_side_seconds(self) -> float:
@@ -178,19 +179,19 @@ class BatchSettings:
         "another one.",
     ] = (Engine.GLUE_FLEX.value,)
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):
-            yield Conflict(("batch.engines",), list(self.engines), "expected one engine or more, each once")
+            yield InvalidSettingsError("batch.engines", list(self.engines), "expected one engine or more, each once")
         for engine in self.engines:
             types = ENGINES[engine].worker_types
             if self.worker_type not in types:
                 expected = f"expected one of {', '.join(types)} with {engine}"
-                yield Conflict(("batch.worker_type", "batch.engines"), self.worker_type, expected)
+                yield InvalidSettingsError("batch.worker_type", self.worker_type, expected)
                 return
         limit = max_workers(self.worker_type)
         if self.workers > limit:
             expected = f"expected a number from 2 to {limit} with {self.worker_type}"
-            yield Conflict(("batch.workers", "batch.worker_type"), self.workers, expected)
+            yield InvalidSettingsError("batch.workers", self.workers, expected)
 
     @property
     def held_wait_seconds(self) -> int:

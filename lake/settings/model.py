@@ -9,8 +9,9 @@ from typing import Annotated
 
 from lake.engines import Engine
 from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
+from lake.errors import InvalidSettingsError
 from lake.settings.conversion import ConvertSettings
-from lake.settings.declaration import TIME_ZONE, Choice, Conflict, Range, Text
+from lake.settings.declaration import TIME_ZONE, Choice, Range, Text
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.operation import (
     LedgerSettings,
@@ -107,50 +108,31 @@ class Settings:
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         yield from rule_conflicts(self.datasets)
         yield from records_conflicts(self.records, self.stage, self.datasets, self.input)
         yield from keep_days_conflict("ledger.keep_days", self.ledger.keep_days, self.sweep)
         yield from keep_days_conflict("input.keep_days", self.input.keep_days, self.sweep)
         yield from self._conflicts_of_runs()
-        jobs = self.stream.jobs
         if self.max_overnight_runs < 1:
-            streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
-            beside = f"{streams} {self.stream_dpus:g} DPU and " if self.stream_dpus else ""
             expected = (
-                f"{beside}each run of the batch lane {'needs ' * (not beside)}{self.run_dpus:g}: take fewer or "
-                "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs"
+                f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
+                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quotas and then "
+                "quota.dpus and quota.job_runs"
             )
-            sizes = [
-                f"{lane}.{key}" for lane in ("stream", "batch") for key in ("worker_type", "workers", "max_workers")
-            ]
-            yield Conflict(
-                (
-                    "quota.dpus",
-                    "quota.job_runs",
-                    "batch.max_runs",
-                    "stream.jobs",
-                    "stream.engine",
-                    "verify.share",
-                    *sizes,
-                ),
-                self.quota.dpus,
-                expected,
-            )
+            yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
 
-    def _conflicts_of_runs(self) -> Iterator[Conflict]:
+    def _conflicts_of_runs(self) -> Iterator[InvalidSettingsError]:
         """What a run needs of memory, time and vCPUs, and does not get."""
         yield from _memory_conflict("stream.worker_type", self.stream.worker_type)
         yield from _memory_conflict("batch.worker_type", self.batch.worker_type)
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
             expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
-            keys: tuple[str, ...] = ("convert.max_core_minutes", "batch.run_timeout_minutes")
-            yield Conflict(keys, self.convert.max_core_minutes, expected)
+            yield InvalidSettingsError("convert.max_core_minutes", self.convert.max_core_minutes, expected)
         run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
         if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
             expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
-            keys = ("emr.max_vcpus", "batch.workers", "batch.worker_type", "batch.engines")
-            yield Conflict(keys, self.emr.max_vcpus, expected)
+            yield InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
 
     def has_table(self, dataset: str) -> bool:
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}
@@ -247,7 +229,7 @@ class Settings:
         return max(1, night + self.max_verifications)
 
 
-def _memory_conflict(key: str, worker_type: str) -> Iterator[Conflict]:
+def _memory_conflict(key: str, worker_type: str) -> Iterator[InvalidSettingsError]:
     """A conflict if the executors of a worker type would run out of memory and be killed."""
     vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
     needed = needed_bytes(vcpus)
@@ -256,4 +238,4 @@ def _memory_conflict(key: str, worker_type: str) -> Iterator[Conflict]:
             f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
             f"which there are about {available / 1e9:.1f}: take G.1X or larger"
         )
-        yield Conflict((key,), worker_type, expected)
+        yield InvalidSettingsError(key, worker_type, expected)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import SCHEDULE, TIME, Conflict, Range, Unit
+from lake.settings.declaration import SCHEDULE, TIME, Range, Unit
 from lake.time import Schedule, minutes_of_day
 
 MAX_REDELIVERY_DAYS = 28
@@ -56,7 +56,7 @@ def min_keep_days(sweep: SweepSettings) -> int:
     return max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24)) + WAY_BACK
 
 
-def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[Conflict]:
+def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[InvalidSettingsError]:
     """A conflict if files or rows would expire while redelivery or the sweep may look for them."""
     minimum = min_keep_days(sweep)
     if 0 < days < minimum:
@@ -64,7 +64,7 @@ def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[Co
             f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered for {MAX_REDELIVERY_DAYS} "
             "days"
         )
-        yield Conflict((key, "sweep"), days, expected)
+        yield InvalidSettingsError(key, days, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,12 @@ class ScheduleSettings:
         "Interval at which the stream_window state machine checks the streaming run.",
     ] = 60
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
             clock = getattr(self, end)
             if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
-                keys = (f"schedule.{end}", f"schedule.{start}")
-                yield Conflict(keys, clock, f"expected another time of day than that of schedule.{start}")
+                expected = f"expected another time of day than that of schedule.{start}"
+                yield InvalidSettingsError(f"schedule.{end}", clock, expected)
 
 
 LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated
 
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Conflict, Range, Text, Unit
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Range, Text, Unit
 from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -65,15 +66,15 @@ class InputSettings:
         "each of more files, and each file waits for half of it on average.",
     ] = 5
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         if self.keep_days and self.bucket:
             expected = "expected 0 with input.bucket: the lifecycle of a bucket of yours is yours"
-            yield Conflict(("input.keep_days", "input.bucket"), self.keep_days, expected)
+            yield InvalidSettingsError("input.keep_days", self.keep_days, expected)
         if self.kms_key and not self.bucket:
             expected = "expected it only with input.bucket: encryption.kms_key encrypts the stack's own bucket"
-            yield Conflict(("input.kms_key", "input.bucket"), self.kms_key, expected)
+            yield InvalidSettingsError("input.kms_key", self.kms_key, expected)
         if not self.suffixes:
-            yield Conflict(("input.suffixes",), [], "expected at least one suffix")
+            yield InvalidSettingsError("input.suffixes", [], "expected at least one suffix")
 
     def suffix_of(self, name: str) -> str | None:
         """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case; None: in none."""
@@ -115,10 +116,10 @@ class DatasetUrgentSettings:
         int, Range(0, 1 << 50), Unit("bytes"), "Size up to which a file is urgent; 0: no upper limit."
     ] = 0
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         if 0 < self.max_bytes < self.min_bytes:
             expected = f"expected at least datasets.urgent.min_bytes ({self.min_bytes}), or 0"
-            yield Conflict(("datasets.urgent.max_bytes", "datasets.urgent.min_bytes"), self.max_bytes, expected)
+            yield InvalidSettingsError("datasets.urgent.max_bytes", self.max_bytes, expected)
 
     def takes_size(self, size: int) -> bool:
         """Whether a file of ``size`` bytes is urgent by its size."""
@@ -193,10 +194,10 @@ def name_of_folder(folder: str) -> str:
     return name if len(name) <= MAX_NAME_CHARACTERS else ""
 
 
-def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
+def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsError]:
     """Conflicts of ``[[datasets]]``: rules that can never match, and rights that a role has no room for."""
     if not rules:
-        yield Conflict(("datasets",), [], "expected at least one [[datasets]] with a name")
+        yield InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
     for number, rule in enumerate(rules):
         earlier = next((earlier for earlier in rules[:number] if earlier.takes_all_keys_of(rule)), None)
         if earlier:
@@ -204,12 +205,12 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
                 f"the rule {rule.name!r} never matches, because the rule {earlier.name!r} with the prefix "
                 f"{earlier.prefix!r} before it takes all of its keys: put it before that one, or remove it"
             )
-            yield Conflict(("datasets.prefix",), rule.prefix, expected)
+            yield InvalidSettingsError("datasets.prefix", rule.prefix, expected)
     tables = {rule.name: rule.table for rule in rules}
     for rule in rules:
         if rule.table != tables[rule.name]:
             expected = f"expected the same in all rules with the name {rule.name!r}"
-            yield Conflict(("datasets.table",), rule.table, expected)
+            yield InvalidSettingsError("datasets.table", rule.table, expected)
             break
     names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]
     characters = sum(len(prefix) + ARN_CHARACTERS for prefix in names)
@@ -218,7 +219,7 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
             f"expected at most {MAX_POLICY_CHARACTERS} characters of the prefixes of rules with urgent.tags or "
             f"urgent.metadata, each with {ARN_CHARACTERS} more: use fewer of these rules, or shorter prefixes"
         )
-        yield Conflict(("datasets.prefix",), characters, expected)
+        yield InvalidSettingsError("datasets.prefix", characters, expected)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lake.engines.emr_serverless import StreamLaunch
-from lake.errors import InvalidInputError, InvalidSettingsError
+from lake.errors import InvalidInputError
 from lake.settings import parse_settings
 
 ON_EMR = {"engine": "emr-serverless"}
@@ -25,12 +25,6 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     # And on Glue it is as it was
     glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
     assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)
-
-
-def test_a_quota_that_is_too_small_for_a_run_of_the_night_is_refused_without_a_word_about_the_stream() -> None:
-    with pytest.raises(InvalidSettingsError, match="each run of the batch lane needs 10: take fewer") as refused:
-        parse_settings({"stage": "dev", "stream": ON_EMR, "quota": {"dpus": 9}})
-    assert "streaming" not in str(refused.value)
 
 
 def test_how_a_run_is_started_is_read_back() -> None:
