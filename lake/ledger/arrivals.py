@@ -151,11 +151,7 @@ class IgnoredFiles:
     def groups(self) -> tuple[list[IgnoredGroup], bool]:
         """The reasons with files, the most files first; and whether all reasons were read."""
         items = list(islice(self._table.query(IGNORED_FILES), MAX_GROUPS + 1))
-        groups = [
-            IgnoredGroup(item["reason"], item["files"], item["bytes"], item["example"], item["since"])
-            for item in items[:MAX_GROUPS]
-            if item["files"] > 0
-        ]
+        groups = [decode(IgnoredGroup, item) for item in items[:MAX_GROUPS] if item["files"] > 0]
         return sorted(groups, key=lambda group: (-group.files, group.reason)), len(items) <= MAX_GROUPS
 
 

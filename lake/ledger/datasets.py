@@ -142,24 +142,14 @@ class Datasets:
         """
         if (found := self.folder(name)) is not None:
             return found
-        table, new = self._table, [Condition("pk", "missing")]
         folder = name if folder is None else folder
-        attributes = _admission(name, folder)
         if self.is_known(name):
             with suppress(RefusedError):
-                table.put(_admission_key(name), attributes, new)
+                self._table.put(_admission_key(name), _admission(name, folder), [Condition("pk", "missing")])
         elif self._number(named) >= max_datasets:
             return None
         else:
-            room = [Condition("number", "<", max_datasets)]
-            with suppress(RefusedError):
-                table.transact(
-                    [
-                        {"Put": put_request(table.name, _admission_key(name), attributes, new)},
-                        {"Update": update_request(table.name, NUMBER, {}, {"number": 1}, (), room)},
-                    ]
-                )
-                return folder
+            self._put_admissions([name], {name: folder}, max_datasets)
         # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
         return self.folder(name)
 

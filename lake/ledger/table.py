@@ -92,6 +92,17 @@ class LedgerTable:
         """Change an item, or create it; ``add`` is for numbers and sets. Raises ``RefusedError``."""
         self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
 
+    def update_once(
+        self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
+    ) -> bool:
+        """``update``; False if a condition did not hold, unless an earlier try has written this, without an answer."""
+        try:
+            self.update(key, assign=assign, remove=remove, conditions=conditions)
+        except RefusedError:
+            item = self.get(key) or {}
+            return {name: item.get(name) for name in assign} == assign
+        return True
+
     def delete(self, key: Key) -> None:
         self._write("delete_item", {"TableName": self.name, "Key": key.item()})
 

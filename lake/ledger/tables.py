@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lake.documents import decode_partial, encode
 from lake.ledger.table import Condition, Key, RefusedError
 from lake.manifest import Partition
 from lake.time import iso_utc
@@ -101,7 +102,7 @@ class Tables:
         """The row of a table that is about to be created; one that exists already is returned as it is."""
         row = TableRow(dataset, uuid)
         try:
-            self._table.put(_key(dataset), _attributes(row), [Condition("pk", "missing")])
+            self._table.put(_key(dataset), encode(row), [Condition("pk", "missing")])
         except RefusedError:
             found = self.get(dataset)
             assert found is not None
@@ -125,10 +126,8 @@ class Tables:
         """All marks of the batch are written. Idempotent."""
         conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", number - 1)]
         assign = {"applied": number, "oldest": max(row.oldest, oldest)}
-        try:
+        with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
-        except RefusedError:
-            return
 
     def stop(self, row: TableRow, reason: str | None) -> None:
         """Note why nothing is brought into the table; None: the reason is gone."""
@@ -190,13 +189,7 @@ class Tables:
         conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", row.applied)]
         if row.pending is None:
             conditions.append(Condition("pending", "missing"))
-        try:
-            self._table.update(_key(row.dataset), assign=changes, remove=remove, conditions=conditions)
-        except RefusedError:
-            # The answer of an earlier try may have been lost.
-            item = self._table.get(_key(row.dataset)) or {}
-            return {name: item.get(name) for name in changes} == changes
-        return True
+        return self._table.update_once(_key(row.dataset), changes, remove, conditions)
 
 
 def generation_entry(manifest: str, generation: int) -> str:
@@ -211,20 +204,5 @@ def _outbox(dataset: str) -> str:
     return f"{OUTBOX}#{dataset}"
 
 
-def _attributes(row: TableRow) -> dict[str, Any]:
-    return {"uuid": row.uuid, "first": row.first, "applied": row.applied, "oldest": row.oldest}
-
-
 def _row(dataset: str, item: dict[str, Any]) -> TableRow:
-    pending = BatchReference(**item["pending"]) if "pending" in item else None
-    return TableRow(
-        dataset,
-        item["uuid"],
-        item["first"],
-        item["applied"],
-        pending,
-        item["oldest"],
-        item.get("stopped"),
-        item.get("cleaned_at", ""),
-        item.get("compacts", False),
-    )
+    return decode_partial(TableRow(dataset, ""), item)
