@@ -39,20 +39,19 @@ class UrgentInbox:
     """Converts what urgent pointers name, the oldest first, in portions side by side, in threads of its own.
 
     No checkpoint is needed. A pointer is deleted once its manifest is terminal, unknown or waiting, for which the sweep
-    writes another one. Until then each look finds it again, that of the next run as well. ``wait``: pauses for a number
-    of seconds, before a manifest that another run holds is tried again. ``on_converted``: gets the outcomes of each
-    portion; called from several threads. ``inboxes``: returns the prefixes of the inboxes that are looked at.
+    writes another one. Until then each look finds it again, that of the next run as well. ``on_converted``: gets the
+    outcomes of each portion; called from several threads. ``inboxes``: returns the prefixes of the inboxes that are
+    looked at.
     """
 
     def __init__(
         self,
         context: ConversionContext,
-        wait: Callable[[float], object],
         on_converted: Callable[[list[ConversionOutcome]], None],
         inboxes: Callable[[], Iterable[str]] = lambda: (INBOX,),
     ) -> None:
         self._context = replace(context, pool=POOL)
-        self._wait, self._on_converted, self._inboxes = wait, on_converted, inboxes
+        self._on_converted, self._inboxes = on_converted, inboxes
         self._lock = threading.Lock()
         self._converting: set[str] = set()
         self._portions = 0
@@ -155,7 +154,7 @@ class UrgentInbox:
         undeleted: list[str] = []
         try:
             self._context.log(f"urgent: {format_count(len(pointers), 'manifest')}")
-            outcomes = convert_portion(self._context, list(pointers), self._wait, lambda: self._closed)
+            outcomes = convert_portion(self._context, list(pointers), lambda: self._closed)
             self._on_converted(outcomes)
             raise_unanswered(outcomes)
             held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,8 +17,7 @@ from streaming_job import micro_batch
 from streaming_job.micro_batch import (
     PORTIONS,
     InputSize,
-    convert_pointers,
-    manifest_ids,
+    convert_manifests,
     parallel_portions,
     portions,
 )
@@ -28,13 +26,6 @@ from transform.outcome import ConversionOutcome
 
 GIB = 1 << 30
 PATIENCE_SECONDS = 60
-
-
-def test_an_invalid_pointer_is_logged_and_skipped() -> None:
-    lines: list[str] = []
-    pointers = ['{"manifest":"b"}', '{"manifest":"a"}', '{"manifest":"b"}', "garbage", "[]", '{"manifest":7}', "", "{}"]
-    assert manifest_ids(pointers, lines.append) == ["b", "a"]
-    assert len(lines) == 5
 
 
 def test_a_micro_batch_is_divided_into_jobs_by_bytes() -> None:
@@ -112,7 +103,7 @@ def convert_gibibytes(
     settings = parse_settings({"stage": "test", "stream": stream})
     ledger = SimpleNamespace(manifests=SimpleNamespace(get=lambda manifest: row_of(manifest, GIB * compressed)))
     context: Any = SimpleNamespace(services=SimpleNamespace(ledger=ledger, settings=settings), log=lambda _: None)
-    return convert_pointers(context, [json.dumps({"manifest": f"{number:03d}"}) for number in range(manifests)])
+    return convert_manifests(context, [f"{number:03d}" for number in range(manifests)])
 
 
 def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,9 @@ class MovingLane:
         """A run of each job, with the settings of now."""
         return [Job(self, shard) for shard in self.world.settings.shards.names]
 
-    def convert(self, context: Any, pointers: Iterable[str], *_: object, **__: object) -> list[Any]:
-        for pointer in pointers:
-            row = self.listed[context.run, pointer]
+    def convert(self, context: Any, manifests: Iterable[str], **_: object) -> list[Any]:
+        for manifest in manifests:
+            row = self.listed[context.run, manifest]
             if context.services.ledger.manifests.claim(row, context.run, self.world.now, LEASE):
                 self.converted[row.id] += 1
         return []
@@ -111,12 +111,12 @@ class Job:
         found = [item["Key"] for page in pages for item in page.get("Contents", [])]
         keys = [key for key in found if key not in self._read][:PER_TRIGGER]
         self._read.update(keys)
-        rows = [(manifest_of_pointer(key) or "", f"s3a://control/{key}") for key in keys]
-        for manifest, _ in rows:
+        for manifest in map(manifest_of_pointer, keys):
+            assert manifest is not None
             row = self.services.ledger.manifests.get(manifest)
             assert row is not None
             self._lane.listed[self._run, manifest] = row
-        return SimpleNamespace(collect=lambda: rows) if rows else None
+        return SimpleNamespace(collect=lambda: [(f"s3a://control/{key}",) for key in keys]) if keys else None
 
     def work(self, batch: Any) -> None:
         self.stream._run_micro_batch(batch, 0)
@@ -126,7 +126,7 @@ class Job:
 def lane(monkeypatch: pytest.MonkeyPatch) -> MovingLane:
     lane = MovingLane(World())
     monkeypatch.setattr(FakeS3, "PAGE_SIZE", PAGE)
-    monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+    monkeypatch.setattr(stream, "convert_manifests", lane.convert)
     return lane
 
 

@@ -34,7 +34,7 @@ def context_of(world: World, run: str = "jr_1") -> ConversionContext:
     return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
 
 
-BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}', "s3a://control/inbox/m-1.json")])
+BATCH: Any = SimpleNamespace(collect=lambda: [("s3a://control/inbox/m-1.json",)])
 
 
 def test_the_row_has_the_begin_of_the_micro_batch_until_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_the_row_has_the_begin_of_the_micro_batch_until_its_end(world: World, mo
         seen.append(world.ledger.stream.get().micro_batch_since)
         return []
 
-    monkeypatch.setattr(stream, "convert_pointers", convert)
+    monkeypatch.setattr(stream, "convert_manifests", convert)
     # When
     InboxStream(context_of(world))._run_micro_batch(BATCH, 0)
     # Then
@@ -60,7 +60,7 @@ def test_the_micro_batch_of_a_run_that_failed_is_not_that_of_the_next_run(
     def fail(*_: object, **__: object) -> list[Any]:
         raise TransientError("no answer")
 
-    monkeypatch.setattr(stream, "convert_pointers", fail)
+    monkeypatch.setattr(stream, "convert_manifests", fail)
     with pytest.raises(TransientError):
         InboxStream(context_of(world))._run_micro_batch(BATCH, 0)
     assert world.ledger.stream.get().micro_batch_since is not None
@@ -132,17 +132,17 @@ class SlowLane:
     def __post_init__(self) -> None:
         self.stream = InboxStream(context_of(self.world))
 
-    def convert(self, _context: object, lines: list[str], *_: object, **given: Any) -> list[Any]:
-        self.begun += lines
+    def convert(self, _context: object, manifests: list[str], **given: Any) -> list[Any]:
+        self.begun += manifests
         given["on_open"](self.open_bytes)
-        if self.slow.intersection(lines):
+        if self.slow.intersection(manifests):
             assert self.gate.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         if self.held:
             while not given["leaves_held"]():
                 assert not self.gate.is_set()
-            return [ConversionOutcome(line, HELD) for line in lines]
+            return [ConversionOutcome(manifest, HELD) for manifest in manifests]
         return []
 
     def batch(self, *manifests: str) -> None:
@@ -150,7 +150,7 @@ class SlowLane:
         for manifest in manifests:
             key = pointer_key(manifest, f"{len(self.begun)}", urgent=False)
             self.world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-            rows.append((manifest, f"s3a://control/{key}"))
+            rows.append((f"s3a://control/{key}",))
         batch: Any = SimpleNamespace(collect=lambda: rows)
         self.stream._run_micro_batch(batch, 0)
 
@@ -172,7 +172,7 @@ SLOW, FAST = (f"20261120T{number:06d}{'0' * 20}" for number in range(2))
 @pytest.fixture
 def lane(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
     lane = SlowLane(world)
-    monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+    monkeypatch.setattr(stream, "convert_manifests", lane.convert)
     monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
     yield lane
     lane.end()
