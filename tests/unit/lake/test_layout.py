@@ -31,12 +31,6 @@ def test_keys_have_their_documented_form() -> None:
     assert layout.run_key("overnight", 12) == "plans/overnight/runs/00012.json"
 
 
-@pytest.mark.parametrize("urgent", [False, True])
-def test_the_key_of_a_pointer_names_its_manifest(*, urgent: bool) -> None:
-    assert layout.manifest_of_pointer(layout.pointer_key(MANIFEST, "n", urgent=urgent)) == MANIFEST
-    assert layout.manifest_of_pointer("inbox/urgent-") is None
-
-
 def test_a_lake_key_names_its_manifest_and_generation() -> None:
     assert layout.parse_generation(layout.lake_key(PARTITION, MANIFEST, 12, 7)) == (MANIFEST, 12)
     assert layout.parse_generation(layout.quarantine_key(PARTITION, MANIFEST, 1, 0)) == (MANIFEST, 1)

@@ -88,12 +88,6 @@ def test_a_chunk_has_a_dictionary_where_its_values_repeat(tmp_path: Path, kind: 
     assert (statistics.min, statistics.max) == (min(present), max(present))
 
 
-def test_a_million_different_values(tmp_path: Path) -> None:
-    values = [f"{row * 7919 % 1_000_003}" for row in range(1_000_000)]
-    write(tmp_path / "file.parquet", {"k": values})
-    assert pq.read_table(tmp_path / "file.parquet")["k"].to_pylist() == values
-
-
 def test_a_value_larger_than_a_dictionary_ends_it(tmp_path: Path) -> None:
     # Given a column that begins with few values, and one of 15 MB in the middle
     values = [str(row % 3) for row in range(2000)]

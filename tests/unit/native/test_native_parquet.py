@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import ParquetFile, Reader
@@ -109,14 +108,6 @@ def test_each_column_of_the_file_gets_its_field_id(tmp_path: Path) -> None:
         written([7, 8])
 
 
-def test_a_file_without_rows_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "file.parquet"
-    file = ParquetFile(path, compression="snappy")
-    file.end_row_group()
-    file.close()
-    assert pq.read_table(path).num_rows == 0
-
-
 def test_a_batch_can_be_written_once(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     batch = batch_of(Reader(), b"{}")
@@ -128,13 +119,6 @@ def test_a_batch_can_be_written_once(tmp_path: Path) -> None:
         file.close()
 
 
-def test_a_column_taken_by_arrow_cannot_be_written(tmp_path: Path) -> None:
-    batch = batch_of(Reader(), b'{"a":1}')
-    assert pa.array(batch.column(1), pa.string()).to_pylist() == ["1"]
-    with pytest.raises(RuntimeError, match="already taken"):
-        ParquetFile(tmp_path / "file.parquet").write(batch)
-
-
 def test_a_batch_must_start_with_the_previous_columns(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     file.write(batch_of(Reader(), b'{"a":1}'))
@@ -142,21 +126,9 @@ def test_a_batch_must_start_with_the_previous_columns(tmp_path: Path) -> None:
         file.write(batch_of(Reader(), b'{"b":1}'))
 
 
-def test_a_closed_file_cannot_be_used(tmp_path: Path) -> None:
-    file = ParquetFile(tmp_path / "file.parquet")
-    file.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        _ = file.size
-
-
 def test_unknown_compression_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='compression is "lzo": it must be "none", "snappy" or "zstd"'):
         ParquetFile(tmp_path / "file.parquet", compression="lzo")
-
-
-def test_unknown_encoding_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='encoding is "rle": it must be "dictionary" or "plain"'):
-        ParquetFile(tmp_path / "file.parquet", encoding="rle")
 
 
 def test_an_error_of_the_operating_system_is_an_os_error(tmp_path: Path) -> None:
