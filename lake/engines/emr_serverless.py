@@ -202,7 +202,6 @@ class EmrServerless(EngineDescription):
         return EmrStreamRuns(client, job, shard, launch)
 
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """All pages of the list, reduced to the runs of this name."""
         return live_runs(client, application, job)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from lake.engines import ENGINES, Engine, Units
+from lake.engines import ENGINES, Engine, Units, services_of
 from lake.engines.description import GIB, MAX_WORKERS, WORKERS, max_workers
-from lake.engines.job_runs import services_of
 from lake.errors import InvalidSettingsError
 from lake.settings.declaration import Choice, Range, Unit
 from lake.shards import MAX_SHARDS

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.bills import MAX_REASON, Bill, divide
-from lake.engines import ENGINES, Engine
-from lake.engines.job_runs import read_bill
+from lake.engines import ENGINES, Engine, read_bill
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
