@@ -13,24 +13,64 @@ from pathlib import Path
 
 from ndjson_arrow import Reader, can_split
 
-from lake.commit import SourceCount
-from lake.ledger import Claim, DatasetMeasurement
+from lake.commit import CommitDocument, SourceCount, read_commit
+from lake.ledger import Claim, DatasetMeasurement, ManifestRow
 from lake.ledger.datasets import is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.settings import ConvertSettings
+from lake.texts import format_count
 from lake.time import iso_utc
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.clients import InputRanges
 from transform.file_deadline import stream_seconds
 from transform.parquet_writer import OpenFile
-from transform.published_files import KeptGeneration, find_kept_generation
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import ConversionContext, Split, SplitResult, Task, TaskResult
+from transform.task_model import ConversionContext, JobServices, Split, SplitResult, Task, TaskResult
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""
 PARALLEL_READS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGeneration:
+    """The published generation, which the next attempt keeps: it converts only files that are not in it."""
+
+    document: CommitDocument
+    sources: dict[ObjectVersion, SourceCount]
+    """The counts of the files whose rows it keeps."""
+    to_convert: tuple[ObjectVersion, ...]
+    """Files that the published generation could not read, and that nobody has found unreadable since."""
+    reason: str
+    """Why it is kept."""
+
+
+def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
+    """What the next attempt keeps, because a file of it can no longer be read; None: it converts all files again.
+
+    Raises ``UnusableDocumentError``: a document is gone, was changed, or cannot be read by this version;
+    ``ClientError``, ``BotoCoreError``: a document could not be read now.
+    """
+    if row.published is None or row.exclusions is None:
+        return None
+    resources, s3 = services.resources, services.s3
+    manifest = read_manifest(s3, resources.control_bucket, row, resources.file_buckets)
+    excluded = read_exclusions(s3, resources.control_bucket, row.exclusions, manifest)
+    published = read_commit(s3, resources.control_bucket, row.published.document)
+    counts = {(source.uri, source.version): source for source in published.sources if source.failed is None}
+    sources = {file: counts[name] for file in manifest.files if (name := (file.uri, file.version)) in counts}
+    lost = [(file.uri, reason) for file, reason in excluded.items() if file in sources]
+    if not lost:
+        return None
+    uri, reason = lost[0]
+    return KeptGeneration(
+        published,
+        sources,
+        tuple(file for file in manifest.files if file not in sources and file not in excluded),
+        f"{format_count(len(lost), 'file')} of its published generation {row.published.generation} can no longer be "
+        f"read (first: {uri}: {reason}); what it has published stays",
+    )
 
 
 @dataclass(frozen=True, slots=True)

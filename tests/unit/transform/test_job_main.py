@@ -11,13 +11,13 @@ import pyspark.sql
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.engines import services_of
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE
-from lake.engines.job_runs import services_of
 from lake.errors import TransientError
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from transform import job_main
-from transform.job_arguments import parse_arguments
+from transform.job_main import open_services, parse_arguments
 from transform.task_model import ConversionContext
 
 SETTINGS = Settings(stage="t")
@@ -183,8 +183,6 @@ def test_a_job_without_a_region_is_refused(
     applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given the real services, and the arguments of a deployment before --region
-    from transform.job_arguments import open_services
-
     monkeypatch.setattr(job_main, "open_services", open_services)
     monkeypatch.setenv("AWS_REGION", REGION)
     names = [word for pair in RESOURCES.to_arguments().items() for word in pair]
