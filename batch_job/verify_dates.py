@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 DUE = "due"
-"""Value of ``--verify`` for all dates that are due."""
 MAX_DUE_DATES = 3
 """Maximum number of dates of one run: after a longer pause older ones are left out."""
 PARALLEL_MANIFESTS = 4
@@ -114,8 +113,6 @@ def _verified_dates(context: ConversionContext) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class DateCheck:
-    """The verification of one date."""
-
     context: ConversionContext
     date: str
     """``YYYY-MM-DD``, UTC."""

@@ -32,7 +32,6 @@ class UploadedPart:
     etag: str
     """Without quotes; it says nothing about the content."""
     checksum: str
-    """Checksum of the part, as ``lake.commit`` computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class PendingObject:
     key: str
     upload_id: str
     parts: tuple[UploadedPart, ...]
-    """In order."""
     checksum: str
     """Checksum of the whole object, as ``lake.commit`` computes it."""
     size: int
@@ -65,7 +63,6 @@ class SourceCount:
     rows: int
     blank_lines: int
     rejects: dict[str, int]
-    """Rejected lines by reason."""
     first_reject: str | None
     """Reason and byte offset of the first rejected line; a sentence for people."""
     failed: str | None
@@ -79,14 +76,11 @@ class SourceCount:
 
 @dataclass(frozen=True, slots=True)
 class CommitDocument:
-    """The whole result of one attempt."""
-
     manifest: str
     generation: int
     attempt: int
     partition: Partition
     run: str
-    """Job run id."""
     started_at: str
     """ISO 8601, UTC."""
     objects: tuple[PendingObject, ...]
@@ -115,7 +109,6 @@ class CommitDocument:
 
     @property
     def rejects(self) -> Counter[str]:
-        """Rejected lines by reason."""
         counts: Counter[str] = Counter()
         for source in self.sources:
             counts.update(source.reasons)

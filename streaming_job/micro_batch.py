@@ -24,7 +24,6 @@ PORTIONS = 4
 MAX_CONVERSIONS = 64
 """Each has about thirty threads of the driver, and most of them wait."""
 HELD_WAIT_SECONDS = 5.0
-"""Interval between two tries to claim a manifest that another run holds."""
 
 
 def convert_manifests(
@@ -96,7 +95,6 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
 def convert_portion(
     context: ConversionContext, portion: list[str], leaves_held: Callable[[], bool]
 ) -> list[ConversionOutcome]:
-    """Convert manifests together, as ``convert_manifests`` does."""
     converted = _convert_until_ended(context, portion, leaves_held)
     if (alarm := format_faults(converted)) is None:
         return converted
@@ -125,8 +123,6 @@ def queued_manifests(context: ConversionContext) -> Iterator[str]:
 
 
 class InputSize(NamedTuple):
-    """Size of some input."""
-
     core_seconds: float
     """Time of one core for it; of a compressed file, which is one task, at most ``SECONDS_PER_CORE``."""
     files: int

@@ -42,8 +42,6 @@ Glue's auto scaling goes by how long micro-batches take."""
 
 @dataclass(slots=True, eq=False)
 class OpenMicroBatch:
-    """A micro-batch that has not ended."""
-
     begun: datetime
     manifests: set[str]
     keys: set[str]
@@ -66,7 +64,6 @@ class InboxStream:
         self._wake = threading.Event()
         """Set: the thread of the run has something to do before the next heartbeat is due."""
         self._read = 0
-        """Pointers that the current query has read."""
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
         self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
@@ -178,7 +175,6 @@ class InboxStream:
                 self._wake.set()
 
     def _begin(self, keys: list[str]) -> OpenMicroBatch:
-        """Begin to convert what pointers name, given by their keys."""
         with self._changed:
             begun = OpenMicroBatch(self._context.clock(), set(), set())
             for key in keys:

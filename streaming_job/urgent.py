@@ -56,7 +56,6 @@ class UrgentInbox:
         self._converting: set[str] = set()
         self._portions = 0
         self._open = InputSize(0, 0)
-        """Size of what is being converted."""
         self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
         self._closed, self._unchecked = False, True
         self._error: BaseException | None = None
@@ -65,7 +64,6 @@ class UrgentInbox:
         self._threads = ThreadPoolExecutor(self._max_portions, thread_name_prefix="urgent")
 
     def start(self) -> None:
-        """Look at the inbox from now on, until ``stop``."""
         self._looks = threading.Thread(target=self._look_until_closed, name="urgent-inbox", daemon=True)
         self._looks.start()
 
@@ -90,7 +88,6 @@ class UrgentInbox:
             return not self._portions
 
     def reopen(self) -> None:
-        """Go on after ``close``."""
         with self._lock:
             self._closed = False
 

@@ -77,7 +77,6 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
 
 
 def import_everything() -> None:
-    """Import every module of the jobs' zip, and so every library that any of them needs."""
     for name in PACKAGES:
         for found in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
             import_module(found.name)

@@ -113,7 +113,6 @@ def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
 
 
 def format_given_up(row: ManifestRow) -> str:
-    """The reason of a manifest that may not be tried again."""
     why = row.reason or "its runs ended without reporting a result"
     return f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {why}"
 
@@ -155,7 +154,6 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
 
 
 def denied_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, EnvironmentFault]:
-    """The files that the tasks were not allowed to read."""
     return {
         failure.file: failure.denied for result in results for failure in result.failures if failure.denied is not None
     }
@@ -195,7 +193,6 @@ def set_apart(
 
 
 def slow_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, str]:
-    """The files that the tasks have left to the batch lane, with the reason."""
     return {failure.file: failure.reason for result in results for failure in result.failures if failure.slow}
 
 
@@ -245,7 +242,6 @@ def _supersede_attempt(
 
 
 MAX_CAUSE_CHARACTERS = 700
-"""The sentence is stored in the manifest's row."""
 READ_ACTION = "s3:GetObject (where the bucket has versions: s3:GetObjectVersion)"
 ACTIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -279,7 +275,6 @@ class EnvironmentFault:
     cause: str
     """What was refused or failed; names the permission if one is missing."""
     remedy: str
-    """What a person does about it."""
     passing: bool
     """Load or network: it can be over in seconds, so the same run tries again."""
     denied: bool = False

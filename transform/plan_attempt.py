@@ -39,11 +39,9 @@ class KeptGeneration:
 
     document: CommitDocument
     sources: dict[ObjectVersion, SourceCount]
-    """The counts of the files whose rows it keeps."""
     to_convert: tuple[ObjectVersion, ...]
     """Files that the published generation could not read, and that nobody has found unreadable since."""
     reason: str
-    """Why it is kept."""
 
 
 def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
@@ -75,8 +73,6 @@ def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGenerat
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A claimed manifest and the tasks that convert it."""
-
     claim: Claim
     manifest: Manifest
     excluded: dict[ObjectVersion, str]
@@ -91,7 +87,6 @@ class Attempt:
 
     @property
     def kept_sources(self) -> dict[ObjectVersion, SourceCount]:
-        """The counts of the files whose published rows it keeps."""
         return {} if self.kept is None else self.kept.sources
 
     @property
@@ -258,7 +253,6 @@ with the piece that fills it."""
 BATCH_BYTES = 4 << 20
 """Columns of this size are encoded and compressed, as in a task: the driver never holds more of them."""
 MAX_BATCHES = 8
-"""Batches of the whole sample."""
 
 
 def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:

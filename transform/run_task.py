@@ -87,8 +87,6 @@ def run_task(
 
 
 class TaskRun:
-    """The state of one task while it runs."""
-
     def __init__(self, task: Task, uploads: OutputFiles, folder: Path) -> None:
         settings = task.settings
         self._task = task
@@ -113,7 +111,6 @@ class TaskRun:
         self.quarantine_contents: list[QuarantineContent] = []
         self.results: list[SplitResult] = []
         self.failures: dict[ObjectVersion, FileFailure] = {}
-        """Files that cannot be read to their end."""
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
         """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""

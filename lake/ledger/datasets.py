@@ -61,9 +61,7 @@ MAX_NEW_A_DAY = 100
 
 
 RESCUED = "_rescued"
-"""Column with the keys beyond ``convert.column_limit``."""
 PROVENANCE = ("_source", "_offset", "_arrived_at")
-"""Columns added by ``convert.provenance``."""
 ADDED_COLUMNS = frozenset({RESCUED, *PROVENANCE})
 """Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
 FIRST_FIELD_ID = 1000
@@ -102,8 +100,6 @@ NOT_MEASURED = MeasuredDataset()
 
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
-    """What the ledger knows of a dataset."""
-
     name: str
     columns: tuple[str, ...]
     """Known column names, sorted; names are only ever added."""
@@ -123,8 +119,6 @@ class DatasetRow:
 
 
 class Datasets:
-    """Dataset rows, and the list of their names."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
         self._registered: set[str] = set()
@@ -268,7 +262,6 @@ class Datasets:
         return str((self._table.get(CATALOG) or {}).get("after", ""))
 
     def record_catalog_position(self, name: str) -> None:
-        """Set it, for the next invocation."""
         self._table.update(CATALOG, assign={"after": name})
 
     def reserve_columns(

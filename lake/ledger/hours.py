@@ -27,8 +27,6 @@ UNSETTLED = "unsettled-hour"
 
 
 class Partitions:
-    """Reads and changes partition rows."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -164,13 +162,10 @@ class HourCounts:
     batch: int = 0
     """The first batch of the Iceberg table that shows all of them; 0: no batch was needed, or there is no table."""
     snapshot: int = 0
-    """Of this batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class HourRow:
-    """One hour of a dataset as the ledger has it."""
-
     partition: Partition
     touched: int = 0
     """Number of times that a manifest of the hour was about to be queued; only grows."""
@@ -229,8 +224,6 @@ class DueDeletion:
 
 
 class Deletions:
-    """Reads and closes the deletions that are due."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 

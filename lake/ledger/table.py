@@ -27,13 +27,10 @@ MAX_TRANSACTION_ACTIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Primary key of an item."""
-
     pk: str
     sk: str
 
     def item(self) -> dict[str, str]:
-        """The key's attributes, as DynamoDB takes them."""
         return {"pk": self.pk, "sk": self.sk}
 
 

@@ -40,8 +40,6 @@ class BatchReference:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One Iceberg table as the ledger has it."""
-
     dataset: str
     uuid: str
     """Id in the table's metadata: another table under its name is refused."""
@@ -83,8 +81,6 @@ class OutboxEntry:
 
 
 class Tables:
-    """Reads and changes the rows of tables and their outboxes."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -146,7 +142,6 @@ class Tables:
             self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
 
     def note_compaction(self, row: TableRow, *, compacts: bool) -> None:
-        """Note whether Glue's table optimizer compacts the table."""
         same = [Condition("uuid", "=", row.uuid)]
         self._table.update(_key(row.dataset), assign={"compacts": compacts}, conditions=same)
 
@@ -155,11 +150,9 @@ class Tables:
         self._list(dataset, generation_entry(manifest, generation), now)
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
-        """List an hour whose files are all to be brought into the table again."""
         self._list(hour.dataset, hour.stamp, now)
 
     def list_expiry(self, dataset: str, now: datetime) -> None:
-        """List a batch that only expires snapshots."""
         self._list(dataset, EXPIRY_ENTRY, now)
 
     def _list(self, dataset: str, name: str, now: datetime) -> None:

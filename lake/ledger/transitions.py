@@ -55,8 +55,6 @@ FORGOTTEN = ("document", "exclusions", "reason", "finished_at")
 
 
 class Failure(StrEnum):
-    """What did not get through."""
-
     FAILED = State.FAILED.value
     """The whole manifest."""
     UNREADABLE = "UNREADABLE"
@@ -70,7 +68,6 @@ class Claim:
     row: ManifestRow
     """As it was right after the claim."""
     owner: str
-    """Job run id."""
 
     @property
     def fence(self) -> list[Condition]:
@@ -83,8 +80,6 @@ class Claim:
 
 
 class Manifests:
-    """Reads manifest rows and changes their state."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -329,7 +324,6 @@ class Manifests:
         self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
-        """To a terminal state."""
         changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
         is_first_publish = changes["state"] == State.DONE and row.generation == 1
         may_leave_objects = row.state == State.PUBLISHING and not is_first_publish
@@ -367,7 +361,6 @@ def row_unchanged(row: ManifestRow) -> list[Condition]:
 
 
 def lease_lost(claim: Claim) -> LeaseLostError:
-    """The error of a worker whose claim no longer holds."""
     return LeaseLostError(
         f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
         "another run has claimed it or may claim it; this attempt publishes nothing"
@@ -375,7 +368,6 @@ def lease_lost(claim: Claim) -> LeaseLostError:
 
 
 def check_forceable(row: ManifestRow) -> None:
-    """Raise ``InvalidInputError`` unless the manifest is DONE or FAILED."""
     if row.state not in FORCEABLE:
         raise InvalidInputError(
             f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"

@@ -58,8 +58,6 @@ class Range(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Rule):
-    """One of a few texts."""
-
     values: tuple[str, ...]
 
     @property
@@ -89,15 +87,11 @@ class Text(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of a number."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The declaration of one field."""
-
     name: str
     kind: type[Any]
     """The type of the value; of each item of a list."""
@@ -164,7 +158,6 @@ def _is_time_zone(value: str) -> bool:
 
 
 def is_date(value: str) -> bool:
-    """Whether ``value`` is a date ``YYYY-MM-DD``."""
     try:
         date.fromisoformat(value)
     except ValueError:

@@ -13,7 +13,6 @@ from lake.settings.declaration import Choice, Range, Unit
 from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
-"""A week."""
 SECONDS_PER_CORE = 27.0
 """Work of each core that is converted side by side: one and a half times that of a usual task of the stream lane, so
 that a core has the next task before it has finished one (docs/performance.md)."""

@@ -123,7 +123,6 @@ class Settings:
             yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
 
     def _conflicts_of_runs(self) -> Iterator[InvalidSettingsError]:
-        """What a run needs of memory, time and vCPUs, and does not get."""
         yield from _memory_conflict("stream.worker_type", self.stream.worker_type)
         yield from _memory_conflict("batch.worker_type", self.batch.worker_type)
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
@@ -144,7 +143,6 @@ class Settings:
 
     @property
     def shards(self) -> Shards:
-        """The shards of the stream lane, each with a streaming job."""
         return Shards(self.stream.jobs)
 
     @property
@@ -183,7 +181,6 @@ class Settings:
 
     @property
     def run_dpus(self) -> float:
-        """DPUs of one run of the batch job with all of its workers."""
         return self.batch.workers * DPUS[self.batch.worker_type]
 
     @property
@@ -198,7 +195,6 @@ class Settings:
 
     @property
     def max_verifications(self) -> int:
-        """Scheduled verifications at the same time."""
         return int(self.verify.share > 0)
 
     @property

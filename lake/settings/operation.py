@@ -185,7 +185,6 @@ class PriceSettings:
 
     @property
     def source(self) -> str:
-        """The origin of the prices; for people."""
         prices = (item for item in fields(self) if item.name.endswith("_hour") or item.name.endswith("_flex"))
         return LISTED if all(getattr(self, item.name) == item.default for item in prices) else OWN
 

@@ -15,7 +15,6 @@ from lake.settings.model import Settings
 
 T = TypeVar("T")
 PRODUCTION = "prod"
-"""Name of the stage whose data is protected by default."""
 
 
 def load_settings(path: Path) -> Settings:

@@ -70,7 +70,6 @@ class RecordsRule:
     ] = 60
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
-        """Values that do not fit together: it has one source, and no key without the one that it belongs to."""
         stream, cluster, topic = "records.kinesis_stream", "records.msk_cluster", "records.msk_topic"
         if bool(self.kinesis_stream) == bool(self.msk_cluster):
             expected = f"expected either {stream}, or {cluster} with {topic}"

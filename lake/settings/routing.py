@@ -14,7 +14,6 @@ from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"
-"""Tables of a dataset."""
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
 ARN_CHARACTERS = 90
@@ -84,7 +83,6 @@ class InputSettings:
 
 @cache
 def _longest_first(suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Each suffix, and what it is in lower case."""
     return [(suffix, suffix.lower()) for suffix in sorted(suffixes, key=len, reverse=True)]
 
 
