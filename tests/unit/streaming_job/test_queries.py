@@ -161,28 +161,6 @@ def test_a_fault_at_any_write_loses_no_pointer(lane: FakeLane, fault: str) -> No
         lane.check_all_converted_once()
 
 
-def test_a_run_that_dies_between_two_queries_leaves_all_to_the_next_one(
-    lane: FakeLane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a second query that does not start
-    first = FakeQuery.__init__
-
-    def die(self: FakeQuery, world: World, inbox: InboxStream) -> None:
-        if lane.queries:
-            raise Crash
-        first(self, world, inbox)
-
-    monkeypatch.setattr(FakeQuery, "__init__", die)
-    with pytest.raises(Crash):
-        lane.run()
-    assert len(lane.world.keys("control", INBOX)) == MANIFESTS - PER_CHECKPOINT
-    # When
-    monkeypatch.setattr(FakeQuery, "__init__", first)
-    lane.run()
-    # Then
-    lane.check_all_converted_once()
-
-
 def test_pointers_that_cannot_be_deleted_are_not_read_again_by_a_new_query(
     lane: FakeLane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
