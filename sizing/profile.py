@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
-from lake.settings.declaration import DATE, Range, Unit
+from lake.settings.declaration import DATE, Range
 from lake.settings.parse import build
 from lake.settings.routing import FOLDER
 
@@ -30,7 +30,7 @@ MAX_CLASSES = 10_000
 class SizeShare:
     """Files of one size."""
 
-    bytes: Annotated[int, Range(1, MAX_BYTES), Unit("bytes"), "Size as stored."]
+    bytes: Annotated[int, Range(1, MAX_BYTES, "bytes"), "Size as stored."]
     share: Annotated[float, Range(0, 1_000_000), "Weight among all sizes; the weights need no particular sum."] = 1.0
 
 

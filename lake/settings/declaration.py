@@ -43,10 +43,11 @@ class Rule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Range(Rule):
-    """Numbers from ``low`` to ``high``, both included."""
+    """Numbers from ``low`` to ``high``, both included, and their unit."""
 
     low: float
     high: float
+    unit: str | None = None
 
     @property
     def allowed(self) -> str:
@@ -83,11 +84,6 @@ class Text(Rule):
     def accepts(self, value: str) -> bool:
         matches = self.matches.fullmatch if isinstance(self.matches, re.Pattern) else self.matches
         return (self.or_empty and not value) or bool(matches(value))
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,7 @@ def _field(name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa
         required,
         None if default is MISSING else default,
         tuple(extra for extra in extras if isinstance(extra, Rule)),
-        next((extra.name for extra in extras if isinstance(extra, Unit)), None),
+        next((extra.unit for extra in extras if isinstance(extra, Range)), None),
         " ".join(extra for extra in extras if isinstance(extra, str)),
     )
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from lake.engines import ENGINES, Engine, Units, services_of
 from lake.engines.description import GIB, MAX_WORKERS, WORKERS, max_workers
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import Choice, Range, Unit
+from lake.settings.declaration import Choice, Range
 from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
@@ -34,24 +34,21 @@ class StreamSettings:
 
     manifest_bytes: Annotated[
         int,
-        Range(1, 64 * GIB),
-        Unit("bytes"),
+        Range(1, 64 * GIB, "bytes"),
         "Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own.",
     ] = GIB
     manifest_files: Annotated[int, Range(1, 10_000), "Maximum number of files of one manifest."] = 1000
     trigger_seconds: Annotated[
-        int, Range(1, 3600), Unit("seconds"), "Interval between micro-batches; urgent files do not wait for it."
+        int, Range(1, 3600, "seconds"), "Interval between micro-batches; urgent files do not wait for it."
     ] = 5
     idle_minutes: Annotated[
         float,
-        Range(0.05, 1440),
-        Unit("minutes"),
+        Range(0.05, 1440, "minutes"),
         "Time without work after which the run ends outside the stream window.",
     ] = 15
     latency_goal_seconds: Annotated[
         int,
-        Range(1, MAX_LATENCY_GOAL_SECONDS),
-        Unit("seconds"),
+        Range(1, MAX_LATENCY_GOAL_SECONDS, "seconds"),
         "Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane "
         "while all workers convert what waits in half of this time; the others spill to the batch lane. A file that "
         "takes longer than this alone goes to the batch lane, urgent or not.",
@@ -126,15 +123,13 @@ class BatchSettings:
 
     manifest_bytes: Annotated[
         int,
-        Range(1, 1 << 50),
-        Unit("bytes"),
+        Range(1, 1 << 50, "bytes"),
         "Maximum size, as stored, of the files of one manifest; a larger file gets one of its own.",
     ] = 64 * GIB
     manifest_files: Annotated[int, Range(1, 50_000), "Maximum number of files of one manifest."] = 10_000
     run_bytes: Annotated[
         int,
-        Range(1, 1 << 50),
-        Unit("bytes"),
+        Range(1, 1 << 50, "bytes"),
         "Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A "
         "run has some minutes in which it does not convert, so small runs cost time.",
     ] = 4096 * GIB
@@ -153,13 +148,12 @@ class BatchSettings:
     ] = 3
     lease_seconds: Annotated[
         int,
-        Range(10, 3600),
-        Unit("seconds"),
+        Range(10, 3600, "seconds"),
         "Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes.",
     ] = 600
-    run_timeout_minutes: Annotated[
-        int, Range(1, 10_080), Unit("minutes"), "Time after which the engine ends a job run."
-    ] = 480
+    run_timeout_minutes: Annotated[int, Range(1, 10_080, "minutes"), "Time after which the engine ends a job run."] = (
+        480
+    )
     worker_type: Annotated[
         str,
         Choice(tuple(WORKERS)),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import SCHEDULE, TIME, Range, Unit
+from lake.settings.declaration import SCHEDULE, TIME, Range
 from lake.time import Schedule, minutes_of_day
 
 MAX_REDELIVERY_DAYS = 28
@@ -36,18 +36,16 @@ class SweepSettings:
 
     grace_minutes: Annotated[
         float,
-        Range(0, 10_080),
-        Unit("minutes"),
+        Range(0, 10_080, "minutes"),
         "Time for which a replaced generation is kept next to the new one: longer than any query that may still read "
         "it.",
     ] = 60
     missed_minutes: Annotated[
         float,
-        Range(10, 10_080),
-        Unit("minutes"),
+        Range(10, 10_080, "minutes"),
         "Age at which an object without an arrival is searched for by listing.",
     ] = 120
-    listing_hours: Annotated[float, Range(0, 168), Unit("hours"), "Minimum interval between two such listings."] = 6
+    listing_hours: Annotated[float, Range(0, 168, "hours"), "Minimum interval between two such listings."] = 6
 
 
 def min_keep_days(sweep: SweepSettings) -> int:
@@ -73,8 +71,7 @@ class LedgerSettings:
 
     keep_days: Annotated[
         int,
-        Range(0, 36_500),
-        Unit("days"),
+        Range(0, 36_500, "days"),
         "Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never "
         "taken as new, and a backfill of its hour is refused. The input bucket has to keep versions: rows of files "
         "without a version, and of manifests, are always kept.",
@@ -123,8 +120,7 @@ class ScheduleSettings:
     )
     watch_seconds: Annotated[
         int,
-        Range(1, 3600),
-        Unit("seconds"),
+        Range(1, 3600, "seconds"),
         "Interval at which the stream_window state machine checks the streaming run.",
     ] = 60
 
@@ -147,38 +143,32 @@ class PriceSettings:
 
     dpu_hour: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44.",
     ] = 0.308
     dpu_hour_flex: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one DPU hour of Glue 6.0, flex execution class; before 6.0 it was 0.29.",
     ] = 0.203
     emr_vcpu_hour: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less.",
     ] = 0.052624
     emr_gb_hour: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less.",
     ] = 0.0057785
     mb_per_second_per_core: Annotated[
         float,
-        Range(0.1, 10_000),
-        Unit("MB per second and vCPU"),
+        Range(0.1, 10_000, "MB per second and vCPU"),
         "Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet.",
     ] = 40.0
     compressed_mb_per_second_per_core: Annotated[
         float,
-        Range(0.1, 10_000),
-        Unit("MB per second and vCPU"),
+        Range(0.1, 10_000, "MB per second and vCPU"),
         "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON, less than "
         "measured (performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
     ] = 15.75
@@ -195,15 +185,13 @@ class TablesSettings:
 
     commit_seconds: Annotated[
         int,
-        Range(10, 3600),
-        Unit("seconds"),
+        Range(10, 3600, "seconds"),
         "Interval in which published files are brought into the tables: a shorter one makes more snapshots. Above a "
         "minute, whole minutes.",
     ] = 60
     keep_hours: Annotated[
         float,
-        Range(0, 720),
-        Unit("hours"),
+        Range(0, 720, "hours"),
         "Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; "
         "a tag of yours keeps it for longer.",
     ] = 24

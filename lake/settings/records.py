@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Range, Text, Unit
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Range, Text
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
@@ -64,8 +64,7 @@ class RecordsRule:
     # Amazon Data Firehose API Reference, BufferingHints.
     buffer_seconds: Annotated[
         int,
-        Range(0, 900),
-        Unit("seconds"),
+        Range(0, 900, "seconds"),
         f"Maximum time for which Firehose collects records for one object; {BUFFER_MIB} MiB of them end it sooner.",
     ] = 60
 

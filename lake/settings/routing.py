@@ -9,7 +9,7 @@ from functools import cache
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Range, Text, Unit
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Range, Text
 from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -50,8 +50,7 @@ class InputSettings:
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
     keep_days: Annotated[
         int,
-        Range(0, 36_500),
-        Unit("days"),
+        Range(0, 36_500, "days"),
         "Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 "
         "days after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or "
         "verify of its hour.",
@@ -59,8 +58,7 @@ class InputSettings:
     # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
     event_window_seconds: Annotated[
         int,
-        Range(1, 300),
-        Unit("seconds"),
+        Range(1, 300, "seconds"),
         "Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, "
         "each of more files, and each file waits for half of it on average.",
     ] = 5
@@ -105,14 +103,11 @@ class DatasetUrgentSettings:
     ] = ()
     min_bytes: Annotated[
         int,
-        Range(0, 1 << 50),
-        Unit("bytes"),
+        Range(0, 1 << 50, "bytes"),
         "Size from which a file is urgent, and up to max_bytes if that is set too; 0: no lower limit. With neither, no "
         "file is urgent by its size. Sizes cost no request.",
     ] = 0
-    max_bytes: Annotated[
-        int, Range(0, 1 << 50), Unit("bytes"), "Size up to which a file is urgent; 0: no upper limit."
-    ] = 0
+    max_bytes: Annotated[int, Range(0, 1 << 50, "bytes"), "Size up to which a file is urgent; 0: no upper limit."] = 0
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         if 0 < self.max_bytes < self.min_bytes:

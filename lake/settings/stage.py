@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from lake.settings.declaration import KMS_KEY, Choice, Range, Text, Unit
+from lake.settings.declaration import KMS_KEY, Choice, Range, Text
 
 ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
 VERIFY_START = "cron(0 13 * * ? *)"
@@ -41,15 +41,13 @@ class AlarmSettings:
     ] = NotifyQuarantine.FILES.value
     daily_dollars: Annotated[
         float,
-        Range(0, 10_000_000),
-        Unit("US dollars"),
+        Range(0, 10_000_000, "US dollars"),
         "Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such "
         "alarm.",
     ] = 100
     max_quarantined_share: Annotated[
         float,
-        Range(0, 1),
-        Unit("share from 0 to 1"),
+        Range(0, 1, "share from 0 to 1"),
         "Share of a dataset's lines, or of its files, in the quarantine after an execution, or of the files of an hour "
         "that no rule takes, above which an alarm is raised; 1: there is no such alarm.",
     ] = 0.05
@@ -91,8 +89,7 @@ class QuotaSettings:
 
     dpus: Annotated[
         int,
-        Range(1, 1_000_000),
-        Unit("DPUs"),
+        Range(1, 1_000_000, "DPUs"),
         "DPUs of all job runs together; those of the streaming jobs on Glue are kept free for urgent files.",
     ] = 500
     job_runs: Annotated[
@@ -119,8 +116,7 @@ class VerifySettings:
 
     share: Annotated[
         float,
-        Range(0, 1),
-        Unit("share from 0 to 1"),
+        Range(0, 1, "share from 0 to 1"),
         "Share of the published manifests that are compared every day at 13:00, chosen by their ids; 0: nothing is "
         "scheduled.",
     ] = 0.0
