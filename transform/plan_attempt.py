@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -26,7 +26,7 @@ from transform.clients import InputRanges
 from transform.file_deadline import stream_seconds
 from transform.parquet_writer import OpenFile
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import ConversionContext, JobServices, Split, SplitResult, Task, TaskResult
+from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""
@@ -118,7 +118,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = services.settings.input_kms_keys
     source = Source.in_region(services.region, input_keys)
-    packed = divide_input(source, files, settings, None if dataset is None else dataset.output_ratio)
+    packed = divide_input(source, files, settings, None if dataset is None else dataset.measured.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -319,23 +319,15 @@ def measure_conversion(results: Sequence[TaskResult]) -> DatasetMeasurement:
     A task that reads files of both kinds took its time for each byte of NDJSON alike: decompressing is a small part.
     """
     splits = [split for result in results for split in result.splits]
+    compressed_milliseconds = 0
+    for result in results:
+        compressed = sum(split.bytes for split in result.splits if split.compressed)
+        every = sum(split.bytes for split in result.splits)
+        compressed_milliseconds += round(result.milliseconds * compressed / every) if every else 0
     return DatasetMeasurement(
-        input_bytes=_stored(splits),
+        input_bytes=sum(split.split.size for split in splits),
         output_bytes=sum(item.size for result in results for item in result.objects),
         task_milliseconds=sum(result.milliseconds for result in results),
-        compressed_bytes=_stored(_compressed(splits)),
-        compressed_milliseconds=sum(map(_compressed_milliseconds, results)),
+        compressed_bytes=sum(split.split.size for split in splits if split.compressed),
+        compressed_milliseconds=compressed_milliseconds,
     )
-
-
-def _compressed_milliseconds(result: TaskResult) -> int:
-    compressed, every = (sum(split.bytes for split in part) for part in (_compressed(result.splits), result.splits))
-    return round(result.milliseconds * compressed / every) if every else 0
-
-
-def _compressed(splits: Iterable[SplitResult]) -> list[SplitResult]:
-    return [split for split in splits if split.compressed]
-
-
-def _stored(splits: Iterable[SplitResult]) -> int:
-    return sum(split.split.size for split in splits)

@@ -80,9 +80,10 @@ class EngineDescription(ABC):
     def prices(self, settings: Settings) -> Units:
         """Price of one hour of each unit, in US dollars."""
 
-    @abstractmethod
     def quota_units(self, worker_type: str) -> float:
-        """What a worker takes of the account's quota of the service."""
+        """What a worker takes of the account's quota of the service: DPUs or vCPUs."""
+        units = self.worker(worker_type)
+        return units.dpu or units.vcpu
 
     @abstractmethod
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:

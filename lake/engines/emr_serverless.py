@@ -138,9 +138,6 @@ class EmrServerless(EngineDescription):
         share = ARM_PRICE if settings.emr.architecture == ARM else 1
         return Units(vcpu=share * settings.price.emr_vcpu_hour, gb=share * settings.price.emr_gb_hour)
 
-    def quota_units(self, worker_type: str) -> float:
-        return float(WORKERS[worker_type])
-
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:  # noqa: ARG002
         return settings.emr.max_vcpus, settings.batch.max_runs
 

@@ -48,9 +48,6 @@ class Glue(EngineDescription):
         flex = self.name is Engine.GLUE_FLEX
         return Units(dpu=settings.price.dpu_hour_flex if flex else settings.price.dpu_hour)
 
-    def quota_units(self, worker_type: str) -> float:
-        return DPUS[worker_type]
-
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:
         return glue_dpus, min(settings.batch.max_runs, glue_runs)
 

@@ -112,11 +112,6 @@ class DatasetRow:
         """How many columns it may have today (UTC), at most ``column_limit``."""
         return self.history.limit(len(self.columns), column_limit, today)
 
-    @property
-    def output_ratio(self) -> float | None:
-        """Parquet bytes per input byte; None before the first conversion."""
-        return self.measured.output_ratio
-
 
 class Datasets:
     def __init__(self, table: LedgerTable) -> None:

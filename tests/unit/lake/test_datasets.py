@@ -72,7 +72,7 @@ def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     assert len(str(item)) < 1000
     row = datasets.get("orders")
     assert row is not None
-    assert (len(row.columns), row.output_ratio) == (1000, 0.1)
+    assert (len(row.columns), row.measured.output_ratio) == (1000, 0.1)
     assert row.measured.speed == DatasetSpeed(plain=300.0 * MB, compressed=50.0 * MB)
 
 
