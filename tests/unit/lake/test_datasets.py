@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import DatasetMeasurement, DatasetSpeed, Ledger
+from lake.ledger import DatasetMeasurement, DatasetSpeed
 from lake.ledger.datasets import (
     ADDED_COLUMNS,
     GROWTH,
@@ -18,7 +18,6 @@ from lake.ledger.datasets import (
     field_id,
     is_full,
 )
-from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import RESOURCES, World
 
 WIDE = [f"column_{number:04}" for number in range(1000)]
@@ -48,14 +47,6 @@ def test_a_registered_dataset_is_read_and_not_written(world: World) -> None:
     world.ledger.datasets.register("orders")
     assert written_keys(world, lambda: world.ledger.datasets.register("orders")) == []
     assert list(world.ledger.datasets.names()) == ["orders"]
-
-
-def test_a_process_reads_once_that_a_dataset_is_let_in(world: World) -> None:
-    world.ledger.datasets.admit("orders", 1000, ())
-    another = Ledger.over(world.dynamodb, RESOURCES.ledger_table)
-    with counted_requests() as counts:
-        assert [another.datasets.admit("orders", 1000, ()) for _ in range(3)] == ["orders"] * 3
-    assert counts == {"GetItem": 1, "write units": 0}
 
 
 def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:

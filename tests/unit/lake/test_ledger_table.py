@@ -58,15 +58,6 @@ BASE = {"operation": "query", "TableName": "ledger"}
     ("options", "request_"),
     [
         (
-            {},
-            {
-                "KeyConditionExpression": "#p = :p",
-                "ExpressionAttributeNames": {"#p": "pk"},
-                "ExpressionAttributeValues": {":p": "dataset"},
-                "ConsistentRead": True,
-            },
-        ),
-        (
             {"after": "a", "before": "b"},
             {
                 "KeyConditionExpression": "#p = :p AND #s BETWEEN :a AND :b",
@@ -223,14 +214,6 @@ def test_conflicts_are_repeated_a_bounded_number_of_times() -> None:
         write_by(waiting_table(client, waits), "put_item")
     assert len(client.calls) == MAX_TRIES
     assert sum(waits) < 6
-
-
-@pytest.mark.parametrize("reasons", [("ValidationError",), ("TransactionConflict", "ItemCollectionSizeLimitExceeded")])
-def test_a_transaction_that_can_never_succeed_is_not_repeated(reasons: tuple[str, ...]) -> None:
-    client = FailingClient(cancelled(*reasons))
-    with pytest.raises(ClientError, match="TransactionCanceledException"):
-        write_by(waiting_table(client, []), "transact_write_items")
-    assert len(client.calls) == 1
 
 
 KEYS = [Key(f"manifest#{number}", "manifest") for number in range(5)]

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from lake.errors import InvalidInputError, TerminalError
+from lake.errors import TerminalError
 from lake.ledger import Failure, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
-from lake.manifest import Lane, Manifest, manifest_sha256
+from lake.manifest import Lane, manifest_sha256
 from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, claim, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, PARTITION, World
 
@@ -112,19 +112,6 @@ def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     assert manifests.enqueue(alive) == State.QUEUED
     assert manifests.abandon(alive.id, world.now).state == State.QUEUED
     assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
-
-
-def test_a_repeated_enqueue_changes_nothing(world: World) -> None:
-    manifest: Manifest = world.manifest("a.json")
-    world.ledger.manifests.enqueue(manifest)
-    world.claimed(world.row(manifest.id))
-    assert world.ledger.manifests.enqueue(manifest) == State.RUNNING
-
-
-def test_an_unknown_manifest_is_an_invalid_input(world: World) -> None:
-    ghost = replace(world.queued("a.json"), id="ghost")
-    with pytest.raises(InvalidInputError, match="no manifest ghost"):
-        claim(world, ghost)
 
 
 def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(world: World) -> None:

@@ -17,7 +17,7 @@ from lake.errors import NewerDocumentError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import digest_objects
-from lake.publish import abort_upload, complete_all, roll_back, roll_forward
+from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
@@ -169,15 +169,6 @@ BUCKETS = ("lake", "quarantine")
 
 
 @pytest.mark.parametrize(("harm", "reason"), HARMS)
-def test_without_the_committed_document_nothing_is_published(world: World, harm: Any, reason: str) -> None:
-    row, _ = publishing(world)
-    harm(world, row)
-    assert roll(world, row) == State.FAILED
-    assert world.keys("lake") == []
-    assert reason in (world.row(row.id).reason or "")
-
-
-@pytest.mark.parametrize(("harm", "reason"), HARMS)
 def test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix(world: World, harm: Any, reason: str) -> None:
     # Given a process that crashed after its first completion, and the objects of another manifest
     row, document = publishing(world)
@@ -253,21 +244,9 @@ def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(
     assert world.keys("lake") == [KEY]
 
 
-def test_an_upload_that_does_not_exist_is_aborted_already(world: World) -> None:
-    refusing: Any = RefusingS3(world.s3, "abort_multipart_upload", "NoSuchUpload")
-    abort_upload(refusing, "lake", KEY, "u")
-    assert refusing.calls == ["abort_multipart_upload"]
-
-
 def with_another_etag(item: PendingObject) -> PendingObject:
     """As the document of an upload request that the client has repeated: the part has another ETag by now."""
     return replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
-
-
-def test_a_part_with_another_etag_and_the_same_checksum_is_completed(world: World) -> None:
-    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
-    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
-    assert world.raw_s3.get_object(Bucket="lake", Key=KEY)["Body"].read() == b"rows"
 
 
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:

@@ -116,17 +116,12 @@ def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest
     assert conversions.most_bytes == 8 * GIB
 
 
-def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    conversions = Conversions(threading.Barrier(PORTIONS))
-    convert_gibibytes(monkeypatch, conversions, 160, max_workers=11)
-    assert conversions.most_bytes == 40 * GIB
-
-
-def test_large_gzip_files_keep_every_core_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given files of which each is one task, of a minute and a half
+@pytest.mark.parametrize("compressed", [True, False])
+def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPatch, compressed: bool) -> None:
+    # Given files of which each is one task, of a minute and a half if it is compressed
     conversions = Conversions(threading.Barrier(PORTIONS))
     # When
-    convert_gibibytes(monkeypatch, conversions, 160, compressed=True, max_workers=11)
+    convert_gibibytes(monkeypatch, conversions, 160, compressed=compressed, max_workers=11)
     # Then each of the 40 cores has one
     assert conversions.most_bytes == 40 * GIB
 
