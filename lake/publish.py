@@ -15,7 +15,7 @@ from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, list_objects
 from lake.ledger.manifest_row import State
 from lake.result import write_result
-from lake.settings.conversion import MAX_COLUMN_LIMIT
+from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import advise_reprocess, format_count
 
 if TYPE_CHECKING:

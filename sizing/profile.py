@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
-from lake.settings.declaration import DATE, Range
-from lake.settings.parse import build
+from lake.settings.declaration import DATE, Range, build
 from lake.settings.routing import FOLDER
 
 MAX_BYTES = 5 << 40

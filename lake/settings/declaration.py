@@ -1,4 +1,4 @@
-"""What a field of the settings declares: the accepted values, the unit, and the sentence that documents it.
+"""What a field of the settings declares: the accepted values, the unit, and the sentence that documents it; its parser.
 
 Also the rules that several settings share.
 """
@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lake.errors import InvalidSettingsError
 from lake.time import FORMS, TIME_OF_DAY, Schedule
 
+T = TypeVar("T")
 KINDS = {
     int: ("a whole number", "any whole number"),
     float: ("a number", "any number"),
@@ -136,6 +139,67 @@ def _field(name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa
         next((extra.unit for extra in extras if isinstance(extra, Range)), None),
         " ".join(extra for extra in extras if isinstance(extra, str)),
     )
+
+
+def build(kind: type[T], body: object) -> T:
+    """An instance of a class whose fields are declared (``lake.settings.declaration``) from a parsed table.
+
+    Raises ``InvalidSettingsError``: an unknown or missing key, a value of a wrong type or range, or values that do not
+    fit together, which are looked for in tables without another error; ``key`` is the full dotted key. Its ``others``
+    are all further errors.
+    """
+    errors: list[InvalidSettingsError] = []
+    built: T = _table(kind, body, "", errors)
+    if errors:
+        first, *others = errors
+        raise InvalidSettingsError(first.key, first.value, first.expected, others)
+    return built
+
+
+def _table(kind: type[Any], body: object, path: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
+    """An instance of ``kind``, or None after an error; ``path`` of its keys is empty or ends in a dot."""
+    if not isinstance(body, dict):
+        errors.append(InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys"))
+        return None
+    before = len(errors)
+    known = {field.name: field for field in declared(kind)}
+    unknown = f"no such key; known: {', '.join(known)}"
+    errors += [InvalidSettingsError(path + name, body[name], unknown) for name in body if name not in known]
+    values: dict[str, Any] = {}
+    for name, field in known.items():
+        if name in body:
+            values[name] = _value(field, body[name], path + name, errors)
+        elif field.required:
+            errors.append(InvalidSettingsError(path + name, None, "this key is required"))
+    if len(errors) > before:
+        return None
+    built = kind(**values)
+    if hasattr(built, "conflicts"):
+        errors += built.conflicts()
+    return built
+
+
+def _value(field: Field, value: object, key: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
+    if not field.is_list:
+        return _item(field, value, key, errors)
+    if not isinstance(value, list | tuple):
+        errors.append(InvalidSettingsError(key, value, "expected a list"))
+        return None
+    return tuple(_item(field, item, key, errors) for item in value)
+
+
+def _item(field: Field, value: object, key: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
+    kind = field.kind
+    if is_dataclass(kind):
+        return _table(kind, value, f"{key}.", errors)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            value = float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        errors.append(InvalidSettingsError(key, value, f"expected {KINDS[kind][0]}"))
+    elif refusal := next(filter(None, (rule.refusal(value) for rule in field.rules)), None):
+        errors.append(InvalidSettingsError(key, value, refusal))
+    return value
 
 
 DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")

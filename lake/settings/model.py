@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
 from lake.engines import Engine
 from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
 from lake.errors import InvalidSettingsError
-from lake.settings.conversion import ConvertSettings
-from lake.settings.declaration import TIME_ZONE, Choice, Range, Text
-from lake.settings.lanes import BatchSettings, StreamSettings
+from lake.settings.declaration import TIME_ZONE, Choice, Range, Text, build
+from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
 from lake.settings.operation import (
+    AlarmSettings,
+    EncryptionSettings,
     LedgerSettings,
     PriceSettings,
+    ProtectionSettings,
+    QuotaSettings,
     ScheduleSettings,
+    SparkSettings,
     SweepSettings,
     TablesSettings,
+    VerifySettings,
     keep_days_conflict,
 )
 from lake.settings.records import RecordsRule, records_conflicts
@@ -30,14 +38,6 @@ from lake.settings.routing import (
     PeakSettings,
     UrgentSettings,
     rule_conflicts,
-)
-from lake.settings.stage import (
-    AlarmSettings,
-    EncryptionSettings,
-    ProtectionSettings,
-    QuotaSettings,
-    SparkSettings,
-    VerifySettings,
 )
 from lake.shards import Shards
 from lake.texts import format_count
@@ -235,3 +235,41 @@ def _memory_conflict(key: str, worker_type: str) -> Iterator[InvalidSettingsErro
             f"which there are about {available / 1e9:.1f}: take G.1X or larger"
         )
         yield InvalidSettingsError(key, worker_type, expected)
+
+
+PRODUCTION = "prod"
+
+
+def load_settings(path: Path) -> Settings:
+    """Settings of a ``.toml`` or ``.json`` file (UTF-8).
+
+    Raises ``InvalidSettingsError``: a value is not valid; or the file is missing or cannot be parsed, then ``key`` is
+    ``file``.
+    """
+    try:
+        # Some editors write a byte order mark.
+        text = Path(path).read_text(encoding="utf-8-sig")
+        body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError as error:
+        advice = "pass --settings with the file of your stage; the checkout has settings/dev.toml to copy"
+        raise InvalidSettingsError("file", str(path), f"the file does not exist: {advice}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
+    return parse_settings(body)
+
+
+def parse_settings(body: dict[str, Any]) -> Settings:
+    """Settings of a parsed TOML or JSON document.
+
+    No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1. In the stage
+    ``prod`` stored data is protected unless the document says otherwise. Raises ``InvalidSettingsError``: the first
+    error of the document, with all ``others``.
+    """
+    if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
+        body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
+    return build(Settings, body)
+
+
+def dump_settings(settings: Settings) -> str:
+    """JSON text; ``load_settings`` reads it back to equal settings."""
+    return json.dumps(asdict(settings), indent=1, sort_keys=True)
