@@ -68,11 +68,6 @@ class SourceCount:
     failed: str | None
     """Why the whole file could not be read: it is in the quarantine by reference, and all counts are 0."""
 
-    @property
-    def reasons(self) -> dict[str, int]:
-        """``rejects`` without the reasons that no line has."""
-        return {reason: lines for reason, lines in self.rejects.items() if lines}
-
 
 @dataclass(frozen=True, slots=True)
 class CommitDocument:
@@ -111,7 +106,7 @@ class CommitDocument:
     def rejects(self) -> Counter[str]:
         counts: Counter[str] = Counter()
         for source in self.sources:
-            counts.update(source.reasons)
+            counts.update(source.rejects)
         return counts
 
     @property

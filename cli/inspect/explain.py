@@ -92,7 +92,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     of_lake = name.bucket == stack.resources.lake_bucket
     objects = (result.files if of_lake else result.quarantine) if result else ()
     own = next((item for item in objects if item.key == name.key), None)
-    shown = sources if of_lake else [item for item in sources if item.failed or item.reasons]
+    shown = sources if of_lake else [item for item in sources if item.failed or item.rejects]
     return ObjectExplanation(
         kind="lake" if of_lake else "quarantine",
         uri=str(name),
@@ -111,7 +111,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
 
 
 def _input(source: SourceCount) -> ExplainedInput:
-    return ExplainedInput(source.uri, source.version, source.size, source.rows, source.reasons, source.failed)
+    return ExplainedInput(source.uri, source.version, source.size, source.rows, source.rejects, source.failed)
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
@@ -191,7 +191,7 @@ def _outcome(trace: Trace) -> str:
         return trace.state
     if source.failed:
         return "UNREADABLE"
-    return "QUARANTINED_LINES" if source.reasons else "DONE"
+    return "QUARANTINED_LINES" if source.rejects else "DONE"
 
 
 def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
@@ -252,7 +252,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
         lines=source.lines,
         rows=source.rows,
         blank_lines=source.blank_lines,
-        rejects=source.reasons,
+        rejects=source.rejects,
         unreadable=source.failed,
         first_reject=source.first_reject,
         first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, quarantine, source),

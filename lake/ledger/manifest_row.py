@@ -286,7 +286,7 @@ class ManifestCounts:
 
     def count_totals(self, totals: PublishedTotals) -> None:
         self.rows += totals.rows
-        self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
+        self.rejects.update(totals.rejects)
         self.failed_files += totals.failed_files
 
 

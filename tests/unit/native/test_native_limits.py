@@ -153,7 +153,7 @@ reader.feed(line)
 reader.end_of_input()
 reader.read()
 counts = reader.close()
-print({{reason: count for reason, count in counts.rejects.items() if count}})
+print(counts.rejects)
 """
 
 
