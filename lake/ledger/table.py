@@ -298,12 +298,8 @@ def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) ->
         try:
             return write()
         except ClientError as error:
-            if not _is_conflict(error):
+            if error_code(error) not in (CANCELLED, CONFLICT_CODE) or judge(error) != Fault.ENVIRONMENT:
                 raise
         # Random, because the writers that met each other would meet again.
         wait(min(FIRST_WAIT_SECONDS * (1 << number), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
     return write()
-
-
-def _is_conflict(error: ClientError) -> bool:
-    return error_code(error) in (CANCELLED, CONFLICT_CODE) and judge(error) == Fault.ENVIRONMENT

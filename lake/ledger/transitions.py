@@ -265,12 +265,27 @@ class Manifests:
         ``request`` is the id of the request for it; the row keeps it, so that the request can be repeated. Raises
         ``InvalidInputError``: the manifest is in another state.
         """
-        check_forceable(row)
-        changes, forgotten = forced_attributes(row, request, now)
+        if row.state not in FORCEABLE:
+            raise InvalidInputError(
+                f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
+            )
+        changes: dict[str, Any] = {
+            "state": State.QUEUED,
+            "lane": Lane.BATCH,
+            "generation": row.generation + 1,
+            "base_attempt": row.attempt,
+            "lease_until": 0,
+            "changed_at": iso_utc(now),
+            "forced_at": iso_utc(now),
+            **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
+        }
+        forgotten = FORGOTTEN if request is not None else (*FORGOTTEN, "request")
         try:
-            self._update(row, changes, forgotten)
+            self._update(row, changes if request is None else {**changes, "request": request}, forgotten)
         except RefusedError:
-            return is_forced_by(self._current(row.id), row, request)
+            # The client may have repeated this request's own write.
+            current = self._current(row.id)
+            return request is not None and current.request == request and current.generation == row.generation + 1
         return True
 
     def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
@@ -365,35 +380,6 @@ def lease_lost(claim: Claim) -> LeaseLostError:
         f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
         "another run has claimed it or may claim it; this attempt publishes nothing"
     )
-
-
-def check_forceable(row: ManifestRow) -> None:
-    if row.state not in FORCEABLE:
-        raise InvalidInputError(
-            f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
-        )
-
-
-def forced_attributes(row: ManifestRow, request: str | None, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Attributes to assign, and those to remove; ``request`` None is a caller that does not repeat itself."""
-    assign: dict[str, Any] = {
-        "state": State.QUEUED,
-        "lane": Lane.BATCH,
-        "generation": row.generation + 1,
-        "base_attempt": row.attempt,
-        "lease_until": 0,
-        "changed_at": iso_utc(now),
-        "forced_at": iso_utc(now),
-        **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
-    }
-    if request is None:
-        return assign, (*FORGOTTEN, "request")
-    return {**assign, "request": request}, FORGOTTEN
-
-
-def is_forced_by(current: ManifestRow, row: ManifestRow, request: str | None) -> bool:
-    """Whether the refused write was this request's own, repeated by the client: it has forced ``row`` already."""
-    return request is not None and current.request == request and current.generation == row.generation + 1
 
 
 def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:

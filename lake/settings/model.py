@@ -155,11 +155,6 @@ class Settings:
         return tuple(dict.fromkeys((Engine.GLUE, *self.batch.engines, self.stream.engine)))
 
     @property
-    def stream_runs(self) -> int:
-        """Runs of the streaming jobs at the same time."""
-        return len(self.shards.names)
-
-    @property
     def glue_shards(self) -> tuple[str, ...]:
         """The shards whose streaming jobs run on Glue: all or none."""
         return self.shards.names if self.stream.units.dpu else ()
@@ -172,12 +167,12 @@ class Settings:
     @property
     def stream_dpus(self) -> float:
         """DPUs of the streaming jobs on Glue with all of their workers."""
-        return self.stream_runs * self.stream.units.dpu
+        return self.stream.jobs * self.stream.units.dpu
 
     @property
     def stream_vcpus(self) -> int:
         """vCPUs of the streaming jobs with all of their workers, on an engine that bills them."""
-        return int(self.stream_runs * self.stream.units.vcpu)
+        return int(self.stream.jobs * self.stream.units.vcpu)
 
     @property
     def run_dpus(self) -> float:

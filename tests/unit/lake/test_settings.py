@@ -318,7 +318,7 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     settings = parse_settings({"stage": "dev", "stream": {**ON_EMR, "worker_type": "G.2X", "jobs": 2}})
     # Then the night has all of Glue's quota
     assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
-    assert (settings.stream_runs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
+    assert (settings.stream.jobs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
     assert settings.stream.units.gb == 8 + 9 * 32
     # And the cores that convert are those of the executors
     assert settings.stream.cores == 72
