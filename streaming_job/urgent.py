@@ -53,9 +53,9 @@ class UrgentInbox:
         self._context = replace(context, pool=POOL)
         self._on_converted, self._inboxes = on_converted, inboxes
         self._lock = threading.Lock()
-        self._converting: set[str] = set()
+        self._converting: dict[str, InputSize] = {}
+        """Sizes of the manifests that are being converted."""
         self._portions = 0
-        self._open = InputSize(0, 0)
         self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
         self._closed, self._unchecked = False, True
         self._error: BaseException | None = None
@@ -73,13 +73,14 @@ class UrgentInbox:
             if self._closed or self._error is not None or self._portions >= self._max_portions:
                 return
             pointers = self._new_pointers()
-            for portion, size in self._divide(list(pointers)):
-                if not self._has_room(size):
+            sizes = self._sizes(list(pointers))
+            for portion in portions(sizes, portion_limit(self._limit)):
+                together = {**self._converting, **{manifest: sizes[manifest] for manifest in portion}}
+                if not self._has_room(size_of(together, together)):
                     return
-                self._converting.update(portion)
+                self._converting = together
                 self._portions += 1
-                self._open = _sum(self._open, size)
-                self._threads.submit(self._convert, {item: pointers[item] for item in portion}, size)
+                self._threads.submit(self._convert, {item: pointers[item] for item in portion})
 
     def close(self) -> bool:
         """Begin no other portion; whether none is being converted."""
@@ -131,23 +132,21 @@ class UrgentInbox:
         # An id begins with the time at which its manifest was made.
         return dict(sorted(pointers.items()))
 
-    def _divide(self, manifests: Sequence[str]) -> list[tuple[list[str], InputSize]]:
+    def _sizes(self, manifests: Sequence[str]) -> dict[str, InputSize]:
         if not manifests:
-            return []
+            return {}
         context = self._context
         if self._unchecked:
             check_environment(context, manifests, queued_manifests(context))
             self._unchecked = False
-        sizes = input_sizes(context, manifests)
-        return [(portion, size_of(sizes, portion)) for portion in portions(sizes, portion_limit(self._limit))]
+        return input_sizes(context, manifests)
 
-    def _has_room(self, size: InputSize) -> bool:
+    def _has_room(self, together: InputSize) -> bool:
         """Whether a portion may begin: a few slow files, which are small, do not keep the others waiting."""
-        together = _sum(self._open, size)
         fits = together.core_seconds <= self._limit.core_seconds and together.files <= self._limit.files
         return not self._portions or (fits and self._portions < self._max_portions)
 
-    def _convert(self, pointers: Mapping[str, Sequence[str]], size: InputSize) -> None:
+    def _convert(self, pointers: Mapping[str, Sequence[str]]) -> None:
         undeleted: list[str] = []
         try:
             self._context.log(f"urgent: {format_count(len(pointers), 'manifest')}")
@@ -161,9 +160,8 @@ class UrgentInbox:
             self._fail(error)
         finally:
             with self._lock:
-                self._converting.difference_update(pointers)
+                self._converting = {item: size for item, size in self._converting.items() if item not in pointers}
                 self._portions -= 1
-                self._open = InputSize(self._open.core_seconds - size.core_seconds, self._open.files - size.files)
             # There is room for others. What could not be deleted would only be read again.
             if not undeleted:
                 self._due.set()
@@ -173,7 +171,3 @@ class UrgentInbox:
             self._context.log(f"{ALARM} {error}")
         self._error = self._error or error
         self.close()
-
-
-def _sum(first: InputSize, second: InputSize) -> InputSize:
-    return InputSize(first.core_seconds + second.core_seconds, first.files + second.files)
