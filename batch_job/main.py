@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from batch_job.denied_manifests import DeniedManifests
+from botocore.exceptions import BotoCoreError, ClientError
+
 from batch_job.verify_dates import verify_dates
 from lake.documents import read_uri
 from lake.errors import InvalidInputError
+from lake.manifest_documents import read_denied, write_denied
 from lake.texts import format_count
 from transform.convert import convert
 from transform.job_main import run_job
@@ -59,6 +61,37 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     context.log(f"{format_count(rows, 'row')}, {format_count(rejects, 'rejected line')} in {seconds:.1f} s")
     context.log(format_end(outcomes, unfinished))
     return 1 if unfinished else 0
+
+
+class DeniedManifests:
+    """The list of the run document at a URI. An error is only logged: without the list everything is tried again."""
+
+    def __init__(self, context: ConversionContext, run: str) -> None:
+        self._context, self._run = context, run
+        self._s3, self._bucket = context.services.s3, context.services.resources.control_bucket
+        self._denied: frozenset[str] = frozenset()
+
+    def leave_out(self, manifests: list[str]) -> list[str]:
+        """The manifests that no earlier job run was denied; all of them if there is no other one."""
+        try:
+            self._denied = read_denied(self._s3, self._bucket, self._run)
+        except Exception as error:
+            self._context.log(f"what earlier job runs were denied could not be read, nothing is left out: {error}")
+        others = [manifest for manifest in manifests if manifest not in self._denied]
+        if not others or len(others) == len(manifests):
+            return manifests
+        number = format_count(len(manifests) - len(others), "manifest is", "manifests are")
+        self._context.log(f"{number} left out, which an earlier job run of this execution was denied")
+        return others
+
+    def record(self, manifests: Iterable[str]) -> None:
+        denied = self._denied.union(manifests)
+        if denied == self._denied:
+            return
+        try:
+            write_denied(self._s3, self._bucket, self._run, denied)
+        except (BotoCoreError, ClientError) as error:
+            self._context.log(f"what this job run was denied could not be recorded, it is tried again: {error}")
 
 
 def main(argv: list[str]) -> str | None:

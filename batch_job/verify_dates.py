@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 DUE = "due"
-"""Value of ``--verify`` for all dates that are due."""
 MAX_DUE_DATES = 3
 """Maximum number of dates of one run: after a longer pause older ones are left out."""
 PARALLEL_MANIFESTS = 4
@@ -59,8 +58,10 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     if not settings.verify.share:
         raise InvalidInputError("verify.share is 0, so there is nothing to compare: set it and deploy again")
     now = context.clock()
-    dates = due_dates(now, STALLED, _verified_dates(context)) if which == DUE else [_parse_date(which)]
-    last = last_settled_date(now, STALLED)
+    documents = list_objects(context.services.s3, context.services.resources.control_bucket, VERIFICATIONS)
+    verified = {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
+    dates = due_dates(now, verified) if which == DUE else [_parse_date(which)]
+    last = last_settled_date(now)
     effort = Effort(
         share=settings.verify.share,
         run_tasks=SparkTasks(context.spark, context.services.region).run,
@@ -80,19 +81,19 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     return 1
 
 
-def due_dates(now: datetime, settled: timedelta, verified: Collection[str]) -> list[str]:
-    """The last ``MAX_DUE_DATES`` dates that ended ``settled`` before ``now`` or earlier, oldest first. Pure.
+def due_dates(now: datetime, verified: Collection[str]) -> list[str]:
+    """The last ``MAX_DUE_DATES`` dates that ended ``STALLED`` before ``now`` or earlier, oldest first. Pure.
 
-    Those in ``verified`` are left out. A manifest that is open for as long as ``settled`` is reported by the sweep.
+    Those in ``verified`` are left out. A manifest that is open for as long as ``STALLED`` is reported by the sweep.
     """
-    last = date.fromisoformat(last_settled_date(now, settled))
+    last = date.fromisoformat(last_settled_date(now))
     dates = [(last - timedelta(days=days)).isoformat() for days in reversed(range(MAX_DUE_DATES))]
     return [day for day in dates if day not in verified]
 
 
-def last_settled_date(now: datetime, settled: timedelta) -> str:
-    """The last date (UTC) that ended ``settled`` before ``now`` (aware). Pure."""
-    return ((now.astimezone(UTC) - settled).date() - timedelta(days=1)).isoformat()
+def last_settled_date(now: datetime) -> str:
+    """The last date (UTC) that ended ``STALLED`` before ``now`` (aware). Pure."""
+    return ((now.astimezone(UTC) - STALLED).date() - timedelta(days=1)).isoformat()
 
 
 def _parse_date(text: str) -> str:
@@ -106,16 +107,8 @@ def _parse_date(text: str) -> str:
     )
 
 
-def _verified_dates(context: ConversionContext) -> set[str]:
-    services = context.services
-    documents = list_objects(services.s3, services.resources.control_bucket, VERIFICATIONS)
-    return {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
-
-
 @dataclass(frozen=True, slots=True)
 class DateCheck:
-    """The verification of one date."""
-
     context: ConversionContext
     date: str
     """``YYYY-MM-DD``, UTC."""

@@ -155,7 +155,7 @@ class EmrStream(EmrApplication):
 
     def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
         settings, names, assets, resources = parts.settings, parts.names, parts.assets, parts.resources
-        stream, runs = settings.stream, settings.stream_runs
+        stream, runs = settings.stream, settings.stream.jobs
         super().__init__(
             scope,
             name,

@@ -67,7 +67,7 @@ def _streams(settings: Settings) -> tuple[str, str]:
     """What the streaming jobs add to the runs, and to their workers; for people."""
     if not settings.stream_glue_runs:
         return "", ""
-    jobs = "the streaming job" if settings.stream_runs == 1 else f"the {settings.stream_runs} streaming jobs"
+    jobs = "the streaming job" if settings.stream.jobs == 1 else f"the {settings.stream.jobs} streaming jobs"
     return f", and {jobs}", " and stream.max_workers"
 
 

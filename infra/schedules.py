@@ -17,7 +17,7 @@ from infra.functions import TABLES, RouterFunction
 from infra.machines import Machine, Machines
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.settings import Settings
-from lake.settings.stage import VERIFY_START
+from lake.settings.operation import VERIFY_START
 
 if TYPE_CHECKING:
     from aws_cdk import aws_sqs as sqs

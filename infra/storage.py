@@ -17,8 +17,7 @@ from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
-from lake.settings.operation import min_keep_days
-from lake.settings.stage import KEPT_VERSION_DAYS
+from lake.settings.operation import KEPT_VERSION_DAYS, min_keep_days
 
 NO_ACCESS_LOGS = (
     "Server access logs would add several log lines for each of up to 300,000 objects a day, and their storage. The "

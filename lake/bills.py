@@ -14,7 +14,6 @@ HOUR_MILLISECONDS = 3_600_000
 SUCCEEDED = "SUCCEEDED"
 """The only end that is not a failure or a stop, in the words of Glue."""
 MAX_REASON = 1500
-"""Characters of the reason of a job run that are kept."""
 MICRO = 1_000_000
 """Dollars are kept as whole millionths, so that parts add up to their sum exactly."""
 
@@ -31,7 +30,6 @@ class Bill:
     started_at: datetime
     ended_at: datetime
     seconds: int
-    """Time for which it used workers."""
     dpu_milliseconds: int = 0
     """DPUs times milliseconds; 0 on an engine that does not bill them. The same holds for vCPUs and GB of memory."""
     vcpu_milliseconds: int = 0

@@ -15,8 +15,6 @@ BODY = b'{"canary": 1}\n'
 
 @dataclass(frozen=True, slots=True)
 class CanaryRequest:
-    """Value of the argument."""
-
     name: str
     """Name of the canary, whose jobs share the objects of the input bucket."""
     job: str
@@ -33,7 +31,6 @@ class CanaryRequest:
         return f"{self.name}/{self.job}"
 
     def to_text(self) -> str:
-        """The inverse of ``from_text``."""
         return ",".join((self.name, self.job, self.etag, self.version, self.deleted))
 
     @classmethod
@@ -48,8 +45,6 @@ class CanaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check of a canary."""
-
     check: str
     problem: str | None = None
     """What is wrong and what to do; None: nothing."""

@@ -32,7 +32,6 @@ class UploadedPart:
     etag: str
     """Without quotes; it says nothing about the content."""
     checksum: str
-    """Checksum of the part, as ``lake.commit`` computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class PendingObject:
     key: str
     upload_id: str
     parts: tuple[UploadedPart, ...]
-    """In order."""
     checksum: str
     """Checksum of the whole object, as ``lake.commit`` computes it."""
     size: int
@@ -65,28 +63,19 @@ class SourceCount:
     rows: int
     blank_lines: int
     rejects: dict[str, int]
-    """Rejected lines by reason."""
     first_reject: str | None
     """Reason and byte offset of the first rejected line; a sentence for people."""
     failed: str | None
     """Why the whole file could not be read: it is in the quarantine by reference, and all counts are 0."""
 
-    @property
-    def reasons(self) -> dict[str, int]:
-        """``rejects`` without the reasons that no line has."""
-        return {reason: lines for reason, lines in self.rejects.items() if lines}
-
 
 @dataclass(frozen=True, slots=True)
 class CommitDocument:
-    """The whole result of one attempt."""
-
     manifest: str
     generation: int
     attempt: int
     partition: Partition
     run: str
-    """Job run id."""
     started_at: str
     """ISO 8601, UTC."""
     objects: tuple[PendingObject, ...]
@@ -115,10 +104,9 @@ class CommitDocument:
 
     @property
     def rejects(self) -> Counter[str]:
-        """Rejected lines by reason."""
         counts: Counter[str] = Counter()
         for source in self.sources:
-            counts.update(source.reasons)
+            counts.update(source.rejects)
         return counts
 
     @property

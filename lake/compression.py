@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 SUFFIXES = (".gz", ".bz2", ".zst")
-"""Suffixes of the compressions that the reader knows."""
 INFLATED_RATIO = 8
 """Assumed: bytes of NDJSON for each stored byte of a compressed file."""
 

@@ -60,7 +60,6 @@ def reason_without_dataset(key: str, rules: Sequence[DatasetRule]) -> str | None
 
 
 def format_taken(folder: str, dataset: str, owner: str, prefix: str) -> str:
-    """The reason of a file whose folder would share a dataset."""
     return (
         f"the folder {folder!r} would share the dataset {dataset}, {owner}: add [[datasets]] with another name and "
         f"prefix = {prefix!r} before the others"

@@ -30,7 +30,6 @@ def encode_document(body: object) -> bytes:
 
 
 def put_document(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
-    """Put an encoded document under ``key``. Raises botocore's errors."""
     s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
 
 
@@ -85,7 +84,6 @@ def parse_document(body: bytes, uri: str, *members: str) -> dict[str, Any]:
 
 
 def damaged(uri: str) -> InvalidDocumentError:
-    """The error of a document that cannot be read."""
     return InvalidDocumentError(f"{uri} is damaged: restore the object (protection.versions keeps earlier versions)")
 
 
@@ -99,7 +97,6 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types
 
 
 def format_json(document: object) -> str:
-    """The text that a command prints with ``--json``."""
     return json.dumps(to_json(document), indent=2)
 
 
@@ -187,7 +184,6 @@ def decode_partial(default: T, item: Mapping[str, Any] | None) -> T:
 
 
 def encode_body(value: object) -> bytes:
-    """The bytes of a document on S3."""
     return encode_document({"format": FORMAT, **encode(value)})
 
 

@@ -24,8 +24,6 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 
 
 class Fault(Enum):
-    """Whose fault an error is."""
-
     ENVIRONMENT = auto()
     """Rights, credentials, network, load or disk: the same request can succeed later."""
     FILE = auto()
@@ -63,7 +61,6 @@ CREDENTIAL_CODES = frozenset(
     }
 )
 RESOURCE_CODES = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
-"""A bucket or a table is missing."""
 CONFLICT_CODE = "TransactionConflictException"
 LOAD_CODES = frozenset(
     {

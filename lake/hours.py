@@ -34,7 +34,6 @@ class HourContents(ManifestCounts):
     waits_for: str | None = None
     """The first manifest that is open or FAILED, or that its table does not show."""
     files: int = 0
-    """Files of all these manifests."""
     bytes: int = 0
     """As stored, of all these manifests."""
     published_at: str = ""

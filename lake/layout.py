@@ -21,7 +21,6 @@ MANIFESTS = "manifests/"
 INBOX = "inbox/"
 """Inbox of the first shard of the stream lane: one pointer per manifest, and more where one was lost."""
 OTHER_INBOXES = "inbox-"
-"""Prefix of the inboxes of all other shards."""
 URGENT = "urgent-"
 """Begins the names of the pointers to urgent manifests, in each inbox."""
 OTHER_POINTERS = "[0-9]*.json"
@@ -62,7 +61,6 @@ def partition_prefix(partition: Partition) -> str:
 
 
 def complete_marker_key(partition: Partition) -> str:
-    """Key of the document that is in the lake while the hour is complete."""
     return f"{partition_prefix(partition)}{COMPLETE_MARKER}"
 
 
@@ -164,7 +162,6 @@ def manifest_of_pointer(key: str) -> str | None:
 
 
 def sweep_key(listing: str) -> str:
-    """Key of the document that holds the position of one of the sweep's listings."""
     return f"{SWEEP}{listing}.json"
 
 
@@ -192,7 +189,6 @@ def intent_key(name: str) -> str:
 
 
 def resubmission_key(name: str) -> str:
-    """Key of the document of a resubmission, whose ``name`` was never used before."""
     return f"{RESUBMISSIONS}{name}.json"
 
 
@@ -250,8 +246,6 @@ def report_key(execution: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class S3Uri:
-    """All versions of one key of a bucket."""
-
     bucket: str
     key: str
 

@@ -81,8 +81,6 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Files of one dataset and one hour, converted together."""
-
     id: str
     lane: Lane
     partition: Partition
@@ -98,7 +96,6 @@ class Manifest:
 
     @property
     def compressed_bytes(self) -> int:
-        """The part of ``bytes`` in files with a compressed name."""
         return sum(file.size for file in self.files if has_compressed_name(file.key))
 
 
@@ -138,8 +135,6 @@ def check_buckets(buckets: Iterable[str], allowed_buckets: Collection[str], name
 
 @dataclass(frozen=True, slots=True, order=True)
 class Partition:
-    """One UTC hour of one dataset."""
-
     dataset: str
     date: str
     """``YYYY-MM-DD``, UTC."""

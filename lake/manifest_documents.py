@@ -58,9 +58,7 @@ class PartDocument:
     id: str
     hour: str
     buckets: tuple[str, ...]
-    """Those of the files."""
     files: dict[str, str]
-    """Texts for ``decode_files``."""
 
 
 def new_part(part: str, hour: str, created_at: str, files: Mapping[str, Sequence[ObjectVersion]]) -> tuple[Part, bytes]:
@@ -134,7 +132,6 @@ class DividedManifest:
         )
 
     def row(self, hour: str) -> ManifestRow:
-        """Its first row."""
         return ManifestRow(
             id=self.id,
             state=State.QUEUED,
@@ -233,7 +230,6 @@ BLOCKED_RUN = re.compile(r"run \S+ does not begin: (.*); the manifests wait, non
 
 
 def format_blocked_run(run: str, fault: str) -> str:
-    """What a job run reports that the environment does not let work."""
     return f"run {run} does not begin: {fault}; the manifests wait, none has used up an attempt"
 
 

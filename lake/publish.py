@@ -15,7 +15,7 @@ from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, list_objects
 from lake.ledger.manifest_row import State
 from lake.result import write_result
-from lake.settings.conversion import MAX_COLUMN_LIMIT
+from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import advise_reprocess, format_count
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lake.ledger import Ledger, ManifestRow
 
 PARALLEL_COMPLETIONS = 16
-"""Threads that complete or abort uploads."""
 INVALID_PART = "InvalidPart"
 NOT_FOUND_CODES = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
 
@@ -122,7 +121,6 @@ def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
 
 
 def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
-    """Abort every unfinished upload whose key begins with ``prefix``."""
     for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
         for upload in page.get("Uploads", []):
             abort_upload(s3, bucket, upload["Key"], upload["UploadId"])

@@ -54,7 +54,6 @@ class ResourceNames:
         return self.batch_job.removesuffix(BATCH_JOB_SUFFIX)
 
     def stream_job_of(self, shard: str) -> str:
-        """The Glue job of a shard of the stream lane."""
         return self.stream_job if shard == FIRST_SHARD else f"{self.stream_job}-{shard}"
 
     @property
@@ -72,7 +71,6 @@ class ResourceNames:
         return self.lake_bucket, self.quarantine_bucket
 
     def to_environment(self) -> dict[str, str]:
-        """Inverse of ``from_environment``."""
         return {key.upper(): value for key, value in asdict(self).items()}
 
     def to_arguments(self) -> dict[str, str]:

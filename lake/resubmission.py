@@ -21,8 +21,6 @@ MAX_LINES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class RejectedLines:
-    """Rejected lines of one file."""
-
     source: str
     """URI of the input file."""
     version: str
@@ -50,7 +48,6 @@ class Resubmission:
         return sum(len(item.offsets) for item in self.rejected)
 
     def identities(self) -> Iterator[tuple[str, str, int]]:
-        """What names each of the lines."""
         return (identity for item in self.rejected for identity in item.identities())
 
 

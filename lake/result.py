@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResultObject:
-    """A published object of the lake or of the quarantine."""
-
     key: str
     size: int
     """Bytes."""
@@ -46,23 +44,19 @@ class GenerationResult:
     generation: int
     attempt: int
     run: str
-    """Job run id."""
     partition: Partition
     started_at: str
     """ISO 8601, UTC."""
     published_at: str
     rows: int
     rejects: int
-    """Rejected lines."""
     blank_lines: int
     failed_files: int
     input_bytes: int
     output_bytes: int
-    """Of the lake."""
     task_milliseconds: int
     sources: tuple[SourceCount, ...]
     files: tuple[ResultObject, ...]
-    """Objects of the lake."""
     quarantine: tuple[ResultObject, ...]
 
 

@@ -22,15 +22,11 @@ PARALLEL_READS = 16
 """Requests at a time. A page of their rows is in memory at a time, of about 3 KiB each."""
 
 
-def is_superseded(row: ManifestRow) -> bool:
-    return row.state == State.SUPERSEDED
-
-
 def follow(
     ledger: Ledger,
     manifests: Iterable[str],
     *,
-    follows: Callable[[ManifestRow], bool] = is_superseded,
+    follows: Callable[[ManifestRow], bool] = lambda row: row.state == State.SUPERSEDED,
     parallel: int = PARALLEL_READS,
 ) -> Iterator[list[tuple[str, ManifestRow | None]]]:
     """Manifests with their rows by consistent reads, each once, page by page; None: the ledger has no such row.

@@ -68,12 +68,10 @@ def advise_reprocess(manifest: str) -> str:
 
 
 def reprocess_file_command(uri: str) -> str:
-    """The command that converts the manifest of a file again, quoted for a shell."""
     return f"hybrid-router reprocess {shlex.quote(uri)}"
 
 
 def explain_command(uri: str) -> str:
-    """The command that shows what happened to every version of a file, quoted for a shell."""
     return f"hybrid-router explain {shlex.quote(uri)}"
 
 

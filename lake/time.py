@@ -70,8 +70,6 @@ _SPECIAL = {
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A parsed expression."""
-
     expression: str
     times: tuple[int, ...]
     """Minutes of the day at which it starts something; empty: it is an interval, or one instant."""

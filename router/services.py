@@ -17,8 +17,8 @@ from botocore.config import Config
 from botocore.utils import parse_timestamp
 
 from lake.documents import encode_document, get_document, parse_document, put_document
+from lake.engines import services_of
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
-from lake.engines.job_runs import services_of
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ARRIVALS_QUEUE, OPTIMIZER_ROLE, ResourceNames

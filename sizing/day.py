@@ -80,7 +80,7 @@ def simulate(
     ``measured``: by the ledger; None: there is no ledger, and speeds and waits are assumed.
     """
     by_ledger = measured or NOTHING_MEASURED
-    stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
+    stream_jobs, settings = settings.stream.jobs, as_one_stream_job(settings)
     speed = Speed.of(settings, ratio, by_ledger.speeds)
     load = measure_load(arrivals, settings, speed)
     options = simulate_at(arrivals, settings, speed, log, by_ledger.waits)

@@ -88,9 +88,9 @@ def routing_options(settings: Settings, peak_core_seconds: float) -> list[Routin
 
 def as_one_stream_job(settings: Settings) -> Settings:
     """The settings with one streaming job in place of several: it has all their executors, up to the largest run."""
-    if settings.stream_runs == 1:
+    if settings.stream.jobs == 1:
         return settings
-    executors = settings.stream_runs * (settings.stream.max_workers - DRIVERS)
+    executors = settings.stream.jobs * (settings.stream.max_workers - DRIVERS)
     return replace(
         settings,
         stream=replace(settings.stream, jobs=1, max_workers=min(executors + DRIVERS, MAX_WORKERS)),

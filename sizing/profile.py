@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
-from lake.settings.declaration import DATE, Conflict, Range, Unit
-from lake.settings.parse import build
+from lake.settings.declaration import DATE, Range, build
 from lake.settings.routing import FOLDER
 
 MAX_BYTES = 5 << 40
@@ -30,7 +29,7 @@ MAX_CLASSES = 10_000
 class SizeShare:
     """Files of one size."""
 
-    bytes: Annotated[int, Range(1, MAX_BYTES), Unit("bytes"), "Size as stored."]
+    bytes: Annotated[int, Range(1, MAX_BYTES, "bytes"), "Size as stored."]
     share: Annotated[float, Range(0, 1_000_000), "Weight among all sizes; the weights need no particular sum."] = 1.0
 
 
@@ -61,16 +60,16 @@ class Profile:
         """Number of datasets that are followed apart."""
         return self.datasets if self.datasets <= MAX_FOLLOWED else 1
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         """Values that do not fit together."""
         if not self.sizes or not sum(size.share for size in self.sizes):
-            yield Conflict(("sizes",), [], "expected one [[sizes]] or more with bytes and a share above 0")
+            yield InvalidSettingsError("sizes", [], "expected one [[sizes]] or more with bytes and a share above 0")
         if len(self.sizes) * self.followed * 4 > MAX_CLASSES:
             expected = f"expected at most {MAX_CLASSES // 4}: sizes x datasets"
-            yield Conflict(("sizes", "datasets"), len(self.sizes) * self.followed, expected)
+            yield InvalidSettingsError("sizes", len(self.sizes) * self.followed, expected)
         if len(self.curve) != 24 or not sum(self.curve):
             expected = "expected 24 weights from 0 up, of which one at least is above 0"
-            yield Conflict(("curve",), list(self.curve), expected)
+            yield InvalidSettingsError("curve", list(self.curve), expected)
 
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]?)B")

@@ -53,7 +53,6 @@ class StreamMeter:
             self._close_interval()
 
     def end(self) -> None:
-        """Write what is left: the run ends."""
         self._count_until(self._context.clock())
         self._close_interval()
 

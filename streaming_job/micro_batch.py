@@ -1,10 +1,8 @@
-"""One micro-batch: pointers in, every manifest that they name converted."""
+"""One micro-batch: manifests in, every one of them converted."""
 
 from __future__ import annotations
 
-import json
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -26,13 +24,11 @@ PORTIONS = 4
 MAX_CONVERSIONS = 64
 """Each has about thirty threads of the driver, and most of them wait."""
 HELD_WAIT_SECONDS = 5.0
-"""Interval between two tries to claim a manifest that another run holds."""
 
 
-def convert_pointers(
+def convert_manifests(
     context: ConversionContext,
-    pointers: Iterable[str],
-    wait: Callable[[float], object] = time.sleep,
+    manifests: Sequence[str],
     *,
     check_first: bool = False,
     leaves_held: Callable[[], bool] = lambda: False,
@@ -45,21 +41,17 @@ def convert_pointers(
 
     Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
     published, so that cores which a portion needs no more have work. Together they have at most
-    ``StreamSettings.side_by_side_seconds`` of work. A line that is not a valid pointer, or that names a manifest the
-    ledger does not know, is logged and skipped: the ledger decides, the inbox is a hint. ``pointers``: lines of the
-    inbox's objects. ``wait``: pauses for a number of seconds, before a manifest that another run holds is tried again.
-    ``check_first``: whether to find out, before anything is claimed, if the run may read the input and write the
-    output. It is found out in any case after manifests that the environment did not let it convert. ``leaves_held``:
-    returns whether the run ends: then a manifest that another run holds is returned as ``HELD``, for the next run.
-    ``on_open``: gets the work of the portions that have not ended, in seconds of one core, before the first one begins
-    and after each one. Raises ``BlockedRunError``: the environment lets no manifest be converted: the micro-batch is to
-    be repeated; ``TransientError``: from ``convert``, or requests for a manifest got no answer: the micro-batch is to
-    be repeated.
+    ``StreamSettings.side_by_side_seconds`` of work. ``check_first``: whether to find out, before anything is claimed,
+    if the run may read the input and write the output. It is found out in any case after manifests that the environment
+    did not let it convert. ``leaves_held``: returns whether the run ends: then a manifest that another run holds is
+    returned as ``HELD``, for the next run. ``on_open``: gets the work of the portions that have not ended, in seconds
+    of one core, before the first one begins and after each one. Raises ``BlockedRunError``: the environment lets no
+    manifest be converted: the micro-batch is to be repeated; ``TransientError``: from ``convert``, or requests for a
+    manifest got no answer: the micro-batch is to be repeated.
     """
-    ids = manifest_ids(pointers, context.log)
-    sizes = input_sizes(context, ids)
-    if check_first and ids:
-        check_environment(context, ids, queued_manifests(context))
+    sizes = input_sizes(context, manifests)
+    if check_first and manifests:
+        check_environment(context, manifests, queued_manifests(context))
     whole = side_by_side_limit(context)
     waiting = portions(sizes, portion_limit(whole))
     parallel = parallel_portions([size_of(sizes, portion) for portion in waiting], whole)
@@ -68,13 +60,20 @@ def convert_pointers(
 
     def convert_one(portion: list[str]) -> list[ConversionOutcome]:
         nonlocal open_seconds
-        converted = convert_portion(context, portion, wait, leaves_held)
+        converted = convert_portion(context, portion, leaves_held)
         with lock:
             open_seconds -= size_of(sizes, portion).core_seconds
             on_open(open_seconds)
         return converted
 
-    outcomes = [outcome for ended in _side_by_side(convert_one, waiting, parallel) for outcome in ended]
+    # After an error no other portion begins, and those that run end first.
+    with ThreadPoolExecutor(parallel) as pool:
+        running = [pool.submit(convert_one, portion) for portion in waiting]
+        try:
+            outcomes = [outcome for portion in running for outcome in portion.result()]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
     raise_unanswered(outcomes)
     return outcomes
 
@@ -94,10 +93,9 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
 
 
 def convert_portion(
-    context: ConversionContext, portion: list[str], wait: Callable[[float], object], leaves_held: Callable[[], bool]
+    context: ConversionContext, portion: list[str], leaves_held: Callable[[], bool]
 ) -> list[ConversionOutcome]:
-    """Convert manifests together until each is terminal, waiting or unknown; see ``convert_pointers``."""
-    converted = _convert_until_ended(context, portion, wait, leaves_held)
+    converted = _convert_until_ended(context, portion, leaves_held)
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
@@ -105,7 +103,7 @@ def convert_portion(
     # The fault is over, or it concerns single objects only.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]
-    return ended + _convert_until_ended(context, stopped, wait, leaves_held)
+    return ended + _convert_until_ended(context, stopped, leaves_held)
 
 
 def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
@@ -119,27 +117,12 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
         )
 
 
-def _side_by_side(
-    convert_portion: Callable[[list[str]], list[ConversionOutcome]], waiting: list[list[str]], parallel: int
-) -> list[list[ConversionOutcome]]:
-    """The outcomes of each portion. After an error no other portion begins, and those that run end first."""
-    with ThreadPoolExecutor(parallel) as pool:
-        running = [pool.submit(convert_portion, portion) for portion in waiting]
-        try:
-            return [portion.result() for portion in running]
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-
-
 def queued_manifests(context: ConversionContext) -> Iterator[str]:
     """Manifests that wait in the stream lane, oldest first: a hint of the index."""
     return (row.id for row in context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED))
 
 
 class InputSize(NamedTuple):
-    """Size of some input."""
-
     core_seconds: float
     """Time of one core for it; of a compressed file, which is one task, at most ``SECONDS_PER_CORE``."""
     files: int
@@ -186,7 +169,7 @@ def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize
 
 
 def _convert_until_ended(
-    context: ConversionContext, manifests: list[str], wait: Callable[[float], object], leaves_held: Callable[[], bool]
+    context: ConversionContext, manifests: list[str], leaves_held: Callable[[], bool]
 ) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []
     while manifests:
@@ -202,20 +185,5 @@ def _convert_until_ended(
             return done + held
         if manifests:
             context.log(f"waiting for {format_count(len(manifests), 'manifest')} that other runs hold")
-            wait(HELD_WAIT_SECONDS)
+            context.wait(HELD_WAIT_SECONDS)
     return done
-
-
-def manifest_ids(pointers: Iterable[str], log: Callable[[str], None]) -> list[str]:
-    """Distinct manifest ids of lines of the inbox, in order."""
-    ids: dict[str, None] = {}
-    for pointer in pointers:
-        try:
-            manifest = json.loads(pointer)["manifest"]
-        except (ValueError, KeyError, TypeError):
-            manifest = None
-        if isinstance(manifest, str) and manifest:
-            ids[manifest] = None
-        else:
-            log(f"skipped {pointer[:200]!r}: it is not a valid pointer")
-    return list(ids)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
-from streaming_job.micro_batch import convert_pointers, parallel_conversions, side_by_side_limit
+from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
@@ -43,8 +42,6 @@ Glue's auto scaling goes by how long micro-batches take."""
 
 @dataclass(slots=True, eq=False)
 class OpenMicroBatch:
-    """A micro-batch that has not ended."""
-
     begun: datetime
     manifests: set[str]
     keys: set[str]
@@ -57,19 +54,16 @@ class InboxStream:
     """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
 
     One follows another as soon as the slowest files of the first one leave room for it: they do not stop the lane.
-    ``wait``: pauses for a number of seconds, before a manifest that another run holds is tried again.
     """
 
-    def __init__(self, context: ConversionContext, wait: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, context: ConversionContext) -> None:
         self._context = context
-        self._wait = wait
         self._working = threading.Lock()
         self._ending = False
         self._error: BaseException | None = None
         self._wake = threading.Event()
         """Set: the thread of the run has something to do before the next heartbeat is due."""
         self._read = 0
-        """Pointers that the current query has read."""
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
         self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
@@ -86,7 +80,7 @@ class InboxStream:
         self._threads = ThreadPoolExecutor(self._max_open, thread_name_prefix="micro-batch")
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
-        self._urgent = UrgentInbox(context, wait, self._record_work, lambda: self._inboxes)
+        self._urgent = UrgentInbox(context, self._record_work, lambda: self._inboxes)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -149,7 +143,7 @@ class InboxStream:
             .option("maxFileAge", MAX_POINTER_AGE)
             .option("pathGlobFilter", OTHER_POINTERS)
             .load(pattern_of(self._context.services.resources.control_bucket, self._inboxes))
-            .select("value", "_metadata.file_path")
+            .select("_metadata.file_path")
         )
         return (
             pointers.writeStream.foreachBatch(self._run_micro_batch)
@@ -169,7 +163,7 @@ class InboxStream:
             try:
                 rows = batch.collect()
                 self._context.log(f"micro-batch {number}: {format_count(len(rows), 'pointer')}")
-                self._wait_for(self._begin([(str(row[0]), key_of_path(row[1])) for row in rows]))
+                self._wait_for(self._begin([key_of_path(row[0]) for row in rows]))
             except BaseException as error:
                 self._end_with(error)
             if self._error is not None:
@@ -180,35 +174,32 @@ class InboxStream:
             if self._full:
                 self._wake.set()
 
-    def _begin(self, rows: list[tuple[str, str]]) -> OpenMicroBatch:
-        """Begin to convert what lines name, each with the key of its pointer."""
+    def _begin(self, keys: list[str]) -> OpenMicroBatch:
         with self._changed:
-            begun, lines = OpenMicroBatch(self._context.clock(), set(), set()), []
-            for line, key in rows:
+            begun = OpenMicroBatch(self._context.clock(), set(), set())
+            for key in keys:
                 manifest = manifest_of_pointer(key) or key
-                other = next((item for item in self._open if manifest in item.manifests), None)
-                if other is not None:
-                    other.keys.add(key)
-                    continue
-                lines.append(line)
-                begun.manifests.add(manifest)
-                begun.keys.add(key)
+                other = next((item for item in self._open if manifest in item.manifests), begun)
+                other.manifests.add(manifest)
+                other.keys.add(key)
             self._open.append(begun)
             self._context.services.ledger.stream.begin_micro_batch(self._open[0].begun)
-        self._threads.submit(self._convert, begun, lines)
+        self._threads.submit(self._convert, begun)
         return begun
 
-    def _convert(self, begun: OpenMicroBatch, lines: list[str]) -> None:
+    def _convert(self, begun: OpenMicroBatch) -> None:
+        # An id begins with the time at which its manifest was made.
+        manifests = sorted(begun.manifests)
+
         def set_open(open_seconds: float) -> None:
             with self._changed:
                 begun.core_seconds = open_seconds
                 self._changed.notify_all()
 
         try:
-            outcomes = convert_pointers(
+            outcomes = convert_manifests(
                 self._context,
-                lines,
-                self._wait,
+                manifests,
                 check_first=self._unchecked,
                 leaves_held=lambda: self._stopping,
                 on_open=set_open,
@@ -216,7 +207,7 @@ class InboxStream:
             self._record_work(outcomes)
             if not any(outcome.state == HELD for outcome in outcomes):
                 self._delete_pointers(begun)
-            self._unchecked = self._unchecked and not lines
+            self._unchecked = self._unchecked and not manifests
         except BaseException as error:
             self._end_with(error)
         finally:

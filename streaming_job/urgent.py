@@ -39,25 +39,23 @@ class UrgentInbox:
     """Converts what urgent pointers name, the oldest first, in portions side by side, in threads of its own.
 
     No checkpoint is needed. A pointer is deleted once its manifest is terminal, unknown or waiting, for which the sweep
-    writes another one. Until then each look finds it again, that of the next run as well. ``wait``: pauses for a number
-    of seconds, before a manifest that another run holds is tried again. ``on_converted``: gets the outcomes of each
-    portion; called from several threads. ``inboxes``: returns the prefixes of the inboxes that are looked at.
+    writes another one. Until then each look finds it again, that of the next run as well. ``on_converted``: gets the
+    outcomes of each portion; called from several threads. ``inboxes``: returns the prefixes of the inboxes that are
+    looked at.
     """
 
     def __init__(
         self,
         context: ConversionContext,
-        wait: Callable[[float], object],
         on_converted: Callable[[list[ConversionOutcome]], None],
         inboxes: Callable[[], Iterable[str]] = lambda: (INBOX,),
     ) -> None:
         self._context = replace(context, pool=POOL)
-        self._wait, self._on_converted, self._inboxes = wait, on_converted, inboxes
+        self._on_converted, self._inboxes = on_converted, inboxes
         self._lock = threading.Lock()
-        self._converting: set[str] = set()
+        self._converting: dict[str, InputSize] = {}
+        """Sizes of the manifests that are being converted."""
         self._portions = 0
-        self._open = InputSize(0, 0)
-        """Size of what is being converted."""
         self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
         self._closed, self._unchecked = False, True
         self._error: BaseException | None = None
@@ -66,7 +64,6 @@ class UrgentInbox:
         self._threads = ThreadPoolExecutor(self._max_portions, thread_name_prefix="urgent")
 
     def start(self) -> None:
-        """Look at the inbox from now on, until ``stop``."""
         self._looks = threading.Thread(target=self._look_until_closed, name="urgent-inbox", daemon=True)
         self._looks.start()
 
@@ -76,13 +73,14 @@ class UrgentInbox:
             if self._closed or self._error is not None or self._portions >= self._max_portions:
                 return
             pointers = self._new_pointers()
-            for portion, size in self._divide(list(pointers)):
-                if not self._has_room(size):
+            sizes = self._sizes(list(pointers))
+            for portion in portions(sizes, portion_limit(self._limit)):
+                together = {**self._converting, **{manifest: sizes[manifest] for manifest in portion}}
+                if not self._has_room(size_of(together, together)):
                     return
-                self._converting.update(portion)
+                self._converting = together
                 self._portions += 1
-                self._open = _sum(self._open, size)
-                self._threads.submit(self._convert, {item: pointers[item] for item in portion}, size)
+                self._threads.submit(self._convert, {item: pointers[item] for item in portion})
 
     def close(self) -> bool:
         """Begin no other portion; whether none is being converted."""
@@ -91,7 +89,6 @@ class UrgentInbox:
             return not self._portions
 
     def reopen(self) -> None:
-        """Go on after ``close``."""
         with self._lock:
             self._closed = False
 
@@ -135,27 +132,25 @@ class UrgentInbox:
         # An id begins with the time at which its manifest was made.
         return dict(sorted(pointers.items()))
 
-    def _divide(self, manifests: Sequence[str]) -> list[tuple[list[str], InputSize]]:
+    def _sizes(self, manifests: Sequence[str]) -> dict[str, InputSize]:
         if not manifests:
-            return []
+            return {}
         context = self._context
         if self._unchecked:
             check_environment(context, manifests, queued_manifests(context))
             self._unchecked = False
-        sizes = input_sizes(context, manifests)
-        return [(portion, size_of(sizes, portion)) for portion in portions(sizes, portion_limit(self._limit))]
+        return input_sizes(context, manifests)
 
-    def _has_room(self, size: InputSize) -> bool:
+    def _has_room(self, together: InputSize) -> bool:
         """Whether a portion may begin: a few slow files, which are small, do not keep the others waiting."""
-        together = _sum(self._open, size)
         fits = together.core_seconds <= self._limit.core_seconds and together.files <= self._limit.files
         return not self._portions or (fits and self._portions < self._max_portions)
 
-    def _convert(self, pointers: Mapping[str, Sequence[str]], size: InputSize) -> None:
+    def _convert(self, pointers: Mapping[str, Sequence[str]]) -> None:
         undeleted: list[str] = []
         try:
             self._context.log(f"urgent: {format_count(len(pointers), 'manifest')}")
-            outcomes = convert_portion(self._context, list(pointers), self._wait, lambda: self._closed)
+            outcomes = convert_portion(self._context, list(pointers), lambda: self._closed)
             self._on_converted(outcomes)
             raise_unanswered(outcomes)
             held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
@@ -165,9 +160,8 @@ class UrgentInbox:
             self._fail(error)
         finally:
             with self._lock:
-                self._converting.difference_update(pointers)
+                self._converting = {item: size for item, size in self._converting.items() if item not in pointers}
                 self._portions -= 1
-                self._open = InputSize(self._open.core_seconds - size.core_seconds, self._open.files - size.files)
             # There is room for others. What could not be deleted would only be read again.
             if not undeleted:
                 self._due.set()
@@ -177,7 +171,3 @@ class UrgentInbox:
             self._context.log(f"{ALARM} {error}")
         self._error = self._error or error
         self.close()
-
-
-def _sum(first: InputSize, second: InputSize) -> InputSize:
-    return InputSize(first.core_seconds + second.core_seconds, first.files + second.files)

@@ -39,14 +39,17 @@ def audit(
             if split.split.file not in by_file:
                 raise _error(manifest, f"{split.split.file.uri} was read, but is not one of its files")
             by_file[split.split.file].append(split)
-    sources = tuple(
-        kept.get(file)
-        or (_failed_source(file, excluded[file]) if file in excluded else _source_count(manifest, file, by_file[file]))
-        for file in manifest.files
-    )
+    sources = []
+    for file in manifest.files:
+        if file in kept:
+            sources.append(kept[file])
+        elif file in excluded:
+            sources.append(SourceCount(file.uri, file.version, file.size, 0, 0, 0, {}, None, excluded[file]))
+        else:
+            sources.append(_source_count(manifest, file, by_file[file]))
     for result in results:
         _check_rejects(manifest, result)
-    return sources
+    return tuple(sources)
 
 
 def _check_results(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
@@ -120,10 +123,6 @@ def _source_count(manifest: Manifest, file: ObjectVersion, splits: list[SplitRes
     if not compressed and stored != file.size:
         raise _error(manifest, f"the lines of {file.uri} do not add up to its {file.size} bytes")
     return SourceCount(file.uri, file.version, file.size, lines, rows, blank_lines, dict(rejects), first_reject, None)
-
-
-def _failed_source(file: ObjectVersion, reason: str) -> SourceCount:
-    return SourceCount(file.uri, file.version, file.size, 0, 0, 0, {}, None, reason)
 
 
 def _error(manifest: Manifest, problem: str) -> AuditError:

@@ -77,7 +77,6 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
 
 
 def import_everything() -> None:
-    """Import every module of the jobs' zip, and so every library that any of them needs."""
     for name in PACKAGES:
         for found in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
             import_module(found.name)
@@ -144,7 +143,7 @@ def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
         found = bytes(obstore.get(object_store(region, bucket), file.key, options=options).bytes())
     except Exception:
         # The text of obstore's error is long and has no code: this request raises one with the missing permission.
-        Source.in_region(region, "").fetch(file, 0, file.size)
+        Source.in_region(region, None).fetch(file, 0, file.size)
         raise
     _check_body(found, "obstore")
 
@@ -163,7 +162,7 @@ def _check_body(found: bytes, client: str) -> None:
 def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
     file = request.file(services.resources.input_bucket, deleted=True)
     try:
-        Source.in_region(services.region, services.settings.input_kms_key).fetch(file, 0, file.size)
+        Source.in_region(services.region, services.settings.input_kms_keys).fetch(file, 0, file.size)
     except UnreadableFileError:
         return
     raise TransientError(f"{file.uri} was deleted and can be read all the same: run the canary again")

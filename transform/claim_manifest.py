@@ -17,7 +17,7 @@ from lake.publish import roll_forward
 from lake.texts import advise_reprocess
 from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
-from transform.published_files import find_kept_generation
+from transform.plan_attempt import find_kept_generation
 from transform.task_model import ConversionContext, JobServices
 
 MAX_READS = 20

@@ -57,7 +57,6 @@ class SplitDeadline:
         self._slowest = float(settings.min_bytes_per_second)
 
     def add(self, piece: memoryview) -> None:
-        """Count the next bytes of the split."""
         if not self._read_bytes and self._split.whole and detect_codec(bytes(piece[:MAGIC_BYTES])) is not None:
             self._slowest *= COMPRESSED_SHARE
         self._read_bytes += len(piece)

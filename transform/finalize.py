@@ -15,7 +15,7 @@ from lake.ledger import Claim, CommitReference, CostShare, DatasetMeasurement, S
 from lake.publish import roll_forward
 from lake.texts import format_count
 from transform.audit import audit
-from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, leave_stream, set_apart, slow_files
+from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
 from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, measure_conversion
 from transform.quarantine_writer import quarantine_excluded
@@ -34,9 +34,8 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     services = context.services
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
-    slow, denied = slow_files(results), denied_files(results)
-    if slow or denied:
-        return leave_stream(context, attempt, slow, uploaded) if slow else set_apart(context, attempt, denied, uploaded)
+    if slow_files(results) or denied_files(results):
+        return set_apart(context, attempt, results, uploaded)
     if failures:
         exclude_and_give_up(context, attempt, failures, uploaded)
         return None

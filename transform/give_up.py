@@ -113,7 +113,6 @@ def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
 
 
 def format_given_up(row: ManifestRow) -> str:
-    """The reason of a manifest that may not be tried again."""
     why = row.reason or "its runs ended without reporting a result"
     return f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {why}"
 
@@ -155,7 +154,6 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
 
 
 def denied_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, EnvironmentFault]:
-    """The files that the tasks were not allowed to read."""
     return {
         failure.file: failure.denied for result in results for failure in result.failures if failure.denied is not None
     }
@@ -175,68 +173,33 @@ def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> Environment
     return None if read and attempt.claim.row.published is None else next(iter(denied.values()))
 
 
-def set_apart(
-    context: ConversionContext, attempt: Attempt, denied: Iterable[ObjectVersion], uploaded: Iterable[PendingObject]
-) -> ConversionOutcome | None:
-    """Supersede the manifest by one of its denied files and one of its others; None: its row has changed.
-
-    Both are as old as the manifest, stay in its lane and have all their tries. This run converts them.
-    Raises botocore's errors.
-    """
-    now = context.clock()
-    apart, others = _divide(attempt, denied)
-    parts = [replace(attempt.manifest, id=new_manifest_id(now), files=files) for files in (apart, others)]
-    waiting, rest = parts
-    reason = (
-        f"{format_count(len(apart), 'file')} may not be read (first: {apart[0].uri}) and waits in manifest "
-        f"{waiting.id}; the others are in manifest {rest.id}"
-    )
-    return _supersede_attempt(context, attempt, parts, reason, uploaded, now)
-
-
 def slow_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, str]:
-    """The files that the tasks have left to the batch lane, with the reason."""
     return {failure.file: failure.reason for result in results for failure in result.failures if failure.slow}
 
 
-def leave_stream(
-    context: ConversionContext, attempt: Attempt, slow: Mapping[ObjectVersion, str], uploaded: Iterable[PendingObject]
+def set_apart(
+    context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult], uploaded: Iterable[PendingObject]
 ) -> ConversionOutcome | None:
-    """Supersede the manifest by one of its slow files in the batch lane, and one of its others.
+    """Supersede the manifest by one of its slow files, or else of its denied ones, and one of its others.
 
-    Both have all their tries, and this run converts the others at once. None: the row has changed.
-    Raises botocore's errors.
+    Both are as old as the manifest and have all their tries. Slow files go to the batch lane, denied ones stay in their
+    lane; this run converts what stays in its own. None: the row has changed. Raises botocore's errors.
     """
-    now = context.clock()
-    left, others = _divide(attempt, slow)
-    batch = replace(attempt.manifest, id=new_manifest_id(now), files=left, lane=Lane.BATCH, urgent=False)
-    rest = [replace(attempt.manifest, id=new_manifest_id(now), files=others)] if others else []
-    reason = (
-        f"{format_count(len(left), 'file')} left the stream lane (first: {left[0].uri}: {slow[left[0]]}), manifest "
-        f"{batch.id} is that of the batch lane"
-    )
-    return _supersede_attempt(context, attempt, [batch, *rest], reason, uploaded, now)
-
-
-def _divide(
-    attempt: Attempt, chosen: Iterable[ObjectVersion]
-) -> tuple[tuple[ObjectVersion, ...], tuple[ObjectVersion, ...]]:
-    """The chosen files of the manifest and its others, in its order."""
-    wanted = frozenset(chosen)
-    files = attempt.manifest.files
-    return tuple(file for file in files if file in wanted), tuple(file for file in files if file not in wanted)
-
-
-def _supersede_attempt(
-    context: ConversionContext,
-    attempt: Attempt,
-    parts: Sequence[Manifest],
-    reason: str,
-    uploaded: Iterable[PendingObject],
-    now: datetime,
-) -> ConversionOutcome | None:
-    """Supersede the attempt's manifest by ``parts``; this run converts those of its lane. None: the row has changed."""
-    services, row = context.services, attempt.claim.row
+    services, row, now = context.services, attempt.claim.row, context.clock()
+    slow = slow_files(results)
+    chosen = slow or denied_files(results)
+    apart = tuple(file for file in attempt.manifest.files if file in chosen)
+    others = tuple(file for file in attempt.manifest.files if file not in chosen)
+    parts = [replace(attempt.manifest, id=new_manifest_id(now), files=files) for files in (apart, others) if files]
+    number, first = format_count(len(apart), "file"), apart[0]
+    if slow:
+        parts[0] = replace(parts[0], lane=Lane.BATCH, urgent=False)
+        reason = (
+            f"{number} left the stream lane (first: {first.uri}: {slow[first]}), manifest {parts[0].id} is that of the "
+            "batch lane"
+        )
+    else:
+        reason = f"{number} may not be read (first: {first.uri}) and waits in manifest {parts[0].id}"
     if not _supersede(services, row, parts, reason, now):
         return None
     _abort(services, uploaded)
@@ -245,7 +208,6 @@ def _supersede_attempt(
 
 
 MAX_CAUSE_CHARACTERS = 700
-"""The sentence is stored in the manifest's row."""
 READ_ACTION = "s3:GetObject (where the bucket has versions: s3:GetObjectVersion)"
 ACTIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -279,7 +241,6 @@ class EnvironmentFault:
     cause: str
     """What was refused or failed; names the permission if one is missing."""
     remedy: str
-    """What a person does about it."""
     passing: bool
     """Load or network: it can be over in seconds, so the same run tries again."""
     denied: bool = False

@@ -17,7 +17,6 @@ HELD = "HELD"
 WAITING = "WAITING"
 """This run can do nothing more for the manifest, which is not at fault; a later run, or the sweep, finishes it."""
 UNKNOWN = "UNKNOWN"
-"""The ledger has no such manifest."""
 ALARM = "ALARM"
 """First word of a message of a job's log that a person has to read; ``infra/log_groups.py`` filters the log by it."""
 GIVEN_UP = "given up after"
@@ -35,7 +34,6 @@ class ConversionOutcome:
     rows: int = 0
     """Rows published by this call; 0 when the manifest was DONE before."""
     rejects: int = 0
-    """Rejected lines of this call."""
     reason: str | None = None
     unanswered: bool = False
     """WAITING because AWS refused a request or did not answer: what gave the manifest to this run gives it again."""
@@ -54,7 +52,6 @@ class ConversionOutcome:
 
 
 def format_outcome(outcome: ConversionOutcome) -> str:
-    """One line for the log."""
     reason = f" ({outcome.reason})" if outcome.reason else ""
     rows, rejects = format_count(outcome.rows, "row"), format_count(outcome.rejects, "rejected line")
     return f"{outcome.manifest} {outcome.state}: {rows}, {rejects}{reason}"

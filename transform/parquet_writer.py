@@ -130,7 +130,6 @@ class ParquetFiles:
         self._count = 0
         self._batches = 0
         self.rows = 0
-        """Rows given to ``write`` so far."""
 
     def write(self, batch: Batch, read_share: float = 1.0) -> None:
         """Append the rows; the file ends when it is large enough.

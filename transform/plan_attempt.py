@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -13,20 +13,20 @@ from pathlib import Path
 
 from ndjson_arrow import Reader, can_split
 
-from lake.commit import SourceCount
-from lake.ledger import Claim, DatasetMeasurement
+from lake.commit import CommitDocument, SourceCount, read_commit
+from lake.ledger import Claim, DatasetMeasurement, ManifestRow
 from lake.ledger.datasets import is_full
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.manifest_documents import read_exclusions, read_manifest
 from lake.settings import ConvertSettings
+from lake.texts import format_count
 from lake.time import iso_utc
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.clients import InputRanges
 from transform.file_deadline import stream_seconds
 from transform.parquet_writer import OpenFile
-from transform.published_files import KeptGeneration, find_kept_generation
 from transform.source import DeniedFileError, Source, UnreadableFileError, ranges_of
-from transform.task_model import ConversionContext, Split, SplitResult, Task, TaskResult
+from transform.task_model import ConversionContext, JobServices, Split, Task, TaskResult
 
 HEAD_BYTES = 4096
 """Read of a large file to find out whether it can be split. A longer blank start is taken for one of an array."""
@@ -34,9 +34,45 @@ PARALLEL_READS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """A claimed manifest and the tasks that convert it."""
+class KeptGeneration:
+    """The published generation, which the next attempt keeps: it converts only files that are not in it."""
 
+    document: CommitDocument
+    sources: dict[ObjectVersion, SourceCount]
+    to_convert: tuple[ObjectVersion, ...]
+    """Files that the published generation could not read, and that nobody has found unreadable since."""
+    reason: str
+
+
+def find_kept_generation(services: JobServices, row: ManifestRow) -> KeptGeneration | None:
+    """What the next attempt keeps, because a file of it can no longer be read; None: it converts all files again.
+
+    Raises ``UnusableDocumentError``: a document is gone, was changed, or cannot be read by this version;
+    ``ClientError``, ``BotoCoreError``: a document could not be read now.
+    """
+    if row.published is None or row.exclusions is None:
+        return None
+    resources, s3 = services.resources, services.s3
+    manifest = read_manifest(s3, resources.control_bucket, row, resources.file_buckets)
+    excluded = read_exclusions(s3, resources.control_bucket, row.exclusions, manifest)
+    published = read_commit(s3, resources.control_bucket, row.published.document)
+    counts = {(source.uri, source.version): source for source in published.sources if source.failed is None}
+    sources = {file: counts[name] for file in manifest.files if (name := (file.uri, file.version)) in counts}
+    lost = [(file.uri, reason) for file, reason in excluded.items() if file in sources]
+    if not lost:
+        return None
+    uri, reason = lost[0]
+    return KeptGeneration(
+        published,
+        sources,
+        tuple(file for file in manifest.files if file not in sources and file not in excluded),
+        f"{format_count(len(lost), 'file')} of its published generation {row.published.generation} can no longer be "
+        f"read (first: {uri}: {reason}); what it has published stays",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
     claim: Claim
     manifest: Manifest
     excluded: dict[ObjectVersion, str]
@@ -51,7 +87,6 @@ class Attempt:
 
     @property
     def kept_sources(self) -> dict[ObjectVersion, SourceCount]:
-        """The counts of the files whose published rows it keeps."""
         return {} if self.kept is None else self.kept.sources
 
     @property
@@ -83,7 +118,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = services.settings.input_kms_keys
     source = Source.in_region(services.region, input_keys)
-    packed = divide_input(source, files, settings, None if dataset is None else dataset.output_ratio)
+    packed = divide_input(source, files, settings, None if dataset is None else dataset.measured.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -218,7 +253,6 @@ with the piece that fills it."""
 BATCH_BYTES = 4 << 20
 """Columns of this size are encoded and compressed, as in a task: the driver never holds more of them."""
 MAX_BATCHES = 8
-"""Batches of the whole sample."""
 
 
 def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
@@ -285,23 +319,15 @@ def measure_conversion(results: Sequence[TaskResult]) -> DatasetMeasurement:
     A task that reads files of both kinds took its time for each byte of NDJSON alike: decompressing is a small part.
     """
     splits = [split for result in results for split in result.splits]
+    compressed_milliseconds = 0
+    for result in results:
+        compressed = sum(split.bytes for split in result.splits if split.compressed)
+        every = sum(split.bytes for split in result.splits)
+        compressed_milliseconds += round(result.milliseconds * compressed / every) if every else 0
     return DatasetMeasurement(
-        input_bytes=_stored(splits),
+        input_bytes=sum(split.split.size for split in splits),
         output_bytes=sum(item.size for result in results for item in result.objects),
         task_milliseconds=sum(result.milliseconds for result in results),
-        compressed_bytes=_stored(_compressed(splits)),
-        compressed_milliseconds=sum(map(_compressed_milliseconds, results)),
+        compressed_bytes=sum(split.split.size for split in splits if split.compressed),
+        compressed_milliseconds=compressed_milliseconds,
     )
-
-
-def _compressed_milliseconds(result: TaskResult) -> int:
-    compressed, every = (sum(split.bytes for split in part) for part in (_compressed(result.splits), result.splits))
-    return round(result.milliseconds * compressed / every) if every else 0
-
-
-def _compressed(splits: Iterable[SplitResult]) -> list[SplitResult]:
-    return [split for split in splits if split.compressed]
-
-
-def _stored(splits: Iterable[SplitResult]) -> int:
-    return sum(split.split.size for split in splits)

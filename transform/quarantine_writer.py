@@ -81,7 +81,6 @@ def remainder_records(
 
 
 def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
-    """A file that could not be read as a whole, by reference."""
     return {
         "kind": "file",
         "source": file.uri,
@@ -161,8 +160,6 @@ QuarantinedThing = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class QuarantineContent:
-    """Counts of one quarantine file."""
-
     size: int
     """Bytes."""
     records: int

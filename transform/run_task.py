@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -13,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING
-from zipimport import zipimporter
 
 import pyarrow as pa
 from ndjson_arrow import BYTE_ORDER_MARK, Batch, Reader, Reject, SplitCounts, recognise
@@ -36,7 +34,6 @@ from transform.quarantine_writer import (
 from transform.source import S3_REQUESTS, DeniedFileError, ReadAhead, Requests, Source, UnreadableFileError
 from transform.task_model import (
     FileFailure,
-    ObjectNumbers,
     Split,
     SplitResult,
     Task,
@@ -90,13 +87,10 @@ def run_task(
 
 
 class TaskRun:
-    """The state of one task while it runs."""
-
     def __init__(self, task: Task, uploads: OutputFiles, folder: Path) -> None:
         settings = task.settings
         self._task = task
         self._uploads = uploads
-        self._numbers = ObjectNumbers(task)
         self._reader = Reader(
             known_columns=task.known_columns,
             column_limit=max(settings.column_limit, len(task.known_columns)),
@@ -117,7 +111,6 @@ class TaskRun:
         self.quarantine_contents: list[QuarantineContent] = []
         self.results: list[SplitResult] = []
         self.failures: dict[ObjectVersion, FileFailure] = {}
-        """Files that cannot be read to their end."""
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
         """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""
@@ -226,13 +219,13 @@ class TaskRun:
 
     def _upload_parquet(self, path: Path, rows: int) -> None:
         task = self._task
-        number = self._numbers.number(len(self.objects))
+        number = task.object_number(len(self.objects))
         key = lake_key(task.partition, task.manifest, task.generation, number)
         self.objects.append(self._uploads.add(path, task.lake_bucket, key, rows))
 
     def _upload_quarantine(self, path: Path, content: QuarantineContent) -> None:
         task = self._task
-        number = self._numbers.number(len(self.quarantine))
+        number = task.object_number(len(self.quarantine))
         key = quarantine_key(task.partition, task.manifest, task.generation, number)
         self.quarantine.append(self._uploads.add(path, task.quarantine_bucket, key, content.records))
         self.quarantine_contents.append(content)
@@ -279,12 +272,6 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
 
 
 def tidy_worker() -> None:
-    """Leave the Python worker as the next task wants it."""
-    _forget_zip_importers()
-    _return_memory()
-
-
-def _return_memory() -> None:
     """Give back what the task has freed: holes in the heap that fit no block of the next task, of another shape.
 
     Without it a worker grows with each shape that it meets, by up to 80 MB. Within a task the heap keeps its memory
@@ -294,15 +281,3 @@ def _return_memory() -> None:
     # Only glibc has it.
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _forget_zip_importers() -> None:
-    """Saves the worker's next task about 0.07 s (docs/performance.md).
-
-    Before every task Spark makes Python invalidate its import caches, and each importer of a zip on the path then reads
-    the zip's directory again (Spark's own two zips have 1,500 files). An importer that is created again at the next
-    import finds the directory in memory.
-    """
-    for path, importer in list(sys.path_importer_cache.items()):
-        if isinstance(importer, zipimporter):
-            del sys.path_importer_cache[path]

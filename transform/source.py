@@ -186,10 +186,7 @@ TAIL_BYTES = 64 << 10
 
 
 class Requests(NamedTuple):
-    """How a source is asked."""
-
     ahead: int
-    """Requests that are under way at once."""
     block_files: int
     """Small files that one thread requests one after another: to hand over each alone takes longer than to parse it."""
 

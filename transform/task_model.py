@@ -86,19 +86,15 @@ class Task:
         """Estimated from sizes and names of its files: how long it takes compared with other tasks."""
         return sum(split.size * (INFLATED_RATIO if has_compressed_name(split.file.key) else 1) for split in self.splits)
 
+    def object_number(self, position: int) -> int:
+        """Number in the key of its object at ``position`` (from 0), the same in every try of the task.
 
-@dataclass(frozen=True, slots=True)
-class ObjectNumbers:
-    """Numbers in the final keys of a task's objects: every try of the task gives the same ones."""
-
-    task: Task
-
-    def number(self, position: int) -> int:
-        """Number of the task's object at ``position`` (from 0); raises ``AuditError`` when its numbers are used up."""
+        Raises ``AuditError``: its numbers are used up.
+        """
         if position >= NUMBERS_PER_TASK:
-            message = f"a task of {self.task.manifest} would write over {NUMBERS_PER_TASK} objects"
+            message = f"a task of {self.manifest} would write over {NUMBERS_PER_TASK} objects"
             raise AuditError(f"{message}: raise convert.target_file_bytes")
-        return self.task.number * NUMBERS_PER_TASK + position
+        return self.number * NUMBERS_PER_TASK + position
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -20,22 +19,14 @@ MAX_PART_BYTES = 5 << 30
 """S3's limit on the size of one part."""
 
 
-@dataclass(frozen=True, slots=True)
-class BegunUpload:
-    """An upload that this task has created: it is aborted when the task fails."""
-
-    bucket: str
-    key: str
-    upload_id: str
-
-
 class Uploads:
     """Uploads local files one by one in the background. A context manager: an error inside aborts all of them."""
 
     def __init__(self, s3: S3Client) -> None:
         self._s3 = s3
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upload")
-        self._begun: list[BegunUpload] = []
+        self._begun: list[tuple[str, str, str]] = []
+        """Bucket, key and id of the uploads that this task has created."""
         self._futures: list[Future[PendingObject]] = []
 
     def __enter__(self) -> Self:
@@ -63,7 +54,7 @@ class Uploads:
 
     def abort(self) -> None:
         for begun in self._begun:
-            abort_upload(self._s3, begun.bucket, begun.key, begun.upload_id)
+            abort_upload(self._s3, *begun)
         self._begun.clear()
 
     def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
@@ -81,7 +72,7 @@ class Uploads:
         upload_id = self._s3.create_multipart_upload(
             Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT
         )["UploadId"]
-        self._begun.append(BegunUpload(bucket, key, upload_id))
+        self._begun.append((bucket, key, upload_id))
         with path.open("rb") as body:
             checksum = checksum_of(body)
             body.seek(0)

@@ -19,7 +19,7 @@ from lake.faults import error_code
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.settings.conversion import MAX_COLUMN_LIMIT
+from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import format_count
 
 STATUS_EVERY = 100

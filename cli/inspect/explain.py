@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -28,7 +27,6 @@ from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import working
-from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State
@@ -72,7 +70,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     of_lake = name.bucket == stack.resources.lake_bucket
     objects = (result.files if of_lake else result.quarantine) if result else ()
     own = next((item for item in objects if item.key == name.key), None)
-    shown = sources if of_lake else [item for item in sources if item.failed or item.reasons]
+    shown = sources if of_lake else [item for item in sources if item.failed or item.rejects]
     return ObjectExplanation(
         kind="lake" if of_lake else "quarantine",
         uri=str(name),
@@ -83,14 +81,9 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         current_generation=published.generation if published else None,
         rows=own.rows if own else None,
         size=own.size if own else None,
-        inputs=tuple(map(_counted, shown[:limit])),
+        inputs=tuple(shown[:limit]),
         omitted_inputs=max(len(shown) - limit, 0),
     )
-
-
-def _counted(source: SourceCount) -> SourceCount:
-    """The counts without the reasons that no line has."""
-    return replace(source, rejects=source.reasons)
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
@@ -169,7 +162,7 @@ def _outcome(trace: Trace) -> str:
         return trace.state
     if source.failed:
         return "UNREADABLE"
-    return "QUARANTINED_LINES" if source.reasons else "DONE"
+    return "QUARANTINED_LINES" if source.rejects else "DONE"
 
 
 def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
@@ -218,7 +211,7 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     return FileResult(
         generation=result.generation,
         published_at=result.published_at,
-        source=_counted(source),
+        source=source,
         first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, result.files),
         quarantine=objects(resources.quarantine_bucket, result.quarantine),

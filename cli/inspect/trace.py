@@ -104,7 +104,7 @@ def read_first_reject(
 
     None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
     """
-    if not source.reasons:
+    if not source.rejects:
         return None
     try:
         found = [

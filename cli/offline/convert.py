@@ -65,7 +65,7 @@ class Quarantined:
     """Unreadable ones."""
 
     def add(self, rejects: Mapping[str, int], failed: str | None) -> None:
-        self.lines.update({reason: count for reason, count in rejects.items() if count})
+        self.lines.update(rejects)
         if failed is not None:
             self.files[failed] += 1
 

@@ -182,7 +182,7 @@ def _stream(settings: Settings) -> str:
         parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
-    jobs = "" if settings.stream_runs == 1 else f" in each of {settings.stream_runs} streaming jobs"
+    jobs = "" if settings.stream.jobs == 1 else f" in each of {settings.stream.jobs} streaming jobs"
     return f"{files}; every {stream.trigger_seconds} s, {_stream_workers(settings, jobs)}"
 
 

@@ -161,7 +161,7 @@ def _counts(source: SourceCount) -> dict[str, Any]:
         "lines": source.lines,
         "rows": source.rows,
         "blankLines": source.blank_lines,
-        "quarantined": {reason: count for reason, count in source.rejects.items() if count},
+        "quarantined": source.rejects,
         "firstReject": source.first_reject,
         "unreadable": source.failed,
     }

@@ -54,7 +54,6 @@ class EngineDescription(ABC):
     service: str
     """Name of the service of AWS, as boto3 has it."""
     worker_types: tuple[str, ...]
-    """By the names of Glue."""
     start_seconds: float
     """Assumed: from StartJobRun until the first task runs."""
     wait_seconds: float = 0.0
@@ -71,7 +70,6 @@ class EngineDescription(ABC):
         """The units of a worker."""
 
     def stream_driver(self, worker_type: str) -> Units:
-        """The units of a streaming job's driver."""
         return self.worker(worker_type)
 
     @abstractmethod
@@ -82,9 +80,10 @@ class EngineDescription(ABC):
     def prices(self, settings: Settings) -> Units:
         """Price of one hour of each unit, in US dollars."""
 
-    @abstractmethod
     def quota_units(self, worker_type: str) -> float:
-        """What a worker takes of the account's quota of the service."""
+        """What a worker takes of the account's quota of the service: DPUs or vCPUs."""
+        units = self.worker(worker_type)
+        return units.dpu or units.vcpu
 
     @abstractmethod
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:
@@ -150,7 +149,6 @@ class Units:
         return Units(self.dpu + other.dpu, self.vcpu + other.vcpu, self.gb + other.gb)
 
     def times(self, number: float) -> Units:
-        """Each amount multiplied by ``number``."""
         return Units(self.dpu * number, self.vcpu * number, self.gb * number)
 
     def at(self, prices: Units) -> float:

@@ -65,11 +65,9 @@ class StreamLaunch:
     """What the stack passes to the functions that start a streaming run, in their environment."""
 
     application: str
-    """Id of the application."""
     role: str
     """ARN of the role of its runs."""
     entry_point: str
-    """S3 URI of the script."""
     arguments: str
     """Arguments of the script, with a space between two; none of them contains one."""
     spark_submit_parameters: str
@@ -126,8 +124,6 @@ class StreamLaunch:
 
 
 class EmrServerless(EngineDescription):
-    """EMR Serverless, on either processor."""
-
     def worker(self, worker_type: str) -> Units:
         return Units(vcpu=WORKERS[worker_type], gb=MEMORY_GIB[worker_type])
 
@@ -136,23 +132,16 @@ class EmrServerless(EngineDescription):
         return Units(vcpu=DRIVER_VCPUS, gb=DRIVER_GB)
 
     def min_stream_executors(self, stream: StreamSettings) -> int:
-        """By the settings; with 0 the driver alone waits."""
         return stream.emr_min_executors
 
     def prices(self, settings: Settings) -> Units:
-        """The prices of the processor that the settings name."""
         share = ARM_PRICE if settings.emr.architecture == ARM else 1
         return Units(vcpu=share * settings.price.emr_vcpu_hour, gb=share * settings.price.emr_gb_hour)
-
-    def quota_units(self, worker_type: str) -> float:
-        """vCPUs."""
-        return float(WORKERS[worker_type])
 
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:  # noqa: ARG002
         return settings.emr.max_vcpus, settings.batch.max_runs
 
     def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:  # noqa: ARG002
-        """EMR Serverless has it in the environment."""
         application, job_run = environment.get(APPLICATION_VARIABLE), environment.get(JOB_RUN_VARIABLE)
         return run_id(application, job_run) if application and job_run else None
 
@@ -188,7 +177,6 @@ class EmrServerless(EngineDescription):
         )
 
     def end_run(self, client: Any, job: str, run: str) -> None:  # noqa: ANN401, ARG002
-        """Without a grace period."""
         application, job_run = split_run_id(run)
         client.cancel_job_run(applicationId=application, jobRunId=job_run, shutdownGracePeriodInSeconds=IMMEDIATELY)
 
@@ -202,7 +190,6 @@ class EmrServerless(EngineDescription):
         return EmrStreamRuns(client, job, shard, launch)
 
     def live_stream_runs(self, client: Any, job: str, application: str) -> list[str]:  # noqa: ANN401
-        """All pages of the list, reduced to the runs of this name."""
         return live_runs(client, application, job)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:
@@ -228,8 +215,6 @@ EMR_SERVERLESS = EmrServerless(
 
 @dataclass(frozen=True, slots=True)
 class EmrStreamRuns:
-    """The runs of one name in the application of the stream lane."""
-
     emr: Any
     job: str
     shard: str
@@ -255,7 +240,6 @@ class EmrStreamRuns:
         return str(started["jobRunId"])
 
     def why_ended(self, row: StreamRow) -> str:
-        """``stateDetails`` of the run, from the list of those that were created since."""
         request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
         if row.started_at is not None:
             request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
@@ -264,7 +248,6 @@ class EmrStreamRuns:
         return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
 
     def live(self) -> list[str]:
-        """All pages of the list, reduced to the runs of this name."""
         return live_runs(self.emr, self.launch.application, self.job)
 
     def end(self, runs: Sequence[str]) -> None:
@@ -306,12 +289,10 @@ def heap_gb(gigabytes: int) -> int:
 
 
 def log_group(stack: str) -> str:
-    """The log group of the runs of the batch lane."""
     return f"/aws/emr-serverless/{stack}"
 
 
 def stream_log_group(stack: str) -> str:
-    """The log group of the streaming runs of a stack on EMR Serverless."""
     return f"/aws/emr-serverless/{stack}/stream"
 
 

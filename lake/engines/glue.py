@@ -38,34 +38,23 @@ MAX_LISTED_RUNS = 20
 
 
 class Glue(EngineDescription):
-    """An execution class of Glue."""
-
     def worker(self, worker_type: str) -> Units:
-        """Glue bills DPUs."""
         return Units(dpu=DPUS[worker_type])
 
     def min_stream_executors(self, stream: StreamSettings) -> int:  # noqa: ARG002
-        """Auto scaling decides, not the settings."""
         return MIN_STREAM_EXECUTORS
 
     def prices(self, settings: Settings) -> Units:
-        """Each execution class has its own."""
         flex = self.name is Engine.GLUE_FLEX
         return Units(dpu=settings.price.dpu_hour_flex if flex else settings.price.dpu_hour)
-
-    def quota_units(self, worker_type: str) -> float:
-        """DPUs."""
-        return DPUS[worker_type]
 
     def room(self, settings: Settings, glue_dpus: float, glue_runs: int) -> tuple[float, int]:
         return glue_dpus, min(settings.batch.max_runs, glue_runs)
 
     def own_run(self, arguments: Mapping[str, str], environment: Mapping[str, str]) -> str | None:  # noqa: ARG002
-        """Glue passes it as an argument."""
         return arguments.get("JOB_RUN_ID")
 
     def has_ended(self, glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
-        """The first job that knows the run decides."""
         for job in jobs:
             try:
                 state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
@@ -102,19 +91,15 @@ class Glue(EngineDescription):
         )
 
     def end_run(self, glue: GlueClient, job: str, run: str) -> None:
-        """A run that has ended already is left as it is."""
         glue.batch_stop_job_run(JobName=job, JobRunIds=[run])
 
     def stream_runs(self, glue: GlueClient, job: str, shard: str, launch: StreamLaunch | None) -> GlueStreamRuns:  # noqa: ARG002
-        """Each shard has a Glue job, which knows how its runs are started."""
         return GlueStreamRuns(glue, job)
 
     def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
-        """The newest runs are listed in one request."""
         return live_runs(glue, job, MAX_LISTED_RUNS)
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
-        """Runs of all jobs share a group."""
         return f"/aws-glue/{stack}/output", run
 
 
@@ -131,8 +116,6 @@ GLUE_FLEX = Glue(
 
 @dataclass(frozen=True, slots=True)
 class GlueStreamRuns:
-    """The runs of one Glue job."""
-
     glue: GlueClient
     job: str
 
@@ -153,17 +136,14 @@ class GlueStreamRuns:
             ) from error
 
     def why_ended(self, row: StreamRow) -> str:
-        """``ErrorMessage`` of the run, from the list of the newest ones."""
         runs = self.glue.get_job_runs(JobName=self.job, MaxResults=MAX_LISTED_RUNS)["JobRuns"]
         run = next((run for run in runs if run["Id"] == row.started_run), None)
         return NO_REASON if run is None else end_reason(run["JobRunState"], run.get("ErrorMessage"))
 
     def live(self) -> list[str]:
-        """The newest runs are listed in one request."""
         return live_runs(self.glue, self.job, MAX_LISTED_RUNS)
 
     def end(self, runs: Sequence[str]) -> None:
-        """One request for all."""
         self.glue.batch_stop_job_run(JobName=self.job, JobRunIds=list(runs))
 
 

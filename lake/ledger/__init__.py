@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All parts of the ledger, over one table."""
-
     arrivals: Arrivals
     manifests: Manifests
     datasets: Datasets

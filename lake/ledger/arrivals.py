@@ -26,8 +26,6 @@ EXPIRY = "expires_at"
 
 @dataclass(frozen=True, slots=True)
 class ArrivalRow:
-    """What the ledger knows of one object version."""
-
     file: ObjectVersion
     manifest: str | None
     """Id of the manifest that owns the arrival; None: the arrival is IGNORED."""
@@ -48,8 +46,6 @@ def arrival_key(bucket: str, key: str, version: str) -> Key:
 
 
 class Arrivals:
-    """Reads and writes arrival rows."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -110,7 +106,6 @@ IGNORED_FILES = "ignored-files"
 REMEMBERED = timedelta(days=30)
 """How long after its last file a reason is listed."""
 MAX_GROUPS = 1_000
-"""Maximum number of reasons that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +122,10 @@ class IgnoredGroup:
 
 
 class IgnoredFiles:
-    """Counts and lists them."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def add(self, reason: str, files: Sequence[ObjectVersion], now: datetime) -> None:
-        """Count files that were recorded as IGNORED."""
         last = {"reason": reason, "example": files[-1].uri, EXPIRY: int((now + REMEMBERED).timestamp())}
         counts = {"files": len(files), "bytes": sum(file.size for file in files)}
         key, since = _key(reason), {"since": iso_utc(now)}
@@ -151,11 +143,7 @@ class IgnoredFiles:
     def groups(self) -> tuple[list[IgnoredGroup], bool]:
         """The reasons with files, the most files first; and whether all reasons were read."""
         items = list(islice(self._table.query(IGNORED_FILES), MAX_GROUPS + 1))
-        groups = [
-            IgnoredGroup(item["reason"], item["files"], item["bytes"], item["example"], item["since"])
-            for item in items[:MAX_GROUPS]
-            if item["files"] > 0
-        ]
+        groups = [decode(IgnoredGroup, item) for item in items[:MAX_GROUPS] if item["files"] > 0]
         return sorted(groups, key=lambda group: (-group.files, group.reason)), len(items) <= MAX_GROUPS
 
 
@@ -168,7 +156,6 @@ class ResubmissionRow:
     """Lines of the quarantine that are given back to an hour."""
 
     name: str
-    """Name of its document and its lines (``lake.layout``)."""
     partition: Partition
     file: ObjectVersion
     """The repaired lines: the one version of the object that is ever converted."""
@@ -180,8 +167,6 @@ class ResubmissionRow:
 
 
 class Resubmissions:
-    """Reads and records resubmissions."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 

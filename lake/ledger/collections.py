@@ -38,8 +38,6 @@ MAX_PARTS = 10_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class CollectionId:
-    """One collection of an hour."""
-
     hour: str
     """``YYYY-MM-DDTHH``, UTC."""
     name: str
@@ -50,7 +48,6 @@ class CollectionId:
 
     @classmethod
     def parse(cls, text: str) -> CollectionId:
-        """Inverse of ``str``."""
         hour, _, name = text.partition("/")
         return cls(hour, name)
 
@@ -88,8 +85,6 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class CollectionRow:
-    """One collection as the ledger has it."""
-
     id: CollectionId
     parts: int = 0
     files: int = 0
@@ -102,7 +97,6 @@ class CollectionRow:
     final: bool = False
     """Whether it was closed after its hour: what comes later touches the hours of its datasets first."""
     division: CommitReference | None = None
-    """The division document that was committed."""
     done: bool = False
     """Whether every manifest of the division is QUEUED."""
 
@@ -113,8 +107,6 @@ class CollectionRow:
 
 
 class Collections:
-    """Reads collections, and changes their state: open, closed, divided, done."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 

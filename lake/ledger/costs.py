@@ -62,7 +62,6 @@ class CostRow:
     """ISO 8601, UTC; of the end too."""
     ended_at: str
     seconds: int
-    """Time for which it used workers."""
     dpu_milliseconds: int
     vcpu_milliseconds: int
     gb_milliseconds: int
@@ -74,7 +73,6 @@ class CostRow:
     state: str = ""
     """How the job run ended, such as SUCCEEDED or FAILED; empty: an interval of the streaming job."""
     reason: str = ""
-    """Why it did not succeed, as its service reports it."""
 
     @classmethod
     def of_bill(
@@ -262,7 +260,6 @@ class SpeedSamples(NamedTuple):
     """Small manifests that are not a sample yet."""
 
     def add(self, sample: SpeedSample) -> SpeedSamples:
-        """With one conversion more; pure."""
         if sample.bytes <= 0 or sample.milliseconds <= 0:
             return self
         rest = self.rest
@@ -315,8 +312,6 @@ class DatasetMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDataset:
-    """What the conversions of a dataset measured."""
-
     input_bytes: int = 0
     output_bytes: int = 0
     plain: SpeedSamples = NO_SAMPLES

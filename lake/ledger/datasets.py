@@ -61,9 +61,7 @@ MAX_NEW_A_DAY = 100
 
 
 RESCUED = "_rescued"
-"""Column with the keys beyond ``convert.column_limit``."""
 PROVENANCE = ("_source", "_offset", "_arrived_at")
-"""Columns added by ``convert.provenance``."""
 ADDED_COLUMNS = frozenset({RESCUED, *PROVENANCE})
 """Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
 FIRST_FIELD_ID = 1000
@@ -102,8 +100,6 @@ NOT_MEASURED = MeasuredDataset()
 
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
-    """What the ledger knows of a dataset."""
-
     name: str
     columns: tuple[str, ...]
     """Known column names, sorted; names are only ever added."""
@@ -116,15 +112,8 @@ class DatasetRow:
         """How many columns it may have today (UTC), at most ``column_limit``."""
         return self.history.limit(len(self.columns), column_limit, today)
 
-    @property
-    def output_ratio(self) -> float | None:
-        """Parquet bytes per input byte; None before the first conversion."""
-        return self.measured.output_ratio
-
 
 class Datasets:
-    """Dataset rows, and the list of their names."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
         self._registered: set[str] = set()
@@ -142,24 +131,14 @@ class Datasets:
         """
         if (found := self.folder(name)) is not None:
             return found
-        table, new = self._table, [Condition("pk", "missing")]
         folder = name if folder is None else folder
-        attributes = _admission(name, folder)
         if self.is_known(name):
             with suppress(RefusedError):
-                table.put(_admission_key(name), attributes, new)
+                self._table.put(_admission_key(name), _admission(name, folder), [Condition("pk", "missing")])
         elif self._number(named) >= max_datasets:
             return None
         else:
-            room = [Condition("number", "<", max_datasets)]
-            with suppress(RefusedError):
-                table.transact(
-                    [
-                        {"Put": put_request(table.name, _admission_key(name), attributes, new)},
-                        {"Update": update_request(table.name, NUMBER, {}, {"number": 1}, (), room)},
-                    ]
-                )
-                return folder
+            self._put_admissions([name], {name: folder}, max_datasets)
         # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
         return self.folder(name)
 
@@ -278,7 +257,6 @@ class Datasets:
         return str((self._table.get(CATALOG) or {}).get("after", ""))
 
     def record_catalog_position(self, name: str) -> None:
-        """Set it, for the next invocation."""
         self._table.update(CATALOG, assign={"after": name})
 
     def reserve_columns(

@@ -18,7 +18,7 @@ from typing import Any
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES, ManifestRow
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, update_request
+from lake.ledger.table import Condition, Key, LedgerTable, update_request
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -27,8 +27,6 @@ UNSETTLED = "unsettled-hour"
 
 
 class Partitions:
-    """Reads and changes partition rows."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -75,10 +73,12 @@ class Partitions:
 
     def tell(self, state: HourState, row: HourRow, counts: HourCounts, now: datetime) -> bool:
         """Decide what readers are told next; False: the hour was touched, or something else told, since ``row``."""
-        changes = told_attributes(state, row, counts, iso_utc(now))
+        found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
+        changes = {"told": state, "told_at": iso_utc(now), "revision": row.revision + 1, **found}
         # Before the first revision there is no attribute to compare.
         same = Condition("revision", "=", row.revision) if row.revision else Condition("revision", "missing")
-        return self._change(row, changes, ("waits_for",), [same, Condition("touched", "=", row.touched)])
+        untouched = Condition("touched", "=", row.touched)
+        return self._table.update_once(_key(row.partition), changes, ("waits_for",), [same, untouched])
 
     def announced(self, row: HourRow) -> bool:
         """Marker and event of the row's revision are out; False: there is another revision by now.
@@ -95,23 +95,12 @@ class Partitions:
         return self._end(row, {"confirmed": row.revision}, leaves=True)
 
     def _end(self, row: HourRow, changes: Mapping[str, object], *, leaves: bool) -> bool:
-        same = Condition("revision", "=", row.revision)
+        key, same = _key(row.partition), Condition("revision", "=", row.revision)
         if leaves and row.is_settled:
             untouched = Condition("touched", "=", row.settled)
-            if self._change(row, changes, INDEX_ATTRIBUTES, [same, untouched]):
+            if self._table.update_once(key, changes, INDEX_ATTRIBUTES, [same, untouched]):
                 return True
-        return self._change(row, changes, (), [same])
-
-    def _change(
-        self, row: HourRow, changes: Mapping[str, object], remove: tuple[str, ...], conditions: list[Condition]
-    ) -> bool:
-        try:
-            self._table.update(_key(row.partition), assign=changes, remove=remove, conditions=conditions)
-        except RefusedError:
-            # The answer of an earlier try may have been lost.
-            item = self._table.get(_key(row.partition)) or {}
-            return {name: item.get(name) for name in changes} == changes
-        return True
+        return self._table.update_once(key, changes, (), [same])
 
 
 def _pk(dataset: str) -> str:
@@ -173,13 +162,10 @@ class HourCounts:
     batch: int = 0
     """The first batch of the Iceberg table that shows all of them; 0: no batch was needed, or there is no table."""
     snapshot: int = 0
-    """Of this batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class HourRow:
-    """One hour of a dataset as the ledger has it."""
-
     partition: Partition
     touched: int = 0
     """Number of times that a manifest of the hour was about to be queued; only grows."""
@@ -215,12 +201,6 @@ class HourRow:
         return HourState.OPEN if self.told == HourState.OPEN else HourState.REOPENED
 
 
-def told_attributes(state: HourState, row: HourRow, counts: HourCounts, told_at: str) -> dict[str, Any]:
-    """The attributes that change what is told about the hour of ``row``."""
-    found = {"counts": asdict(counts), "settled": row.touched} if state == HourState.COMPLETE else {}
-    return {"told": state, "told_at": told_at, "revision": row.revision + 1, **found}
-
-
 def hour_row(partition: Partition, item: Mapping[str, Any] | None) -> HourRow:
     return decode_partial(HourRow(partition), item)
 
@@ -244,8 +224,6 @@ class DueDeletion:
 
 
 class Deletions:
-    """Reads and closes the deletions that are due."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 

@@ -73,8 +73,6 @@ NO_OBJECTS = digest_objects(())
 
 
 class State(StrEnum):
-    """States of a manifest."""
-
     QUEUED = "QUEUED"
     """Waits for a run."""
     RUNNING = "RUNNING"
@@ -82,7 +80,6 @@ class State(StrEnum):
     PUBLISHING = "PUBLISHING"
     """Committed: any process can finish it from its commit document."""
     DONE = "DONE"
-    """Published."""
     FAILED = "FAILED"
     """Ended without a result of this generation; ``reason`` says why."""
     SUPERSEDED = "SUPERSEDED"
@@ -97,7 +94,6 @@ NO_PARTITION = Partition.parse("#0000-00-00T0")
 """Partition of an ABANDONED row, and of that of a part, which has files of several datasets."""
 
 MAX_EARLIER_OWNERS = 10
-"""Maximum number of earlier owners kept per row."""
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 """Not terminal: the rows that a run, a plan or a sweep still has to do with."""
@@ -135,8 +131,6 @@ class Tabled:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """One manifest as the ledger has it."""
-
     id: str
     state: State
     lane: Lane
@@ -197,7 +191,6 @@ class ManifestRow:
 
     @property
     def is_tabled(self) -> bool:
-        """Whether the table shows what is published."""
         return (
             self.published is not None
             and self.tabled is not None
@@ -292,9 +285,8 @@ class ManifestCounts:
         self.open += row.open
 
     def count_totals(self, totals: PublishedTotals) -> None:
-        """Add what a DONE manifest has published."""
         self.rows += totals.rows
-        self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
+        self.rejects.update(totals.rejects)
         self.failed_files += totals.failed_files
 
 

@@ -52,16 +52,12 @@ class StreamRow:
 
 
 class Stream:
-    """The row of one shard of the stream lane."""
-
     def __init__(self, table: LedgerTable, shard: str = FIRST_SHARD) -> None:
         self._table = table
         self._key = Key("stream", "stream" if shard == FIRST_SHARD else f"stream-{shard}")
         self.shard = shard
-        """Its name."""
 
     def of(self, shard: str) -> Stream:
-        """The row of the shard of this name."""
         return Stream(self._table, shard)
 
     def get(self) -> StreamRow:
@@ -102,13 +98,11 @@ class Stream:
             self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=[known])
 
     def record_start_failure(self, row: StreamRow, reason: str) -> None:
-        """The last start of ``row`` has failed for this reason."""
         with suppress(RefusedError):
             same = _is("started_run", row.started_run)
             self._table.update(self._key, assign={"start_failure": reason}, conditions=[same])
 
     def forget_starts(self) -> None:
-        """Starts that have failed no longer count."""
         self._table.update(self._key, remove=START_ATTRIBUTES)
 
     def begin_run(self, run: str, now: datetime) -> None:
@@ -126,7 +120,6 @@ class Stream:
         self._table.update(self._key, assign={"micro_batch_since": iso_utc(now)})
 
     def end_micro_batch(self) -> None:
-        """The run waits for pointers."""
         self._table.update(self._key, remove=("micro_batch_since",))
 
     def record_heartbeat(self, run: str, now: datetime) -> None:
@@ -142,7 +135,6 @@ class Stream:
         self._table.update(self._key, assign={"window_until": until, "stop_requested": False})
 
     def request_stop(self, requested: bool) -> None:
-        """Set or clear the stop flag."""
         self._table.update(self._key, assign={"stop_requested": requested})
 
     def set_backlog(self, core_milliseconds: int, now: datetime, *, spilling: bool) -> None:
@@ -171,7 +163,6 @@ def _is(attribute: str, value: str | None) -> Condition:
 
 
 CANARY = "canary"
-"""Partition key of all of these rows. No index has them."""
 
 
 class Canaries:

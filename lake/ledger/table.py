@@ -27,13 +27,10 @@ MAX_TRANSACTION_ACTIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Primary key of an item."""
-
     pk: str
     sk: str
 
     def item(self) -> dict[str, str]:
-        """The key's attributes, as DynamoDB takes them."""
         return {"pk": self.pk, "sk": self.sk}
 
 
@@ -91,6 +88,17 @@ class LedgerTable:
     ) -> None:
         """Change an item, or create it; ``add`` is for numbers and sets. Raises ``RefusedError``."""
         self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
+
+    def update_once(
+        self, key: Key, assign: Mapping[str, Any], remove: Sequence[str], conditions: Sequence[Condition]
+    ) -> bool:
+        """``update``; False if a condition did not hold, unless an earlier try has written this, without an answer."""
+        try:
+            self.update(key, assign=assign, remove=remove, conditions=conditions)
+        except RefusedError:
+            item = self.get(key) or {}
+            return {name: item.get(name) for name in assign} == assign
+        return True
 
     def delete(self, key: Key) -> None:
         self._write("delete_item", {"TableName": self.name, "Key": key.item()})
@@ -290,12 +298,8 @@ def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) ->
         try:
             return write()
         except ClientError as error:
-            if not _is_conflict(error):
+            if error_code(error) not in (CANCELLED, CONFLICT_CODE) or judge(error) != Fault.ENVIRONMENT:
                 raise
         # Random, because the writers that met each other would meet again.
         wait(min(FIRST_WAIT_SECONDS * (1 << number), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
     return write()
-
-
-def _is_conflict(error: ClientError) -> bool:
-    return error_code(error) in (CANCELLED, CONFLICT_CODE) and judge(error) == Fault.ENVIRONMENT

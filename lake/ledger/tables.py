@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lake.documents import decode_partial, encode
 from lake.ledger.table import Condition, Key, RefusedError
 from lake.manifest import Partition
 from lake.time import iso_utc
@@ -39,8 +40,6 @@ class BatchReference:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One Iceberg table as the ledger has it."""
-
     dataset: str
     uuid: str
     """Id in the table's metadata: another table under its name is refused."""
@@ -82,8 +81,6 @@ class OutboxEntry:
 
 
 class Tables:
-    """Reads and changes the rows of tables and their outboxes."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -101,7 +98,7 @@ class Tables:
         """The row of a table that is about to be created; one that exists already is returned as it is."""
         row = TableRow(dataset, uuid)
         try:
-            self._table.put(_key(dataset), _attributes(row), [Condition("pk", "missing")])
+            self._table.put(_key(dataset), encode(row), [Condition("pk", "missing")])
         except RefusedError:
             found = self.get(dataset)
             assert found is not None
@@ -125,10 +122,8 @@ class Tables:
         """All marks of the batch are written. Idempotent."""
         conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", number - 1)]
         assign = {"applied": number, "oldest": max(row.oldest, oldest)}
-        try:
+        with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
-        except RefusedError:
-            return
 
     def stop(self, row: TableRow, reason: str | None) -> None:
         """Note why nothing is brought into the table; None: the reason is gone."""
@@ -147,7 +142,6 @@ class Tables:
             self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
 
     def note_compaction(self, row: TableRow, *, compacts: bool) -> None:
-        """Note whether Glue's table optimizer compacts the table."""
         same = [Condition("uuid", "=", row.uuid)]
         self._table.update(_key(row.dataset), assign={"compacts": compacts}, conditions=same)
 
@@ -156,11 +150,9 @@ class Tables:
         self._list(dataset, generation_entry(manifest, generation), now)
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
-        """List an hour whose files are all to be brought into the table again."""
         self._list(hour.dataset, hour.stamp, now)
 
     def list_expiry(self, dataset: str, now: datetime) -> None:
-        """List a batch that only expires snapshots."""
         self._list(dataset, EXPIRY_ENTRY, now)
 
     def _list(self, dataset: str, name: str, now: datetime) -> None:
@@ -190,13 +182,7 @@ class Tables:
         conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", row.applied)]
         if row.pending is None:
             conditions.append(Condition("pending", "missing"))
-        try:
-            self._table.update(_key(row.dataset), assign=changes, remove=remove, conditions=conditions)
-        except RefusedError:
-            # The answer of an earlier try may have been lost.
-            item = self._table.get(_key(row.dataset)) or {}
-            return {name: item.get(name) for name in changes} == changes
-        return True
+        return self._table.update_once(_key(row.dataset), changes, remove, conditions)
 
 
 def generation_entry(manifest: str, generation: int) -> str:
@@ -211,20 +197,5 @@ def _outbox(dataset: str) -> str:
     return f"{OUTBOX}#{dataset}"
 
 
-def _attributes(row: TableRow) -> dict[str, Any]:
-    return {"uuid": row.uuid, "first": row.first, "applied": row.applied, "oldest": row.oldest}
-
-
 def _row(dataset: str, item: dict[str, Any]) -> TableRow:
-    pending = BatchReference(**item["pending"]) if "pending" in item else None
-    return TableRow(
-        dataset,
-        item["uuid"],
-        item["first"],
-        item["applied"],
-        pending,
-        item["oldest"],
-        item.get("stopped"),
-        item.get("cleaned_at", ""),
-        item.get("compacts", False),
-    )
+    return decode_partial(TableRow(dataset, ""), item)

@@ -55,8 +55,6 @@ FORGOTTEN = ("document", "exclusions", "reason", "finished_at")
 
 
 class Failure(StrEnum):
-    """What did not get through."""
-
     FAILED = State.FAILED.value
     """The whole manifest."""
     UNREADABLE = "UNREADABLE"
@@ -70,7 +68,6 @@ class Claim:
     row: ManifestRow
     """As it was right after the claim."""
     owner: str
-    """Job run id."""
 
     @property
     def fence(self) -> list[Condition]:
@@ -83,8 +80,6 @@ class Claim:
 
 
 class Manifests:
-    """Reads manifest rows and changes their state."""
-
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
@@ -270,12 +265,27 @@ class Manifests:
         ``request`` is the id of the request for it; the row keeps it, so that the request can be repeated. Raises
         ``InvalidInputError``: the manifest is in another state.
         """
-        check_forceable(row)
-        changes, forgotten = forced_attributes(row, request, now)
+        if row.state not in FORCEABLE:
+            raise InvalidInputError(
+                f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
+            )
+        changes: dict[str, Any] = {
+            "state": State.QUEUED,
+            "lane": Lane.BATCH,
+            "generation": row.generation + 1,
+            "base_attempt": row.attempt,
+            "lease_until": 0,
+            "changed_at": iso_utc(now),
+            "forced_at": iso_utc(now),
+            **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
+        }
+        forgotten = FORGOTTEN if request is not None else (*FORGOTTEN, "request")
         try:
-            self._update(row, changes, forgotten)
+            self._update(row, changes if request is None else {**changes, "request": request}, forgotten)
         except RefusedError:
-            return is_forced_by(self._current(row.id), row, request)
+            # The client may have repeated this request's own write.
+            current = self._current(row.id)
+            return request is not None and current.request == request and current.generation == row.generation + 1
         return True
 
     def supersede(self, row: ManifestRow, successors: Sequence[Manifest], reason: str, now: datetime) -> bool:
@@ -329,7 +339,6 @@ class Manifests:
         self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
-        """To a terminal state."""
         changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
         is_first_publish = changes["state"] == State.DONE and row.generation == 1
         may_leave_objects = row.state == State.PUBLISHING and not is_first_publish
@@ -367,41 +376,10 @@ def row_unchanged(row: ManifestRow) -> list[Condition]:
 
 
 def lease_lost(claim: Claim) -> LeaseLostError:
-    """The error of a worker whose claim no longer holds."""
     return LeaseLostError(
         f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
         "another run has claimed it or may claim it; this attempt publishes nothing"
     )
-
-
-def check_forceable(row: ManifestRow) -> None:
-    """Raise ``InvalidInputError`` unless the manifest is DONE or FAILED."""
-    if row.state not in FORCEABLE:
-        raise InvalidInputError(
-            f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
-        )
-
-
-def forced_attributes(row: ManifestRow, request: str | None, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Attributes to assign, and those to remove; ``request`` None is a caller that does not repeat itself."""
-    assign: dict[str, Any] = {
-        "state": State.QUEUED,
-        "lane": Lane.BATCH,
-        "generation": row.generation + 1,
-        "base_attempt": row.attempt,
-        "lease_until": 0,
-        "changed_at": iso_utc(now),
-        "forced_at": iso_utc(now),
-        **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
-    }
-    if request is None:
-        return assign, (*FORGOTTEN, "request")
-    return {**assign, "request": request}, FORGOTTEN
-
-
-def is_forced_by(current: ManifestRow, row: ManifestRow, request: str | None) -> bool:
-    """Whether the refused write was this request's own, repeated by the client: it has forced ``row`` already."""
-    return request is not None and current.request == request and current.generation == row.generation + 1
 
 
 def successor_row(row: ManifestRow, manifest: Manifest) -> ManifestRow:

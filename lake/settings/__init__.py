@@ -3,22 +3,24 @@
 ``parse_settings`` raises ``InvalidSettingsError`` with every invalid value and its key.
 """
 
-from lake.settings.conversion import ConvertSettings
-from lake.settings.lanes import BatchSettings, StreamSettings
-from lake.settings.model import EmrSettings, Settings
-from lake.settings.operation import LedgerSettings, PriceSettings, ScheduleSettings, SweepSettings, TablesSettings
-from lake.settings.parse import dump_settings, load_settings, parse_settings
-from lake.settings.records import RecordsRule
-from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
-from lake.settings.stage import (
+from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
+from lake.settings.model import EmrSettings, Settings, dump_settings, load_settings, parse_settings
+from lake.settings.operation import (
     AlarmSettings,
     EncryptionSettings,
+    LedgerSettings,
     NotifyQuarantine,
+    PriceSettings,
     ProtectionSettings,
     QuotaSettings,
+    ScheduleSettings,
     SparkSettings,
+    SweepSettings,
+    TablesSettings,
     VerifySettings,
 )
+from lake.settings.records import RecordsRule
+from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
 
 __all__ = [
     "AlarmSettings",

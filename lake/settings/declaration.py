@@ -1,4 +1,4 @@
-"""What a field of the settings declares: the accepted values, the unit, and the sentence that documents it.
+"""What a field of the settings declares: the accepted values, the unit, and the sentence that documents it; its parser.
 
 Also the rules that several settings share.
 """
@@ -6,14 +6,18 @@ Also the rules that several settings share.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
-from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lake.errors import InvalidSettingsError
 from lake.time import FORMS, TIME_OF_DAY, Schedule
 
+T = TypeVar("T")
 KINDS = {
     int: ("a whole number", "any whole number"),
     float: ("a number", "any number"),
@@ -23,95 +27,70 @@ KINDS = {
 """Type of a value -> what an error calls it, and what is accepted without a rule."""
 
 
-@runtime_checkable
-class Rule(Protocol):
+class Rule(ABC):
     """Accepts or refuses a value of the right type."""
 
     @property
+    @abstractmethod
     def allowed(self) -> str:
         """The accepted values, for people."""
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:  # noqa: ANN401
         ...
 
     def refusal(self, value: Any) -> str | None:  # noqa: ANN401
         """What is expected instead of ``value``; None if the value is accepted."""
-        ...
+        return None if self.accepts(value) else f"expected {self.allowed}"
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """Numbers from ``low`` to ``high``, both included."""
+class Range(Rule):
+    """Numbers from ``low`` to ``high``, both included, and their unit."""
 
     low: float
     high: float
+    unit: str | None = None
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         return f"a number from {self.low} to {self.high}"
 
-    def refusal(self, value: float) -> str | None:
-        """What is expected instead; None if the number is in the range."""
-        return None if self.low <= value <= self.high else f"expected {self.allowed}"
+    def accepts(self, value: float) -> bool:
+        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One of a few texts."""
-
+class Choice(Rule):
     values: tuple[str, ...]
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         return f"one of {', '.join(self.values)}"
 
-    def refusal(self, value: str) -> str | None:
-        """What is expected instead; None if the text is one of them."""
-        return None if value in self.values else f"expected {self.allowed}"
+    def accepts(self, value: str) -> bool:
+        return value in self.values
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Rule):
     """Texts that match a pattern as a whole, or that a function accepts."""
 
-    accepts: re.Pattern[str] | Callable[[str], bool]
+    matches: re.Pattern[str] | Callable[[str], bool]
     described: str
     or_empty: bool = False
 
     @property
     def allowed(self) -> str:
-        """The accepted values, for people."""
         return f"{self.described}, or an empty string" if self.or_empty else self.described
 
-    def refusal(self, value: str) -> str | None:
-        """What is expected instead; None if the text is accepted."""
-        accepts = self.accepts.fullmatch if isinstance(self.accepts, re.Pattern) else self.accepts
-        return None if (self.or_empty and not value) or accepts(value) else f"expected {self.allowed}"
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """The unit of a number."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Values that do not fit together, found by the method ``conflicts`` of a settings class."""
-
-    keys: tuple[str, ...]
-    """The compared keys; the error names the first one. It is not reported while one of them is wrong."""
-    value: object
-    """The value of the first key."""
-    expected: str
-    """What would fit, and what to change."""
+    def accepts(self, value: str) -> bool:
+        matches = self.matches.fullmatch if isinstance(self.matches, re.Pattern) else self.matches
+        return (self.or_empty and not value) or bool(matches(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The declaration of one field."""
-
     name: str
     kind: type[Any]
     """The type of the value; of each item of a list."""
@@ -157,9 +136,70 @@ def _field(name: str, hint: Any, default: Any, required: bool) -> Field:  # noqa
         required,
         None if default is MISSING else default,
         tuple(extra for extra in extras if isinstance(extra, Rule)),
-        next((extra.name for extra in extras if isinstance(extra, Unit)), None),
+        next((extra.unit for extra in extras if isinstance(extra, Range)), None),
         " ".join(extra for extra in extras if isinstance(extra, str)),
     )
+
+
+def build(kind: type[T], body: object) -> T:
+    """An instance of a class whose fields are declared (``lake.settings.declaration``) from a parsed table.
+
+    Raises ``InvalidSettingsError``: an unknown or missing key, a value of a wrong type or range, or values that do not
+    fit together, which are looked for in tables without another error; ``key`` is the full dotted key. Its ``others``
+    are all further errors.
+    """
+    errors: list[InvalidSettingsError] = []
+    built: T = _table(kind, body, "", errors)
+    if errors:
+        first, *others = errors
+        raise InvalidSettingsError(first.key, first.value, first.expected, others)
+    return built
+
+
+def _table(kind: type[Any], body: object, path: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
+    """An instance of ``kind``, or None after an error; ``path`` of its keys is empty or ends in a dot."""
+    if not isinstance(body, dict):
+        errors.append(InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys"))
+        return None
+    before = len(errors)
+    known = {field.name: field for field in declared(kind)}
+    unknown = f"no such key; known: {', '.join(known)}"
+    errors += [InvalidSettingsError(path + name, body[name], unknown) for name in body if name not in known]
+    values: dict[str, Any] = {}
+    for name, field in known.items():
+        if name in body:
+            values[name] = _value(field, body[name], path + name, errors)
+        elif field.required:
+            errors.append(InvalidSettingsError(path + name, None, "this key is required"))
+    if len(errors) > before:
+        return None
+    built = kind(**values)
+    if hasattr(built, "conflicts"):
+        errors += built.conflicts()
+    return built
+
+
+def _value(field: Field, value: object, key: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
+    if not field.is_list:
+        return _item(field, value, key, errors)
+    if not isinstance(value, list | tuple):
+        errors.append(InvalidSettingsError(key, value, "expected a list"))
+        return None
+    return tuple(_item(field, item, key, errors) for item in value)
+
+
+def _item(field: Field, value: object, key: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401
+    kind = field.kind
+    if is_dataclass(kind):
+        return _table(kind, value, f"{key}.", errors)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            value = float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        errors.append(InvalidSettingsError(key, value, f"expected {KINDS[kind][0]}"))
+    elif refusal := next(filter(None, (rule.refusal(value) for rule in field.rules)), None):
+        errors.append(InvalidSettingsError(key, value, refusal))
+    return value
 
 
 DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -178,7 +218,6 @@ def _is_time_zone(value: str) -> bool:
 
 
 def is_date(value: str) -> bool:
-    """Whether ``value`` is a date ``YYYY-MM-DD``."""
     try:
         date.fromisoformat(value)
     except ValueError:
@@ -186,13 +225,16 @@ def is_date(value: str) -> bool:
     return True
 
 
-class ScheduleRule:
+class ScheduleRule(Rule):
     """Expressions of EventBridge Scheduler, before AWS refuses them in a deployment."""
 
     allowed = FORMS
 
+    def accepts(self, value: str) -> bool:
+        return self.refusal(value) is None
+
     def refusal(self, value: str) -> str | None:
-        """What is expected instead, by field; None if the expression is accepted."""
+        """What is expected instead, by field."""
         try:
             Schedule.parse(value)
         except ValueError as error:

@@ -1,19 +1,19 @@
-"""Settings of the two lanes: ``stream`` and ``batch``."""
+"""Settings of the two lanes, and of the conversion in both: ``stream``, ``batch`` and ``convert``."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from lake.engines import ENGINES, Engine, Units
-from lake.engines.description import GIB, MAX_WORKERS, WORKERS, max_workers
-from lake.engines.job_runs import services_of
-from lake.settings.declaration import Choice, Conflict, Range, Unit
+from lake.engines import ENGINES, Engine, Units, services_of
+from lake.engines.description import GIB, MAX_WORKERS, MIB, WORKERS, max_workers
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import Choice, Range
 from lake.shards import MAX_SHARDS
 
 MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
-"""A week."""
 SECONDS_PER_CORE = 27.0
 """Work of each core that is converted side by side: one and a half times that of a usual task of the stream lane, so
 that a core has the next task before it has finished one (docs/performance.md)."""
@@ -22,7 +22,7 @@ BATCH_FILES = 50_000
 RUN_FILES = 200_000
 """Maximum number of files of a job run; one manifest may exceed it. Spark ends a job whose results exceed 1 GiB
 (``spark.driver.maxResultSize``), and a file has 2.8 KB of them at most: with the longest key, and lines rejected for
-every reason (``tests/unit/transform/test_task_model.py``)."""
+every reason (``tests/unit/transform/test_worker.py``)."""
 RUN_MANIFESTS = 500
 """Maximum number of manifests of a job run: what a failed run begins anew."""
 HELD_ROUNDS = 30
@@ -35,24 +35,21 @@ class StreamSettings:
 
     manifest_bytes: Annotated[
         int,
-        Range(1, 64 * GIB),
-        Unit("bytes"),
+        Range(1, 64 * GIB, "bytes"),
         "Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own.",
     ] = GIB
     manifest_files: Annotated[int, Range(1, 10_000), "Maximum number of files of one manifest."] = 1000
     trigger_seconds: Annotated[
-        int, Range(1, 3600), Unit("seconds"), "Interval between micro-batches; urgent files do not wait for it."
+        int, Range(1, 3600, "seconds"), "Interval between micro-batches; urgent files do not wait for it."
     ] = 5
     idle_minutes: Annotated[
         float,
-        Range(0.05, 1440),
-        Unit("minutes"),
+        Range(0.05, 1440, "minutes"),
         "Time without work after which the run ends outside the stream window.",
     ] = 15
     latency_goal_seconds: Annotated[
         int,
-        Range(1, MAX_LATENCY_GOAL_SECONDS),
-        Unit("seconds"),
+        Range(1, MAX_LATENCY_GOAL_SECONDS, "seconds"),
         "Time in which a peak file that is not urgent is to be published. Such files are admitted to the stream lane "
         "while all workers convert what waits in half of this time; the others spill to the batch lane. A file that "
         "takes longer than this alone goes to the batch lane, urgent or not.",
@@ -85,18 +82,18 @@ class StreamSettings:
         "own inbox and workers.",
     ] = 1
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         types = ENGINES[self.engine].worker_types
         if self.worker_type not in types:
             expected = f"expected one of {', '.join(types)} with {self.engine}"
-            yield Conflict(("stream.worker_type", "stream.engine"), self.worker_type, expected)
+            yield InvalidSettingsError("stream.worker_type", self.worker_type, expected)
         limit = max_workers(self.worker_type)
         if self.max_workers > limit:
-            keys = ("stream.max_workers", "stream.worker_type")
-            yield Conflict(keys, self.max_workers, f"expected a number from 2 to {limit} with {self.worker_type}")
+            expected = f"expected a number from 2 to {limit} with {self.worker_type}"
+            yield InvalidSettingsError("stream.max_workers", self.max_workers, expected)
         if self.emr_min_executors >= self.max_workers:
-            keys = ("stream.emr_min_executors", "stream.max_workers")
-            yield Conflict(keys, self.emr_min_executors, f"expected a number from 0 to {self.max_workers - 1}")
+            expected = f"expected a number from 0 to {self.max_workers - 1}"
+            yield InvalidSettingsError("stream.emr_min_executors", self.emr_min_executors, expected)
 
     @property
     def side_by_side_seconds(self) -> float:
@@ -127,15 +124,13 @@ class BatchSettings:
 
     manifest_bytes: Annotated[
         int,
-        Range(1, 1 << 50),
-        Unit("bytes"),
+        Range(1, 1 << 50, "bytes"),
         "Maximum size, as stored, of the files of one manifest; a larger file gets one of its own.",
     ] = 64 * GIB
     manifest_files: Annotated[int, Range(1, 50_000), "Maximum number of files of one manifest."] = 10_000
     run_bytes: Annotated[
         int,
-        Range(1, 1 << 50),
-        Unit("bytes"),
+        Range(1, 1 << 50, "bytes"),
         "Maximum input of one job run, less than an hour of work on all its workers; one manifest may exceed it. A "
         "run has some minutes in which it does not convert, so small runs cost time.",
     ] = 4096 * GIB
@@ -154,13 +149,12 @@ class BatchSettings:
     ] = 3
     lease_seconds: Annotated[
         int,
-        Range(10, 3600),
-        Unit("seconds"),
+        Range(10, 3600, "seconds"),
         "Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes.",
     ] = 600
-    run_timeout_minutes: Annotated[
-        int, Range(1, 10_080), Unit("minutes"), "Time after which the engine ends a job run."
-    ] = 480
+    run_timeout_minutes: Annotated[int, Range(1, 10_080, "minutes"), "Time after which the engine ends a job run."] = (
+        480
+    )
     worker_type: Annotated[
         str,
         Choice(tuple(WORKERS)),
@@ -178,19 +172,19 @@ class BatchSettings:
         "another one.",
     ] = (Engine.GLUE_FLEX.value,)
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         if not self.engines or len(set(self.engines)) < len(self.engines):
-            yield Conflict(("batch.engines",), list(self.engines), "expected one engine or more, each once")
+            yield InvalidSettingsError("batch.engines", list(self.engines), "expected one engine or more, each once")
         for engine in self.engines:
             types = ENGINES[engine].worker_types
             if self.worker_type not in types:
                 expected = f"expected one of {', '.join(types)} with {engine}"
-                yield Conflict(("batch.worker_type", "batch.engines"), self.worker_type, expected)
+                yield InvalidSettingsError("batch.worker_type", self.worker_type, expected)
                 return
         limit = max_workers(self.worker_type)
         if self.workers > limit:
             expected = f"expected a number from 2 to {limit} with {self.worker_type}"
-            yield Conflict(("batch.workers", "batch.worker_type"), self.workers, expected)
+            yield InvalidSettingsError("batch.workers", self.workers, expected)
 
     @property
     def held_wait_seconds(self) -> int:
@@ -208,3 +202,66 @@ class BatchSettings:
     @property
     def uses_glue(self) -> bool:
         return "glue" in services_of(self.engines)
+
+
+MAX_COLUMN_LIMIT = 1000
+"""Highest value of ``convert.column_limit``: the names of a dataset's columns are one item of the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertSettings:
+    """Conversion to Parquet, the same in both lanes."""
+
+    split_bytes: Annotated[
+        int,
+        Range(1, 16 * GIB, "bytes"),
+        "Maximum size of the parts into which an uncompressed file is split for the tasks.",
+    ] = 256 * MIB
+    target_file_bytes: Annotated[int, Range(1, 4 * GIB, "bytes"), "Approximate size of a Parquet file."] = 128 * MIB
+    row_group_bytes: Annotated[
+        int,
+        Range(1, 512 * MIB, "bytes"),
+        "Size, before compression, of the columns of one row group; one that takes 48 MiB of memory ends before.",
+    ] = 128 * MIB
+    compression: Annotated[str, Choice(("zstd", "snappy")), "Codec of the Parquet pages."] = "zstd"
+    zstd_level: Annotated[
+        int, Range(1, 19), "Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."
+    ] = 1
+    column_limit: Annotated[
+        int,
+        Range(1, MAX_COLUMN_LIMIT),
+        "Maximum number of columns of a dataset; one that has more keeps them. Further keys go to the column _rescued.",
+    ] = MAX_COLUMN_LIMIT
+    max_line_bytes: Annotated[int, Range(1024, 64 * MIB, "bytes"), "A longer line is quarantined."] = 16 * MIB
+    concatenated: Annotated[
+        bool,
+        "Whether rows need no newline between them: a file is a sequence of JSON objects, on one line or printed over "
+        "many. One task reads each file.",
+    ] = False
+    min_bytes_per_second: Annotated[
+        int,
+        Range(0, GIB, "bytes per second"),
+        "Slowest speed of a file after its first minute, in bytes as stored per second of processor time; a tenth of "
+        "it for a compressed file. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file "
+        "is too slow.",
+    ] = 1_000_000
+    max_core_minutes: Annotated[
+        float,
+        Range(1, 5_040, "minutes"),
+        "Processor time after which a file, or the part of it that a task reads at once, is excluded too; at most "
+        "half of batch.run_timeout_minutes.",
+    ] = 60
+    provenance: Annotated[
+        bool,
+        "Whether rows have the columns _source, _offset and _arrived_at: file, byte offset of the line, time of "
+        "arrival.",
+    ] = False
+
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
+        slowest = self.split_bytes / (60 * self.max_core_minutes)
+        if self.min_bytes_per_second and self.min_bytes_per_second < slowest:
+            expected = (
+                f"expected at least {math.ceil(slowest):,}, or 0: a slower part of convert.split_bytes takes longer "
+                "than convert.max_core_minutes"
+            )
+            yield InvalidSettingsError("convert.min_bytes_per_second", self.min_bytes_per_second, expected)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
 from lake.engines import Engine
 from lake.engines.description import ARM, DPUS, GIB, MEMORY_GIB, OUTSIDE_HEAP, WORKERS, X86, needed_bytes
-from lake.settings.conversion import ConvertSettings
-from lake.settings.declaration import TIME_ZONE, Choice, Conflict, Range, Text
-from lake.settings.lanes import BatchSettings, StreamSettings
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import TIME_ZONE, Choice, Range, Text, build
+from lake.settings.lanes import BatchSettings, ConvertSettings, StreamSettings
 from lake.settings.operation import (
+    AlarmSettings,
+    EncryptionSettings,
     LedgerSettings,
     PriceSettings,
+    ProtectionSettings,
+    QuotaSettings,
     ScheduleSettings,
+    SparkSettings,
     SweepSettings,
     TablesSettings,
+    VerifySettings,
     keep_days_conflict,
 )
 from lake.settings.records import RecordsRule, records_conflicts
@@ -29,14 +38,6 @@ from lake.settings.routing import (
     PeakSettings,
     UrgentSettings,
     rule_conflicts,
-)
-from lake.settings.stage import (
-    AlarmSettings,
-    EncryptionSettings,
-    ProtectionSettings,
-    QuotaSettings,
-    SparkSettings,
-    VerifySettings,
 )
 from lake.shards import Shards
 from lake.texts import format_count
@@ -107,50 +108,30 @@ class Settings:
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         yield from rule_conflicts(self.datasets)
         yield from records_conflicts(self.records, self.stage, self.datasets, self.input)
         yield from keep_days_conflict("ledger.keep_days", self.ledger.keep_days, self.sweep)
         yield from keep_days_conflict("input.keep_days", self.input.keep_days, self.sweep)
         yield from self._conflicts_of_runs()
-        jobs = self.stream.jobs
         if self.max_overnight_runs < 1:
-            streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
-            beside = f"{streams} {self.stream_dpus:g} DPU and " if self.stream_dpus else ""
             expected = (
-                f"{beside}each run of the batch lane {'needs ' * (not beside)}{self.run_dpus:g}: take fewer or "
-                "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs"
+                f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
+                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quotas and then "
+                "quota.dpus and quota.job_runs"
             )
-            sizes = [
-                f"{lane}.{key}" for lane in ("stream", "batch") for key in ("worker_type", "workers", "max_workers")
-            ]
-            yield Conflict(
-                (
-                    "quota.dpus",
-                    "quota.job_runs",
-                    "batch.max_runs",
-                    "stream.jobs",
-                    "stream.engine",
-                    "verify.share",
-                    *sizes,
-                ),
-                self.quota.dpus,
-                expected,
-            )
+            yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
 
-    def _conflicts_of_runs(self) -> Iterator[Conflict]:
-        """What a run needs of memory, time and vCPUs, and does not get."""
+    def _conflicts_of_runs(self) -> Iterator[InvalidSettingsError]:
         yield from _memory_conflict("stream.worker_type", self.stream.worker_type)
         yield from _memory_conflict("batch.worker_type", self.batch.worker_type)
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
             expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
-            keys: tuple[str, ...] = ("convert.max_core_minutes", "batch.run_timeout_minutes")
-            yield Conflict(keys, self.convert.max_core_minutes, expected)
+            yield InvalidSettingsError("convert.max_core_minutes", self.convert.max_core_minutes, expected)
         run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
         if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
             expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
-            keys = ("emr.max_vcpus", "batch.workers", "batch.worker_type", "batch.engines")
-            yield Conflict(keys, self.emr.max_vcpus, expected)
+            yield InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
 
     def has_table(self, dataset: str) -> bool:
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}
@@ -162,7 +143,6 @@ class Settings:
 
     @property
     def shards(self) -> Shards:
-        """The shards of the stream lane, each with a streaming job."""
         return Shards(self.stream.jobs)
 
     @property
@@ -173,11 +153,6 @@ class Settings:
     def engines(self) -> tuple[str, ...]:
         """Engines that job runs of the stage may be on, by name; the batch job on Glue exists in every stage."""
         return tuple(dict.fromkeys((Engine.GLUE, *self.batch.engines, self.stream.engine)))
-
-    @property
-    def stream_runs(self) -> int:
-        """Runs of the streaming jobs at the same time."""
-        return len(self.shards.names)
 
     @property
     def glue_shards(self) -> tuple[str, ...]:
@@ -192,16 +167,15 @@ class Settings:
     @property
     def stream_dpus(self) -> float:
         """DPUs of the streaming jobs on Glue with all of their workers."""
-        return self.stream_runs * self.stream.units.dpu
+        return self.stream.jobs * self.stream.units.dpu
 
     @property
     def stream_vcpus(self) -> int:
         """vCPUs of the streaming jobs with all of their workers, on an engine that bills them."""
-        return int(self.stream_runs * self.stream.units.vcpu)
+        return int(self.stream.jobs * self.stream.units.vcpu)
 
     @property
     def run_dpus(self) -> float:
-        """DPUs of one run of the batch job with all of its workers."""
         return self.batch.workers * DPUS[self.batch.worker_type]
 
     @property
@@ -216,7 +190,6 @@ class Settings:
 
     @property
     def max_verifications(self) -> int:
-        """Scheduled verifications at the same time."""
         return int(self.verify.share > 0)
 
     @property
@@ -247,7 +220,7 @@ class Settings:
         return max(1, night + self.max_verifications)
 
 
-def _memory_conflict(key: str, worker_type: str) -> Iterator[Conflict]:
+def _memory_conflict(key: str, worker_type: str) -> Iterator[InvalidSettingsError]:
     """A conflict if the executors of a worker type would run out of memory and be killed."""
     vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
     needed = needed_bytes(vcpus)
@@ -256,4 +229,42 @@ def _memory_conflict(key: str, worker_type: str) -> Iterator[Conflict]:
             f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
             f"which there are about {available / 1e9:.1f}: take G.1X or larger"
         )
-        yield Conflict((key,), worker_type, expected)
+        yield InvalidSettingsError(key, worker_type, expected)
+
+
+PRODUCTION = "prod"
+
+
+def load_settings(path: Path) -> Settings:
+    """Settings of a ``.toml`` or ``.json`` file (UTF-8).
+
+    Raises ``InvalidSettingsError``: a value is not valid; or the file is missing or cannot be parsed, then ``key`` is
+    ``file``.
+    """
+    try:
+        # Some editors write a byte order mark.
+        text = Path(path).read_text(encoding="utf-8-sig")
+        body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError as error:
+        advice = "pass --settings with the file of your stage; the checkout has settings/dev.toml to copy"
+        raise InvalidSettingsError("file", str(path), f"the file does not exist: {advice}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
+    return parse_settings(body)
+
+
+def parse_settings(body: dict[str, Any]) -> Settings:
+    """Settings of a parsed TOML or JSON document.
+
+    No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1. In the stage
+    ``prod`` stored data is protected unless the document says otherwise. Raises ``InvalidSettingsError``: the first
+    error of the document, with all ``others``.
+    """
+    if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
+        body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
+    return build(Settings, body)
+
+
+def dump_settings(settings: Settings) -> str:
+    """JSON text; ``load_settings`` reads it back to equal settings."""
+    return json.dumps(asdict(settings), indent=1, sort_keys=True)

@@ -1,15 +1,17 @@
-"""Settings of what runs beside the conversion: ``sweep``, ``ledger``, ``schedule``, ``price`` and ``tables``."""
+"""Settings of what runs beside the conversion, and of a stage as a whole."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Annotated
 
 from lake.errors import InvalidSettingsError
-from lake.settings.declaration import SCHEDULE, TIME, Conflict, Range, Unit
+from lake.settings.declaration import KMS_KEY, SCHEDULE, TIME, Choice, Range, Text
 from lake.time import Schedule, minutes_of_day
 
 MAX_REDELIVERY_DAYS = 28
@@ -36,18 +38,16 @@ class SweepSettings:
 
     grace_minutes: Annotated[
         float,
-        Range(0, 10_080),
-        Unit("minutes"),
+        Range(0, 10_080, "minutes"),
         "Time for which a replaced generation is kept next to the new one: longer than any query that may still read "
         "it.",
     ] = 60
     missed_minutes: Annotated[
         float,
-        Range(10, 10_080),
-        Unit("minutes"),
+        Range(10, 10_080, "minutes"),
         "Age at which an object without an arrival is searched for by listing.",
     ] = 120
-    listing_hours: Annotated[float, Range(0, 168), Unit("hours"), "Minimum interval between two such listings."] = 6
+    listing_hours: Annotated[float, Range(0, 168, "hours"), "Minimum interval between two such listings."] = 6
 
 
 def min_keep_days(sweep: SweepSettings) -> int:
@@ -56,7 +56,7 @@ def min_keep_days(sweep: SweepSettings) -> int:
     return max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24)) + WAY_BACK
 
 
-def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[Conflict]:
+def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[InvalidSettingsError]:
     """A conflict if files or rows would expire while redelivery or the sweep may look for them."""
     minimum = min_keep_days(sweep)
     if 0 < days < minimum:
@@ -64,7 +64,7 @@ def keep_days_conflict(key: str, days: int, sweep: SweepSettings) -> Iterator[Co
             f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered for {MAX_REDELIVERY_DAYS} "
             "days"
         )
-        yield Conflict((key, "sweep"), days, expected)
+        yield InvalidSettingsError(key, days, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,7 @@ class LedgerSettings:
 
     keep_days: Annotated[
         int,
-        Range(0, 36_500),
-        Unit("days"),
+        Range(0, 36_500, "days"),
         "Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never "
         "taken as new, and a backfill of its hour is refused. The input bucket has to keep versions: rows of files "
         "without a version, and of manifests, are always kept.",
@@ -123,17 +122,16 @@ class ScheduleSettings:
     )
     watch_seconds: Annotated[
         int,
-        Range(1, 3600),
-        Unit("seconds"),
+        Range(1, 3600, "seconds"),
         "Interval at which the stream_window state machine checks the streaming run.",
     ] = 60
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
             clock = getattr(self, end)
             if minutes_of_day(clock) == Schedule.parse(getattr(self, start)).minute:
-                keys = (f"schedule.{end}", f"schedule.{start}")
-                yield Conflict(keys, clock, f"expected another time of day than that of schedule.{start}")
+                expected = f"expected another time of day than that of schedule.{start}"
+                yield InvalidSettingsError(f"schedule.{end}", clock, expected)
 
 
 LISTED = "AWS Price List, as others quote it, us-east-1, 2026-09-24"
@@ -147,45 +145,38 @@ class PriceSettings:
 
     dpu_hour: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one DPU hour of Glue 6.0, standard execution class and streaming jobs; before 6.0 it was 0.44.",
     ] = 0.308
     dpu_hour_flex: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one DPU hour of Glue 6.0, flex execution class; before 6.0 it was 0.29.",
     ] = 0.203
     emr_vcpu_hour: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one vCPU hour of EMR Serverless, Linux, x86-64; Arm costs 20 % less.",
     ] = 0.052624
     emr_gb_hour: Annotated[
         float,
-        Range(0, 100),
-        Unit("US dollars"),
+        Range(0, 100, "US dollars"),
         "Price of one hour of one GB of its memory on x86-64; Arm costs 20 % less.",
     ] = 0.0057785
     mb_per_second_per_core: Annotated[
         float,
-        Range(0.1, 10_000),
-        Unit("MB per second and vCPU"),
+        Range(0.1, 10_000, "MB per second and vCPU"),
         "Speed that a forecast assumes for plain files of a dataset whose speed the ledger has not measured yet.",
     ] = 40.0
     compressed_mb_per_second_per_core: Annotated[
         float,
-        Range(0.1, 10_000),
-        Unit("MB per second and vCPU"),
+        Range(0.1, 10_000, "MB per second and vCPU"),
         "Speed that a forecast assumes for compressed files, in bytes as stored: 126 MB/s of NDJSON, less than "
         "measured (performance.md, gzip), by 8 bytes of NDJSON for each stored byte (assumed).",
     ] = 15.75
 
     @property
     def source(self) -> str:
-        """The origin of the prices; for people."""
         prices = (item for item in fields(self) if item.name.endswith("_hour") or item.name.endswith("_flex"))
         return LISTED if all(getattr(self, item.name) == item.default for item in prices) else OWN
 
@@ -196,15 +187,13 @@ class TablesSettings:
 
     commit_seconds: Annotated[
         int,
-        Range(10, 3600),
-        Unit("seconds"),
+        Range(10, 3600, "seconds"),
         "Interval in which published files are brought into the tables: a shorter one makes more snapshots. Above a "
         "minute, whole minutes.",
     ] = 60
     keep_hours: Annotated[
         float,
-        Range(0, 720),
-        Unit("hours"),
+        Range(0, 720, "hours"),
         "Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; "
         "a tag of yours keeps it for longer.",
     ] = 24
@@ -212,3 +201,116 @@ class TablesSettings:
         bool,
         "Let Glue's table optimizer compact the files of an hour where there are many small ones.",
     ] = False
+
+
+ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
+VERIFY_START = "cron(0 13 * * ? *)"
+"""Start of the daily verification, in ``time_zone``: after the night. Only dates whose work is over are verified."""
+KEPT_VERSION_DAYS = 30
+"""Days for which ``protection.versions`` keeps a replaced or deleted object: a month in which a person notices."""
+
+
+class NotifyQuarantine(StrEnum):
+    """What in the quarantine of an execution that succeeded is worth a notification."""
+
+    NEVER = "never"
+    FILES = "files"
+    LINES = "lines"
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmSettings:
+    """Which outcomes reach a person. A failure always does."""
+
+    email: Annotated[
+        str,
+        Text(ADDRESS, "one address, such as data@example.com", or_empty=True),
+        "Address that the stack subscribes to the topic of the alarms, with one mail to confirm it; empty: none.",
+    ] = ""
+    notify_quarantine: Annotated[
+        str,
+        Choice(tuple(choice.value for choice in NotifyQuarantine)),
+        "What an execution that succeeded notifies people of: never; files: files that could not be read as a whole; "
+        "lines: rejected lines as well.",
+    ] = NotifyQuarantine.FILES.value
+    daily_dollars: Annotated[
+        float,
+        Range(0, 10_000_000, "US dollars"),
+        "Cost of the job runs of one day (UTC) above which the alarm DailyDollars is raised; 0: there is no such "
+        "alarm.",
+    ] = 100
+    max_quarantined_share: Annotated[
+        float,
+        Range(0, 1, "share from 0 to 1"),
+        "Share of a dataset's lines, or of its files, in the quarantine after an execution, or of the files of an hour "
+        "that no rule takes, above which an alarm is raised; 1: there is no such alarm.",
+    ] = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionSettings:
+    """The keys with which AWS encrypts what the stack stores."""
+
+    kms_key: Annotated[
+        str,
+        KMS_KEY,
+        "ARN of a symmetric KMS key in the stack's account and region, for its buckets, ledger, queues, topic and "
+        "logs; empty: the keys of the services.",
+    ] = ""
+    bootstrap_key: Annotated[
+        str,
+        KMS_KEY,
+        "ARN of your KMS key that encrypts the files of 'cdk bootstrap', for the jobs' right to read their code; "
+        "empty: the key of the service does.",
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectionSettings:
+    """What makes a wrong deletion recoverable or impossible. The protocol needs none of it."""
+
+    versions: Annotated[
+        bool,
+        f"Whether lake, quarantine and control keep what was overwritten or deleted for {KEPT_VERSION_DAYS} days. On "
+        "in a stage called prod.",
+    ] = False
+    deletion: Annotated[bool, "Whether DynamoDB refuses to delete the ledger. On in a stage called prod."] = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """What this stage may use of the account's quotas of AWS Glue, which 'hybrid-router doctor' shows."""
+
+    dpus: Annotated[
+        int,
+        Range(1, 1_000_000, "DPUs"),
+        "DPUs of all job runs together; those of the streaming jobs on Glue are kept free for urgent files.",
+    ] = 500
+    job_runs: Annotated[
+        int,
+        Range(2, 100_000),
+        "Job runs at the same time; one of them is kept free for each streaming job on Glue.",
+    ] = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What Spark records about its own work."""
+
+    ui_logs: Annotated[
+        bool,
+        "Whether Spark's event logs of every job run are kept in the control bucket for 30 days, for "
+        "Spark's history server or the page of Glue.",
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySettings:
+    """The daily proof of published data from its input files."""
+
+    share: Annotated[
+        float,
+        Range(0, 1, "share from 0 to 1"),
+        "Share of the published manifests that are compared every day at 13:00, chosen by their ids; 0: nothing is "
+        "scheduled.",
+    ] = 0.0

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Conflict, Range, Text, Unit
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Range, Text
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings
 
 FAILED_RECORDS = "firehose-failed-records/"
@@ -63,24 +64,22 @@ class RecordsRule:
     # Amazon Data Firehose API Reference, BufferingHints.
     buffer_seconds: Annotated[
         int,
-        Range(0, 900),
-        Unit("seconds"),
+        Range(0, 900, "seconds"),
         f"Maximum time for which Firehose collects records for one object; {BUFFER_MIB} MiB of them end it sooner.",
     ] = 60
 
-    def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together: it has one source, and no key without the one that it belongs to."""
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         stream, cluster, topic = "records.kinesis_stream", "records.msk_cluster", "records.msk_topic"
         if bool(self.kinesis_stream) == bool(self.msk_cluster):
             expected = f"expected either {stream}, or {cluster} with {topic}"
-            yield Conflict((stream, cluster), self.kinesis_stream, expected)
+            yield InvalidSettingsError(stream, self.kinesis_stream, expected)
         if self.msk_cluster and not self.msk_topic:
-            yield Conflict((topic, cluster), "", f"expected the topic of {cluster}")
+            yield InvalidSettingsError(topic, "", f"expected the topic of {cluster}")
         if self.msk_topic and not self.msk_cluster:
-            yield Conflict((topic, cluster), self.msk_topic, f"expected it only with {cluster}")
+            yield InvalidSettingsError(topic, self.msk_topic, f"expected it only with {cluster}")
         if self.kinesis_kms_key and not self.kinesis_stream:
             expected = f"expected it only with {stream}"
-            yield Conflict(("records.kinesis_kms_key", stream), self.kinesis_kms_key, expected)
+            yield InvalidSettingsError("records.kinesis_kms_key", self.kinesis_kms_key, expected)
 
     def folder(self, rules: Sequence[DatasetRule]) -> str | None:
         """The prefix, with a slash at its end, under which the rules give keys to the dataset; None: there is none."""
@@ -101,22 +100,22 @@ class RecordsRule:
 
 def records_conflicts(
     records: Sequence[RecordsRule], stage: str, rules: Sequence[DatasetRule], files: InputSettings
-) -> Iterator[Conflict]:
+) -> Iterator[InvalidSettingsError]:
     """Conflicts of delivery streams: each has its own name, the rules take its keys, and no undelivered records."""
     for rule in rules:
         if rule.prefix.startswith(FAILED_RECORDS):
             expected = f"the rule {rule.name!r} never matches: no dataset has keys under {FAILED_RECORDS}; remove it"
-            yield Conflict(("datasets.prefix",), rule.prefix, expected)
+            yield InvalidSettingsError("datasets.prefix", rule.prefix, expected)
     for number, record in enumerate(records):
         if record.name in {earlier.name for earlier in records[:number]}:
-            yield Conflict(("records.name",), record.name, "expected a name that no other [[records]] has")
+            yield InvalidSettingsError("records.name", record.name, "expected a name that no other [[records]] has")
         if len(stage) + len(record.name) > MAX_NAMES:
             expected = f"expected at most {MAX_NAMES} characters together with the stage, which is {stage!r}"
-            yield Conflict(("records.name", "stage"), record.name, expected)
+            yield InvalidSettingsError("records.name", record.name, expected)
         folder = record.folder(rules)
         if folder is None:
             expected = "expected a dataset to which a rule of [[datasets]] gives keys: add one with a prefix of its own"
-            yield Conflict(("records.dataset", "datasets.name", "datasets.prefix"), record.dataset, expected)
+            yield InvalidSettingsError("records.dataset", record.dataset, expected)
         elif files.suffix_of(record.sample_key(folder)) is None:
             expected = f"expected one that keys of [[records]] end in: add {EXTENSION!r}"
-            yield Conflict(("input.suffixes", "records.dataset"), list(files.suffixes), expected)
+            yield InvalidSettingsError("input.suffixes", list(files.suffixes), expected)

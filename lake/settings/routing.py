@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated
 
-from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Conflict, Range, Text, Unit
+from lake.errors import InvalidSettingsError
+from lake.settings.declaration import DATASET_NAME, KMS_KEY, Choice, Range, Text
 from lake.time import TIME_OF_DAY, minutes_of_day
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 HIVE, ICEBERG = "hive", "iceberg"
-"""Tables of a dataset."""
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
 ARN_CHARACTERS = 90
@@ -50,8 +50,7 @@ class InputSettings:
     ] = tuple(f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json"))
     keep_days: Annotated[
         int,
-        Range(0, 36_500),
-        Unit("days"),
+        Range(0, 36_500, "days"),
         "Days after which S3 deletes a file of the stack's own bucket, converted or not, and a replaced version 35 "
         "days after its replacement; 0: never. A deleted file cannot be converted again: no backfill, reprocess or "
         "verify of its hour.",
@@ -59,21 +58,20 @@ class InputSettings:
     # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
     event_window_seconds: Annotated[
         int,
-        Range(1, 300),
-        Unit("seconds"),
+        Range(1, 300, "seconds"),
         "Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, "
         "each of more files, and each file waits for half of it on average.",
     ] = 5
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         if self.keep_days and self.bucket:
             expected = "expected 0 with input.bucket: the lifecycle of a bucket of yours is yours"
-            yield Conflict(("input.keep_days", "input.bucket"), self.keep_days, expected)
+            yield InvalidSettingsError("input.keep_days", self.keep_days, expected)
         if self.kms_key and not self.bucket:
             expected = "expected it only with input.bucket: encryption.kms_key encrypts the stack's own bucket"
-            yield Conflict(("input.kms_key", "input.bucket"), self.kms_key, expected)
+            yield InvalidSettingsError("input.kms_key", self.kms_key, expected)
         if not self.suffixes:
-            yield Conflict(("input.suffixes",), [], "expected at least one suffix")
+            yield InvalidSettingsError("input.suffixes", [], "expected at least one suffix")
 
     def suffix_of(self, name: str) -> str | None:
         """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case; None: in none."""
@@ -83,7 +81,6 @@ class InputSettings:
 
 @cache
 def _longest_first(suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Each suffix, and what it is in lower case."""
     return [(suffix, suffix.lower()) for suffix in sorted(suffixes, key=len, reverse=True)]
 
 
@@ -106,19 +103,16 @@ class DatasetUrgentSettings:
     ] = ()
     min_bytes: Annotated[
         int,
-        Range(0, 1 << 50),
-        Unit("bytes"),
+        Range(0, 1 << 50, "bytes"),
         "Size from which a file is urgent, and up to max_bytes if that is set too; 0: no lower limit. With neither, no "
         "file is urgent by its size. Sizes cost no request.",
     ] = 0
-    max_bytes: Annotated[
-        int, Range(0, 1 << 50), Unit("bytes"), "Size up to which a file is urgent; 0: no upper limit."
-    ] = 0
+    max_bytes: Annotated[int, Range(0, 1 << 50, "bytes"), "Size up to which a file is urgent; 0: no upper limit."] = 0
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
         if 0 < self.max_bytes < self.min_bytes:
             expected = f"expected at least datasets.urgent.min_bytes ({self.min_bytes}), or 0"
-            yield Conflict(("datasets.urgent.max_bytes", "datasets.urgent.min_bytes"), self.max_bytes, expected)
+            yield InvalidSettingsError("datasets.urgent.max_bytes", self.max_bytes, expected)
 
     def takes_size(self, size: int) -> bool:
         """Whether a file of ``size`` bytes is urgent by its size."""
@@ -193,10 +187,10 @@ def name_of_folder(folder: str) -> str:
     return name if len(name) <= MAX_NAME_CHARACTERS else ""
 
 
-def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
+def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsError]:
     """Conflicts of ``[[datasets]]``: rules that can never match, and rights that a role has no room for."""
     if not rules:
-        yield Conflict(("datasets",), [], "expected at least one [[datasets]] with a name")
+        yield InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
     for number, rule in enumerate(rules):
         earlier = next((earlier for earlier in rules[:number] if earlier.takes_all_keys_of(rule)), None)
         if earlier:
@@ -204,12 +198,12 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
                 f"the rule {rule.name!r} never matches, because the rule {earlier.name!r} with the prefix "
                 f"{earlier.prefix!r} before it takes all of its keys: put it before that one, or remove it"
             )
-            yield Conflict(("datasets.prefix",), rule.prefix, expected)
+            yield InvalidSettingsError("datasets.prefix", rule.prefix, expected)
     tables = {rule.name: rule.table for rule in rules}
     for rule in rules:
         if rule.table != tables[rule.name]:
             expected = f"expected the same in all rules with the name {rule.name!r}"
-            yield Conflict(("datasets.table",), rule.table, expected)
+            yield InvalidSettingsError("datasets.table", rule.table, expected)
             break
     names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]
     characters = sum(len(prefix) + ARN_CHARACTERS for prefix in names)
@@ -218,7 +212,7 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[Conflict]:
             f"expected at most {MAX_POLICY_CHARACTERS} characters of the prefixes of rules with urgent.tags or "
             f"urgent.metadata, each with {ARN_CHARACTERS} more: use fewer of these rules, or shorter prefixes"
         )
-        yield Conflict(("datasets.prefix",), characters, expected)
+        yield InvalidSettingsError("datasets.prefix", characters, expected)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lake.bills import Bill, divide
-from lake.engines import ENGINES
-from lake.engines.job_runs import read_bill
+from lake.engines import ENGINES, read_bill
 from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane

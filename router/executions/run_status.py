@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lake.engines import ENGINES, Engine
-from lake.engines.job_runs import run_is_terminal
+from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of

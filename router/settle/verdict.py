@@ -215,7 +215,7 @@ def format_notification(
 
 def format_quarantine(rejects: Mapping[str, int], files: Sequence[UnreadableFile]) -> list[str]:
     """Lines that name the quarantined lines by reason, the most frequent first, and the first unreadable files."""
-    reasons = sorted((item for item in rejects.items() if item[1]), key=lambda item: (-item[1], item[0]))
+    reasons = sorted(rejects.items(), key=lambda item: (-item[1], item[0]))
     lines = [f"Quarantined lines: {', '.join(f'{count} {reason}' for reason, count in reasons)}."] if reasons else []
     lines += [f"Unreadable: {printable(file.uri)}: {printable(file.reason)}" for file in files[:MAX_NAMED_FILES]]
     return lines

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 
 import batch_job.main
 from lake.errors import HybridRouterError
+from lake.layout import manifest_of_pointer
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from local.isolation import BUCKET_PLACE, REGION
@@ -27,7 +28,7 @@ from router.route.handler import route
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
-from streaming_job.micro_batch import convert_pointers
+from streaming_job.micro_batch import convert_manifests
 from tests.chaos.checker import Checker
 from tests.chaos.injection import Fault, Injector, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
@@ -175,10 +176,10 @@ class World:
         batch = new[:max_pointers]
         if not batch:
             return
-        bodies = [self.clients.s3.get_object(Bucket=control, Key=key)["Body"].read().decode() for key in batch]
+        manifests = [manifest for key in batch if (manifest := manifest_of_pointer(key)) is not None]
 
         def work(name: str) -> int:
-            return len(convert_pointers(self._context(name), bodies, self._pass_time))
+            return len(convert_manifests(self._context(name), manifests))
 
         if self.run("stream", work, self.resources.stream_job) is not None:
             self.seen_pointers += batch

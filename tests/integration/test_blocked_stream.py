@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import pytest
 
 from lake.ledger import State
 from lake.manifest import Lane
-from streaming_job.micro_batch import convert_pointers
+from streaming_job.micro_batch import convert_manifests
 from streaming_job.stream import InboxStream
 from transform.preflight import BlockedRunError
 
@@ -26,10 +25,6 @@ def enqueue(world: ConversionWorld, name: str) -> str:
     manifest = world.enqueue([world.put(f"orders/{name}.json", BODY)], Lane.STREAM)
     world.put_pointer(manifest)
     return manifest
-
-
-def pointers(*manifests: str) -> list[str]:
-    return [json.dumps({"manifest": manifest}) for manifest in manifests]
 
 
 def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batch(
@@ -66,7 +61,7 @@ def test_uploads_that_are_refused_in_a_running_stream_repeat_the_micro_batch(
 
     # When / Then
     with pytest.raises(BlockedRunError, match="s3:PutObject"):
-        convert_pointers(world.context(spark, "run-1"), pointers(manifest))
+        convert_manifests(world.context(spark, "run-1"), [manifest])
     assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
 
 
@@ -77,8 +72,8 @@ def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: Conversi
 
     # When
     context = world.context(spark, "run-1")
-    (first,) = convert_pointers(context, pointers(denied), check_first=True)
-    (second,) = convert_pointers(context, pointers(good))
+    (first,) = convert_manifests(context, [denied], check_first=True)
+    (second,) = convert_manifests(context, [good])
 
     # Then it waits for another pointer, which the sweep writes
     assert (first.state, second.state) == ("WAITING", "DONE")

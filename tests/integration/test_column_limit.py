@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from batch_job.main import run
-from streaming_job.micro_batch import convert_pointers
+from streaming_job.micro_batch import convert_manifests
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,8 +36,7 @@ def by_batch_job(world: ConversionWorld, manifests: list[str], spark: SparkSessi
 
 
 def by_micro_batch(world: ConversionWorld, manifests: list[str], spark: SparkSession) -> None:
-    pointers = [json.dumps({"manifest": manifest}) for manifest in manifests]
-    convert_pointers(world.context(spark, "run-1"), pointers, lambda _: None)
+    convert_manifests(world.context(spark, "run-1"), manifests)
 
 
 def test_eight_files_of_objects_keyed_by_uuids(world: ConversionWorld, spark: SparkSession) -> None:

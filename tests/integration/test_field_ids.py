@@ -11,8 +11,8 @@ import pytest
 
 from lake.ledger import Tabled
 from lake.ledger.datasets import field_id
-from lake.settings.parse import parse_settings
-from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
+from lake.settings.model import parse_settings
+from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from verify.manifest_check import check_manifest
 from verify.stack import Stack
 

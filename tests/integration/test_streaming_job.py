@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import batch_job.main
 from lake.layout import INBOX
 from lake.manifest import Lane
 from streaming_job import stream
-from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
+from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_manifests
 from streaming_job.stream import InboxStream
 
 if TYPE_CHECKING:
@@ -83,17 +84,17 @@ def test_one_query_follows_another_while_pointers_come_and_go(
     control, late = world.services.resources.control_bucket, manifests[2:]
 
     # And a first micro-batch in which pointers arrive, and one that Spark has listed gets another name
-    def convert(context: ConversionContext, pointers: list[str], *_: object, **__: object) -> list[ConversionOutcome]:
+    def convert(context: ConversionContext, given: list[str], **_: object) -> list[ConversionOutcome]:
         if late:
-            (other,) = (manifest for manifest in manifests[:2] if manifest not in pointers[0])
+            (other,) = (manifest for manifest in manifests[:2] if manifest not in given)
             (key,) = (key for key in world.keys(control) if key.startswith(f"{INBOX}{other}"))
             world.services.s3.delete_object(Bucket=control, Key=key)
             late.append(other)
         while late:
             world.put_pointer(late.pop())
-        return convert_pointers(context, pointers)
+        return convert_manifests(context, given)
 
-    monkeypatch.setattr(stream, "convert_pointers", convert)
+    monkeypatch.setattr(stream, "convert_manifests", convert)
 
     # When
     InboxStream(stream_context(world, spark)).run()
@@ -135,8 +136,8 @@ def test_the_micro_batch_waits_for_a_held_manifest(world: ConversionWorld, spark
         world.dead_runs.add("run-x")
 
     # When
-    pointers = [f'{{"manifest":"{manifest}"}}', "garbage", '{"manifest":"20260101T000000x"}']
-    outcomes = convert_pointers(stream_context(world, spark), pointers, wait)
+    context = replace(stream_context(world, spark), wait=wait)
+    outcomes = convert_manifests(context, [manifest, "20260101T000000x"])
 
     # Then
     assert {outcome.manifest: outcome.state for outcome in outcomes} == {
@@ -161,7 +162,7 @@ def test_the_pointer_of_a_micro_batch_that_died_is_read_by_the_next_run(
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
-        InboxStream(stream_context(world, spark), wait=die).run()
+        InboxStream(replace(stream_context(world, spark), wait=die)).run()
     world.dead_runs.add("run-x")
 
     # When

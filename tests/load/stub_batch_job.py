@@ -18,7 +18,7 @@ from lake.documents import read_uri
 from lake.layout import commit_key
 from lake.ledger import State
 from lake.publish import roll_forward
-from transform.job_arguments import open_services, parse_arguments
+from transform.job_main import open_services, parse_arguments
 
 if TYPE_CHECKING:
     from transform.task_model import JobServices

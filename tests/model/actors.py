@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from unittest.mock import patch
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.errors import InvalidSettingsError
-from lake.layout import INBOX, INTENTS
+from lake.layout import INBOX, INTENTS, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Identity, Lane
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
@@ -27,7 +26,7 @@ from router.sweep.manifests import divide_collections
 from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.inbox import find_inboxes
-from streaming_job.micro_batch import convert_pointers
+from streaming_job.micro_batch import convert_manifests
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
 from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
 from tests.model.scheduler import Violation
@@ -178,12 +177,11 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
 
     keys = [key for prefix in _inboxes(world, services) for key in _listed(services.s3, prefix)]
     new = [key for key in keys if key not in world.seen_pointers]
-    lines = [_line(services.s3, key) for key in new]
-    given = [line for line in lines if line is not None]
-    outcomes = convert_pointers(conversion(world, services, name), given, wait)
+    given = [manifest_of_pointer(key) or key for key in new if _can_be_read(services.s3, key)]
+    outcomes = convert_manifests(replace(conversion(world, services, name), wait=wait), given)
     left_to_the_sweep = {outcome.manifest for outcome in outcomes if outcome.fault is not None}
-    for line in given:
-        row = world.rows().get(json.loads(line)["manifest"])
+    for manifest in given:
+        row = world.rows().get(manifest)
         if row is None or row["id"] in left_to_the_sweep:
             continue
         if row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
@@ -212,12 +210,13 @@ def _listed(s3: Any, prefix: str) -> list[str]:
             return keys
 
 
-def _line(s3: Any, key: str) -> str | None:
+def _can_be_read(s3: Any, key: str) -> bool:
+    """Spark skips an object that is gone: spark.sql.files.ignoreMissingFiles."""
     try:
-        return str(s3.get_object(Bucket="control", Key=key)["Body"].read().decode())
+        s3.get_object(Bucket="control", Key=key)["Body"].read()
     except s3.exceptions.NoSuchKey:
-        # Spark skips it as well: spark.sql.files.ignoreMissingFiles.
-        return None
+        return False
+    return True
 
 
 def planner(world: World, actor: Actor | None) -> None:

@@ -22,7 +22,7 @@ from tests.model.scenarios import SCENARIOS
 if TYPE_CHECKING:
     from tests.model.mutations import Mutation
 
-MAX_HISTORIES = 150
+MAX_HISTORIES = 400
 MAX_SHRUNK_FAULTS = 3
 RULES: dict[str, tuple[Mutation, str]] = {
     "skip the fence": (mutations.skip_the_fence, "workers"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batch_job.denied_manifests import DeniedManifests
+from batch_job.main import DeniedManifests
 from lake.layout import denial_key
 from lake.manifest_documents import read_denied
 from tests.unit.lake.world import RESOURCES, World

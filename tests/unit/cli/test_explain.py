@@ -44,7 +44,7 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
     sources = [SourceCount(file.uri, file.version, 100, 3, 3, 0, {}, None, None) for file in manifest.files]
     first = f"{next(iter(rejects))} at byte 16" if rejects else None
-    sources[0] = replace(sources[0], rejects={**rejects, "empty": 0}, first_reject=first, failed=unreadable)
+    sources[0] = replace(sources[0], rejects=rejects, first_reject=first, failed=unreadable)
     quarantine = quarantine_key(PARTITION, manifest.id, 1, 1)
     files = [ResultObject(lake_key(PARTITION, manifest.id, 1, 0), 621, 3, "e")]
     put_result(world, manifest, sources, files, [ResultObject(quarantine, 300, 2, "e")] if rejects else [])

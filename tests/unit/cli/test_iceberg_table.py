@@ -12,7 +12,7 @@ from lake.ledger.datasets import field_id
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile, with_columns
 from router.tables.batch import TableCatalog
-from tests.unit.lake.test_reserve_columns import WITH_ONE_FIELD_ID
+from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table

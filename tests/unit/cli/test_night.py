@@ -18,7 +18,7 @@ from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.test_ledger_failures import done
+from tests.unit.lake.test_manifest_rows import done
 
 if TYPE_CHECKING:
     from tests.unit.lake.world import World

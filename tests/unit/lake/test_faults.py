@@ -12,7 +12,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from lake.faults import KEY_CODES, Fault, can_pass, judge
+from lake.faults import Fault, can_pass, judge
 
 OWN_KEY, OTHER_KEY = (f"arn:aws:kms:eu-central-1:111122223333:key/{name}" for name in ("1234abcd", "mrk-5678"))
 
@@ -37,33 +37,24 @@ def cancelled(*reasons: str) -> ClientError:
         (answer("AccessDenied", 403), Fault.ENVIRONMENT),
         (answer("SlowDown", 503), Fault.ENVIRONMENT),
         (answer("a code of tomorrow", 500), Fault.ENVIRONMENT),
-        (answer("a code of tomorrow", 429), Fault.ENVIRONMENT),
         (answer("NoSuchBucket", 404), Fault.ENVIRONMENT),
-        (answer("TransactionConflictException", 400), Fault.ENVIRONMENT),
         (answer("a code of tomorrow", 403), Fault.ENVIRONMENT),
         (answer("ExpiredTokenException", 400), Fault.ENVIRONMENT),
-        (answer("ResourceNotFoundException", 400), Fault.ENVIRONMENT),
-        (answer("RequestTimeout", 400), Fault.ENVIRONMENT),
         (cancelled("None", "TransactionConflict"), Fault.ENVIRONMENT),
         (cancelled("ThrottlingError", "ConditionalCheckFailed"), Fault.ENVIRONMENT),
         (cancelled("None", "ConditionalCheckFailed"), Fault.UNKNOWN),
         (cancelled("TransactionConflict", "ValidationError"), Fault.UNKNOWN),
         (EndpointConnectionError(endpoint_url="https://s3/AccessDenied/InvalidRange"), Fault.ENVIRONMENT),
-        (ReadTimeoutError(endpoint_url="https://s3"), Fault.ENVIRONMENT),
         (IncompleteReadError(actual_bytes=1, expected_bytes=2), Fault.ENVIRONMENT),
         (NoCredentialsError(), Fault.ENVIRONMENT),
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (answer("NoSuchKey", 404), Fault.FILE),
-        (answer("MethodNotAllowed", 405), Fault.FILE),
-        (answer("PreconditionFailed", 412), Fault.FILE),
-        (answer("InvalidRange", 416), Fault.FILE),
         (answer("InvalidObjectState", 403), Fault.FILE),
         (answer("KMS.DisabledException", 400), Fault.FILE),
         (answer("InvalidRequest", 400), Fault.FILE),
         (answer("InvalidRequest", 400, operation="UploadPart"), Fault.UNKNOWN),
         (answer("InvalidArgument", 400, "AccessDenied InvalidRange"), Fault.UNKNOWN),
         (ParamValidationError(report="AccessDenied"), Fault.UNKNOWN),
-        (OSError(errno.EIO, "input/output error"), Fault.UNKNOWN),
         (ValueError("AccessDenied"), Fault.UNKNOWN),
     ],
 )
@@ -71,7 +62,6 @@ def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> 
     assert judge(error) == fault
 
 
-@pytest.mark.parametrize("code", sorted(KEY_CODES))
 @pytest.mark.parametrize(
     ("message", "fault"),
     [
@@ -82,10 +72,10 @@ def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> 
         ("the key is disabled", Fault.ENVIRONMENT),
     ],
 )
-def test_the_key_of_the_whole_input_is_no_fault_of_a_file(code: str, message: str, fault: Fault) -> None:
-    assert judge(answer(code, 400, message), (OWN_KEY,)) == fault
+def test_the_key_of_the_whole_input_is_no_fault_of_a_file(message: str, fault: Fault) -> None:
+    assert judge(answer("KMS.DisabledException", 400, message), (OWN_KEY,)) == fault
     # Where the stack has no key for its input, every key is the choice of who put the object.
-    assert judge(answer(code, 400, message)) == Fault.FILE
+    assert judge(answer("KMS.DisabledException", 400, message)) == Fault.FILE
 
 
 REFUSED = "User: arn:aws:sts::111122223333:assumed-role/jobs/x is not authorized to perform: {} on resource: {} because"
@@ -120,20 +110,15 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
     [
         (answer("SlowDown", 503), True),
         (answer("a code of tomorrow", 500), True),
-        (answer("a code of tomorrow", 429), True),
         (answer("a code of tomorrow", 403), False),
         (answer("RequestTimeTooSkewed", 403), True),
-        (answer("OperationTimeoutException", 400), True),
         (answer("AccessDeniedException", 400), False),
         (answer("ResourceNotFoundException", 400), False),
-        (answer("NoSuchBucket", 404), False),
         (answer("NoSuchKey", 404), False),
-        (answer("ValidationException", 400), False),
         (cancelled("None", "TransactionConflict"), True),
         (cancelled("None", "ValidationError"), False),
         (NoCredentialsError(), True),
         (ReadTimeoutError(endpoint_url="https://s3"), True),
-        (ParamValidationError(report="AccessDenied"), False),
         (ValueError("SlowDown"), False),
     ],
 )

@@ -18,8 +18,6 @@ FOLDERS = (DatasetRule("{folder}"),)
         ("orders", "orders"),
         ("a__b_", "a__b_"),
         ("web-logs", "web_logs"),
-        ("Orders", "orders"),
-        ("app.prod", "app_prod"),
         ("Orders 2026", "orders_2026"),
         ("2026", "d_2026"),
         ("-x-", "x"),

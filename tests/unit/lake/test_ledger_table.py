@@ -1,4 +1,6 @@
-"""The requests of the ledger's table: consistent reads, bounded queries, every page, plain numbers; its refusals."""
+"""The requests of the ledger's table: consistent reads, bounded queries, every page; its refusals and repetitions."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -7,7 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Key, LedgerTable, RefusedError
+from lake.errors import TransientError
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, MAX_TRIES, Condition, Key, LedgerTable, RefusedError, put_request
+from tests.unit.lake.world import World
 
 KEY = Key("manifest#m", "manifest")
 
@@ -53,15 +57,6 @@ BASE = {"operation": "query", "TableName": "ledger"}
 @pytest.mark.parametrize(
     ("options", "request_"),
     [
-        (
-            {},
-            {
-                "KeyConditionExpression": "#p = :p",
-                "ExpressionAttributeNames": {"#p": "pk"},
-                "ExpressionAttributeValues": {":p": "dataset"},
-                "ConsistentRead": True,
-            },
-        ),
         (
             {"after": "a", "before": "b"},
             {
@@ -127,6 +122,8 @@ def transact(table: LedgerTable) -> None:
 
 
 FAILED_CONDITION = error("ConditionalCheckFailedException")
+
+
 CANCELLED = "TransactionCanceledException"
 
 
@@ -149,3 +146,114 @@ def test_only_a_condition_that_does_not_hold_refuses_a_write(
 ) -> None:
     with pytest.raises(RefusedError if refused else ClientError):
         write(table_over(FakeClient(answer)))
+
+
+def conflict(operation: str) -> ClientError:
+    answer: Any = {"Error": {"Code": "TransactionConflictException", "Message": ""}}
+    return ClientError(answer, operation)
+
+
+def cancelled(*reasons: str) -> ClientError:
+    code = {"Code": "TransactionCanceledException", "Message": ""}
+    answer: Any = {"Error": code, "CancellationReasons": [{"Code": reason} for reason in reasons]}
+    return ClientError(answer, "TransactWriteItems")
+
+
+class FailingClient:
+    """Raises the errors one after the other, then succeeds."""
+
+    def __init__(self, *errors: ClientError) -> None:
+        self.errors = list(errors)
+        self.calls: list[str] = []
+
+    def __getattr__(self, operation: str) -> Any:
+        def call(**_: Any) -> dict[str, Any]:
+            self.calls.append(operation)
+            if self.errors:
+                raise self.errors.pop(0)
+            return {}
+
+        return call
+
+
+def waiting_table(client: Any, waits: list[float]) -> LedgerTable:
+    return LedgerTable(client, "ledger", waits.append)
+
+
+def write_by(table: LedgerTable, operation: str) -> None:
+    if operation == "put_item":
+        table.put(KEY, {"state": "QUEUED"}, [Condition("pk", "missing")])
+    elif operation == "update_item":
+        table.update(KEY, assign={"state": "QUEUED"})
+    else:
+        table.transact([{"Put": put_request("ledger", KEY, {}, [])}])
+
+
+@pytest.mark.parametrize("operation", ["put_item", "update_item", "transact_write_items"])
+def test_a_conflict_is_repeated_after_a_wait(operation: str) -> None:
+    error = cancelled("None", "TransactionConflict") if operation.startswith("transact") else conflict(operation)
+    client = FailingClient(error, error)
+    waits: list[float] = []
+    write_by(waiting_table(client, waits), operation)
+    assert client.calls == [operation] * 3
+    assert len(waits) == 2
+
+
+def test_a_conflict_beside_a_condition_that_failed_is_decided_by_the_next_try() -> None:
+    client = FailingClient(
+        cancelled("TransactionConflict", "ConditionalCheckFailed"), cancelled("ConditionalCheckFailed")
+    )
+    with pytest.raises(RefusedError):
+        write_by(waiting_table(client, []), "transact_write_items")
+
+
+def test_conflicts_are_repeated_a_bounded_number_of_times() -> None:
+    client = FailingClient(*[conflict("PutItem")] * 100)
+    waits: list[float] = []
+    with pytest.raises(ClientError, match="TransactionConflictException"):
+        write_by(waiting_table(client, waits), "put_item")
+    assert len(client.calls) == MAX_TRIES
+    assert sum(waits) < 6
+
+
+KEYS = [Key(f"manifest#{number}", "manifest") for number in range(5)]
+
+
+class SparingClient:
+    """Processes a given number of keys in each request."""
+
+    def __init__(self, *processed: int) -> None:
+        self.processed = list(processed)
+        self.requests: list[int] = []
+
+    def batch_get_item(self, *, RequestItems: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
+        keys = RequestItems["ledger"]["Keys"]
+        assert RequestItems["ledger"]["ConsistentRead"]
+        self.requests.append(len(keys))
+        count = self.processed.pop(0) if self.processed else 0
+        rest = {"ledger": {"Keys": keys[count:], "ConsistentRead": True}} if keys[count:] else {}
+        return {"Responses": {"ledger": list(reversed(keys[:count]))}, "UnprocessedKeys": rest}
+
+
+def test_rows_come_in_the_order_of_their_keys_and_a_missing_one_is_none(world: World) -> None:
+    # Given
+    first, second = world.queued("a.json"), world.queued("b.json")
+    # When, Then
+    found = world.ledger.manifests.get_many([second.id, "ghost", first.id])
+    assert found == [second, None, first]
+
+
+def test_what_was_not_processed_is_read_again_after_a_wait() -> None:
+    waits: list[float] = []
+    client = SparingClient(2, 0, 1, 2)
+    found = waiting_table(client, waits).get_many(KEYS)
+    assert [item and item["pk"] for item in found] == [key.pk for key in KEYS]
+    assert client.requests == [5, 3, 3, 2]
+    assert len(waits) == 3
+
+
+def test_a_table_that_processes_nothing_is_not_asked_for_ever() -> None:
+    client = SparingClient()
+    with pytest.raises(TransientError, match="none of 5 rows of table ledger"):
+        waiting_table(client, []).get_many(KEYS)
+    assert len(client.requests) == MAX_TRIES

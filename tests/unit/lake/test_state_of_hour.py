@@ -42,7 +42,6 @@ def contents_of(*states: State | None) -> HourContents:
         (NEW, (State.DONE,), END + GRACE - timedelta(seconds=1), HourState.OPEN),
         # Something of it waits.
         (NEW, (State.DONE, State.QUEUED), LATER, HourState.OPEN),
-        (NEW, (State.RUNNING,), LATER, HourState.OPEN),
         (NEW, (State.PUBLISHING, State.FAILED), LATER, HourState.OPEN),
         (NEW, (State.DONE, State.FAILED), LATER, HourState.OPEN),
         (NEW, (State.DONE, None), LATER, HourState.OPEN),

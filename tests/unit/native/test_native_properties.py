@@ -50,7 +50,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 LINE = st.tuples(st.one_of(ROW, ROW, ROW, mutated(), NOISE), st.sampled_from([b"\n", b"\n", b"\r\n"])).map(b"".join)
 START = st.sampled_from([b"", b"", b"\xef\xbb\xbf"])
 LAST_LINE = st.one_of(st.just(b""), ROW, NOISE)
-# Noise that begins like a gzip or zstd file is a damaged compressed file (test_native_codecs.py): it has no lines.
+# Noise that begins like a gzip or zstd file is a damaged compressed file (test_native_formats.py): it has no lines.
 FILE = (
     st.tuples(START, st.lists(LINE, max_size=8), LAST_LINE)
     .map(lambda t: t[0] + b"".join(t[1]) + t[2])

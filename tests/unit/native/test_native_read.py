@@ -1,11 +1,11 @@
-"""``ndjson_arrow.read``: a file as an Arrow stream, compared with the oracle of the tests."""
+"""``ndjson_arrow.read``: a file as an Arrow stream, compared with the oracle; files of other formats are recognised."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import ndjson_arrow
@@ -13,15 +13,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from ndjson_arrow import Reject, RejectedLineError, UnreadableFileError
+from ndjson_arrow import Reject, RejectedLineError, UnreadableFileError, recognise
 
 from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.test_native_properties import FILE
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 BODY = b'{"a": 1.10, "B": "x"}\nnot a row\n{"c": [1, 2], "a": null}\n'
+
+
 ROWS = [
     {"a": "1.10", "__b": "x", "c": None, "_rescued": None},
     {"a": None, "__b": None, "c": "[1, 2]", "_rescued": None},
@@ -98,13 +97,6 @@ def test_a_pipe_gives_all_its_columns() -> None:
         assert ndjson_arrow.read(source, rejects=ignore).read_all().to_pylist() == ROWS
 
 
-def test_a_file_object_is_read_from_its_position_and_left_open(file: Path) -> None:
-    with file.open("rb") as source:
-        source.seek(32)
-        assert ndjson_arrow.read(source).read_all().to_pylist() == [{"c": "[1, 2]", "a": None, "_rescued": None}]
-        assert not source.closed
-
-
 @pytest.mark.parametrize("columns", [None, ["a"]])
 def test_a_truncated_file_is_an_error_and_not_a_short_result(columns: list[str] | None) -> None:
     body = gzip.compress(b'{"a": 1}\n' * 1_000_000)[:-100]
@@ -138,3 +130,53 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
         row for _, row in expected.rows
     ]
     assert [(item.offset, item.length, item.reason, item.line) for item in rejects] == expected.rejects
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "name"),
+    [
+        (
+            [b"{", b'  "a": 1', b"}"],
+            0,
+            "printed over many lines; expected one JSON object on each line, or concatenated",
+        ),
+        ([b'{"a":1}{"a":2}'], 0, "objects without newlines between them; expected one JSON object on each line, or"),
+        ([b"\xef\xbb\xbf{} {}", b'{"a":1} {"a":2}'], 0, "objects without newlines"),
+        ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
+        ([b"a\tb", b"1\t2"], 0, "tab-separated"),
+        ([b"PAR1\x15\x04"], 0, "a Parquet file"),
+        ([b"\xff\xfe{\x00"], 0, "UTF-16"),
+        ([b"<?xml version='1.0'?>", b"<a/>"], 0, "XML"),
+    ],
+)
+def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> None:
+    text = recognise(lines, rows)
+    assert text is not None
+    assert name in text
+    assert "; expected one JSON object on each line" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        ([], 0),
+        ([b'["a","b"]', b'["c","d"]'], 0),
+        ([b"broken"], 5),
+        ([b"a,b", b"1,2"], 1),
+        ([b'{"a":1,', b'{"a":2,'], 0),
+        ([b'{"a":1}{"a":2}'], 1),
+        ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
+        ([b"a,b", b"1,2,3"], 0),
+    ],
+)
+def test_broken_lines_are_not_another_format(lines: list[bytes | None], rows: int) -> None:
+    assert recognise(lines, rows) is None
+
+
+@pytest.mark.parametrize("line", [b"{", b"["])
+def test_a_torn_line_among_rows_does_not_reject_the_file(line: bytes) -> None:
+    # Given a file whose only broken line is its last one, or its first one.
+    assert recognise([line], 1_000_000, opens_file=False) is None
+    assert recognise([line], 1_000_000, opens_file=True) is None
+    # Given a short file, most lines of which are broken.
+    assert recognise([line, b"x"], 1, opens_file=False) is None

@@ -1,7 +1,11 @@
-"""The use of a Reader: splits, order of calls, buffers, columns after export, threads."""
+"""The use of a Reader: splits, order of calls, buffers, columns after export, threads; its stub."""
+
+from __future__ import annotations
 
 import gc
 import re
+import subprocess
+import sys
 import threading
 import time
 from array import array
@@ -17,6 +21,8 @@ from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reader_driver import ReadResult, assert_same, read_file, read_split
 
 ROOT = Path(__file__).parents[3]
+
+
 DATA = ROOT.parent / "shared" / "data"
 
 
@@ -141,20 +147,6 @@ def test_an_exported_column_is_valid_without_its_batch_and_reader() -> None:
     assert pa.chunked_array(columns).to_pylist() == [f"{number:04d}" for number in range(1000)]
 
 
-def test_columns_without_values_have_a_null_for_every_row() -> None:
-    reader, result = Reader(known_columns=["known"]), ReadResult()
-    read_split(reader, result, [b'{"a":""}\n{"a":null}'], "file")
-    batch = reader.flush()
-    assert batch is not None
-    columns = {name: pa.array(batch.column(index), pa.string()) for index, name in enumerate(batch.names)}
-    assert {name: column.to_pylist() for name, column in columns.items()} == {
-        "known": [None, None],
-        "_rescued": [None, None],
-        "a": ["", None],
-    }
-    assert [column.null_count for column in columns.values()] == [2, 2, 1]
-
-
 def test_other_threads_run_while_it_reads() -> None:
     # Given a call that takes long, and a thread that records the time
     reader = Reader(flush_bytes=1 << 29)
@@ -186,3 +178,11 @@ def test_the_examples_in_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(example, {})
     assert pq.read_table("example.parquet").column("another").to_pylist() == ["key"]
+
+
+def test_the_stub_has_the_names_and_signatures_of_the_compiled_module(tmp_path: Path) -> None:
+    # When
+    command = [sys.executable, "-m", "mypy.stubtest", "ndjson_arrow"]
+    stubtest = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    # Then
+    assert stubtest.returncode == 0, stubtest.stdout + stubtest.stderr

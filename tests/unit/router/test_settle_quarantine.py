@@ -108,7 +108,7 @@ def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: De
 
 def test_the_notification_names_a_few_files_in_one_line_each() -> None:
     files = [UnreadableFile(f"s3://input/{number}\n", "v1", "m", "why") for number in range(11)]
-    lines = format_quarantine({"not JSON": 2, "too long": 3, "empty": 0}, files)
+    lines = format_quarantine({"not JSON": 2, "too long": 3}, files)
     assert lines[0] == "Quarantined lines: 3 too long, 2 not JSON."
     assert (len(lines), lines[1]) == (11, "Unreadable: s3://input/0\\n: why")
     assert format_quarantine({}, []) == []

@@ -61,7 +61,7 @@ def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual:
     several = settings(stream={"jobs": 3, "max_workers": 4})
     # When, Then
     one = as_one_stream_job(several)
-    assert (one.stream_runs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
+    assert (one.stream.jobs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
     # And it is said, and only then
     assert as_one_stream_job(settings()) == settings()
     said = {item.name: item.value for item in assumptions(one, 10, 3)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,8 +17,7 @@ from streaming_job import micro_batch
 from streaming_job.micro_batch import (
     PORTIONS,
     InputSize,
-    convert_pointers,
-    manifest_ids,
+    convert_manifests,
     parallel_portions,
     portions,
 )
@@ -28,13 +26,6 @@ from transform.outcome import ConversionOutcome
 
 GIB = 1 << 30
 PATIENCE_SECONDS = 60
-
-
-def test_an_invalid_pointer_is_logged_and_skipped() -> None:
-    lines: list[str] = []
-    pointers = ['{"manifest":"b"}', '{"manifest":"a"}', '{"manifest":"b"}', "garbage", "[]", '{"manifest":7}', "", "{}"]
-    assert manifest_ids(pointers, lines.append) == ["b", "a"]
-    assert len(lines) == 5
 
 
 def test_a_micro_batch_is_divided_into_jobs_by_bytes() -> None:
@@ -112,7 +103,7 @@ def convert_gibibytes(
     settings = parse_settings({"stage": "test", "stream": stream})
     ledger = SimpleNamespace(manifests=SimpleNamespace(get=lambda manifest: row_of(manifest, GIB * compressed)))
     context: Any = SimpleNamespace(services=SimpleNamespace(ledger=ledger, settings=settings), log=lambda _: None)
-    return convert_pointers(context, [json.dumps({"manifest": f"{number:03d}"}) for number in range(manifests)])
+    return convert_manifests(context, [f"{number:03d}" for number in range(manifests)])
 
 
 def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,17 +116,12 @@ def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest
     assert conversions.most_bytes == 8 * GIB
 
 
-def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    conversions = Conversions(threading.Barrier(PORTIONS))
-    convert_gibibytes(monkeypatch, conversions, 160, max_workers=11)
-    assert conversions.most_bytes == 40 * GIB
-
-
-def test_large_gzip_files_keep_every_core_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given files of which each is one task, of a minute and a half
+@pytest.mark.parametrize("compressed", [True, False])
+def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPatch, compressed: bool) -> None:
+    # Given files of which each is one task, of a minute and a half if it is compressed
     conversions = Conversions(threading.Barrier(PORTIONS))
     # When
-    convert_gibibytes(monkeypatch, conversions, 160, compressed=True, max_workers=11)
+    convert_gibibytes(monkeypatch, conversions, 160, compressed=compressed, max_workers=11)
     # Then each of the 40 cores has one
     assert conversions.most_bytes == 40 * GIB
 

@@ -1,10 +1,10 @@
-"""The streaming job tells how long it is at its micro-batch."""
+"""The streaming job: how long it is at its micro-batch, when it ends, and which inboxes it reads."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from lake.errors import TransientError
-from lake.layout import INBOX, manifest_of_pointer, pointer_key
+from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
+from lake.shards import SHARD_ARGUMENT
 from streaming_job import main, stream
-from streaming_job.stream import InboxStream
-from tests.unit.lake.world import World
+from streaming_job.inbox import find_inboxes, has_open_manifests
+from streaming_job.stream import InboxStream, key_of_path, pattern_of
+from streaming_job.urgent import UrgentInbox
+from tests.unit.lake.world import World, new_world
 from transform.outcome import HELD, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
@@ -34,7 +37,7 @@ def context_of(world: World, run: str = "jr_1") -> ConversionContext:
     return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
 
 
-BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}', "s3a://control/inbox/m-1.json")])
+BATCH: Any = SimpleNamespace(collect=lambda: [("s3a://control/inbox/m-1.json",)])
 
 
 def test_the_row_has_the_begin_of_the_micro_batch_until_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +48,7 @@ def test_the_row_has_the_begin_of_the_micro_batch_until_its_end(world: World, mo
         seen.append(world.ledger.stream.get().micro_batch_since)
         return []
 
-    monkeypatch.setattr(stream, "convert_pointers", convert)
+    monkeypatch.setattr(stream, "convert_manifests", convert)
     # When
     InboxStream(context_of(world))._run_micro_batch(BATCH, 0)
     # Then
@@ -60,7 +63,7 @@ def test_the_micro_batch_of_a_run_that_failed_is_not_that_of_the_next_run(
     def fail(*_: object, **__: object) -> list[Any]:
         raise TransientError("no answer")
 
-    monkeypatch.setattr(stream, "convert_pointers", fail)
+    monkeypatch.setattr(stream, "convert_manifests", fail)
     with pytest.raises(TransientError):
         InboxStream(context_of(world))._run_micro_batch(BATCH, 0)
     assert world.ledger.stream.get().micro_batch_since is not None
@@ -132,17 +135,17 @@ class SlowLane:
     def __post_init__(self) -> None:
         self.stream = InboxStream(context_of(self.world))
 
-    def convert(self, _context: object, lines: list[str], *_: object, **given: Any) -> list[Any]:
-        self.begun += lines
+    def convert(self, _context: object, manifests: list[str], **given: Any) -> list[Any]:
+        self.begun += manifests
         given["on_open"](self.open_bytes)
-        if self.slow.intersection(lines):
+        if self.slow.intersection(manifests):
             assert self.gate.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         if self.held:
             while not given["leaves_held"]():
                 assert not self.gate.is_set()
-            return [ConversionOutcome(line, HELD) for line in lines]
+            return [ConversionOutcome(manifest, HELD) for manifest in manifests]
         return []
 
     def batch(self, *manifests: str) -> None:
@@ -150,7 +153,7 @@ class SlowLane:
         for manifest in manifests:
             key = pointer_key(manifest, f"{len(self.begun)}", urgent=False)
             self.world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
-            rows.append((manifest, f"s3a://control/{key}"))
+            rows.append((f"s3a://control/{key}",))
         batch: Any = SimpleNamespace(collect=lambda: rows)
         self.stream._run_micro_batch(batch, 0)
 
@@ -172,7 +175,7 @@ SLOW, FAST = (f"20261120T{number:06d}{'0' * 20}" for number in range(2))
 @pytest.fixture
 def lane(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
     lane = SlowLane(world)
-    monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+    monkeypatch.setattr(stream, "convert_manifests", lane.convert)
     monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
     yield lane
     lane.end()
@@ -236,3 +239,51 @@ def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane
     assert lane.stream._error is None
     assert ended or lane.stream._may_end()
     assert lane.pointers() == [SLOW]
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_the_first_job_reads_what_a_removed_one_has_left(world: World, after: int) -> None:
+    # Given an urgent pointer and another one, each in the inbox of a shard that no longer exists
+    left = [world.queued(name, lane=Lane.STREAM).id for name in "ab"]
+    for manifest, urgent in zip(left, (True, False), strict=True):
+        key = pointer_key(manifest, "n", urgent=urgent, shard="3")
+        world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
+    settings = parse_settings({"stage": "test", "stream": {"jobs": after}})
+    given = context_of(world)
+    first, *others = [
+        replace(given.services, settings=settings, ledger=replace(world.ledger, stream=world.ledger.stream.of(shard)))
+        for shard in settings.shards.names
+    ]
+    # Then the first job alone reads both, and does not end before
+    inboxes = find_inboxes(first)
+    assert inboxes == ("inbox/", "inbox-3/")
+    assert [find_inboxes(services) for services in others] == [(inbox("2"),)] * (after - 1)
+    urgent_inbox = UrgentInbox(replace(given, services=first), lambda _: None, lambda: inboxes)
+    assert list(urgent_inbox._new_pointers()) == [left[0]]
+    assert has_open_manifests(first, inboxes)
+    assert not any(has_open_manifests(services, find_inboxes(services)) for services in others)
+
+
+def test_spark_lists_exactly_the_inboxes_of_the_job() -> None:
+    assert pattern_of("control", ["inbox/"]) == "s3a://control/{inbox}/"
+    assert pattern_of("control", ["inbox/", "inbox-3/"]) == "s3a://control/{inbox,inbox-3}/"
+    assert key_of_path(f"s3a://control/{OTHER_INBOXES}3/m-n.json") == "inbox-3/m-n.json"
+
+
+def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts: list[Any] = []
+
+    def record(context: Any) -> Any:
+        contexts.append(context)
+        return SimpleNamespace(run=lambda: None)
+
+    monkeypatch.setattr(main, "InboxStream", record)
+    with new_world() as world:
+        # When the job of the second shard runs, and then that of the first one, which has no such argument
+        main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
+        main.run(context_of(world, "jr_1"), {})
+        # Then
+        row = world.ledger.stream
+        assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
+        assert row.get() == row.of("1").get()
+    assert [context.services.ledger.stream.shard for context in contexts] == ["2", "1"]

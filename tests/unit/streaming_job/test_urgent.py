@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
 from lake.settings import parse_settings
 from streaming_job import micro_batch, urgent
-from streaming_job.micro_batch import PORTIONS, convert_pointers
+from streaming_job.micro_batch import PORTIONS, convert_manifests
 from streaming_job.urgent import POOL, UrgentInbox
 from tests.unit.lake.world import RESOURCES, World, new_world
 from transform.outcome import HELD, ConversionOutcome
@@ -50,13 +50,16 @@ class Stream:
     max_workers: int = 2
     """With two, portions of 27 s of a core each are converted side by side: one manifest of 1 GiB."""
     numbers: int = 0
+    on_wait: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         unused: Any = None
         settings = parse_settings({"stage": "test", "stream": {"max_workers": self.max_workers}})
         services = JobServices(self.world.raw_s3, self.world.ledger, RESOURCES, settings, "eu-central-1")
-        self.context = ConversionContext(unused, services, "jr_1", self.world.clock, bool, self.lines.append)
-        self.urgent = UrgentInbox(self.context, lambda _: None, self.outcomes.extend)
+        self.context = ConversionContext(
+            unused, services, "jr_1", self.world.clock, bool, self.lines.append, lambda _: self.on_wait()
+        )
+        self.urgent = UrgentInbox(self.context, self.outcomes.extend)
 
     def convert(self, manifests: list[str], context: ConversionContext) -> list[ConversionOutcome]:
         self.begun += [(manifest, context.pool) for manifest in manifests]
@@ -114,8 +117,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
 def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(stream: Stream) -> None:
     # Given a micro-batch that does not end, and peak manifests for many more
     peak = [stream.put(urgent=False) for _ in range(BACKLOG * PORTIONS)]
-    first = [json.dumps({"manifest": manifest}) for manifest in peak[:PORTIONS]]
-    batch = threading.Thread(target=convert_pointers, args=(stream.context, first))
+    batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
     batch.start()
     assert stream.peak_begun.wait(PATIENCE_SECONDS)
     # When an urgent file comes, the youngest of all
@@ -145,10 +147,9 @@ def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(str
     # Given pointers in any order; one of an urgent manifest under a name like all others
     stream.gate.set()
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
-    pointers = [json.dumps({"manifest": manifest}) for manifest in (young, "unknown", old, late)]
     # When
     sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
-    outcomes = convert_pointers(stream.context, [pointers[0], pointers[2], pointers[3]])
+    outcomes = convert_manifests(stream.context, [young, old, late])
     # Then
     assert list(sizes) == [late, old, young, "unknown"]
     assert [outcome.manifest for outcome in outcomes] == [late, old, young]
@@ -192,7 +193,7 @@ def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None
     # Given a manifest that another run holds for ever
     manifest = stream.put(urgent=True)
     stream.states[manifest] = [HELD] * 1000
-    stream.urgent._wait = lambda _: stream.urgent.close()
+    stream.on_wait = stream.urgent.close
     # When the run is to end while it waits, Then it ends, and the next run finds the pointer
     stream.look()
     assert stream.urgent.close()
@@ -250,7 +251,7 @@ def test_the_pointer_of_a_manifest_that_another_run_holds_stays_until_it_has_end
     manifest = stream.put(urgent=True)
     stream.states[manifest] = [HELD, State.DONE]
     seen: list[int] = []
-    stream.urgent._wait = lambda _: seen.append(len(stream.pointers()))
+    stream.on_wait = lambda: seen.append(len(stream.pointers()))
     stream.look()
     assert seen == [1]
     assert stream.pointers() == []

@@ -11,7 +11,6 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 
 from lake.errors import TransientError
-from lake.faults import Fault, judge
 from lake.manifest import ObjectVersion
 from transform import clients
 from transform.give_up import fault_of
@@ -69,12 +68,6 @@ def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPa
         clients.object_store(REGION, "input")
     # Then the credentials were looked for once.
     assert len(asked) == 1
-
-
-def test_missing_credentials_are_a_fault_of_the_environment() -> None:
-    with pytest.raises(NoCredentialsError) as error:
-        clients.object_store(REGION, "input")
-    assert judge(error.value) == Fault.ENVIRONMENT
 
 
 def test_a_read_without_credentials_is_tried_again() -> None:

@@ -1,21 +1,188 @@
-"""What was uploaded is aborted once no commit of the attempt can follow, and not before. Faults are recorded."""
+"""A manifest that is given up, its successors, and what a person reads about a fault of the environment."""
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
+from lake.errors import AuditError, InvalidDocumentError, TransientError
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Partition
-from transform.give_up import EnvironmentFault, record_fault
-from transform.task_model import ConversionContext
+from lake.manifest import Lane, Manifest, Partition
+from lake.manifest_documents import read_manifest, write_manifest
+from lake.settings import BatchSettings, Settings
+from lake.time import iso_utc
+from router.settle.tally import PERMISSION
+from tests.unit.lake.transitions import row_in_state
+from tests.unit.lake.world import World
+from transform.give_up import EnvironmentFault, attempts_allowed, fault_of, record_fault, supersede_or_fail
+from transform.source import UnreadableFileError
+from transform.task_model import ConversionContext, JobServices
+
+SETTINGS = Settings("test", batch=BatchSettings(max_attempts=5))
+
+
+FIRST_ROW = ManifestRow("m", State.QUEUED, Lane.BATCH, Partition("orders", "2026-11-20", 9), "", 100, 1)
+
+
+@pytest.mark.parametrize(("exclusions", "allowed"), [(None, 5), ("exclusions/m.json", 6)])
+def test_the_attempt_that_found_unreadable_files_does_not_count(exclusions: str | None, allowed: int) -> None:
+    assert attempts_allowed(SETTINGS, replace(FIRST_ROW, exclusions=exclusions)) == allowed
+
+
+def services(world: World) -> JobServices:
+    return JobServices(world.s3, world.ledger, world.resources, SETTINGS, "eu-central-1")
+
+
+def tried_row(world: World, lane: Lane, *names: str) -> ManifestRow:
+    """QUEUED after an attempt; the clock is a minute later. In the stream lane its files are urgent."""
+    manifest = replace(world.manifest(*names, lane=lane), urgent=lane == Lane.STREAM)
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+    world.ledger.manifests.release(world.claimed(world.row(manifest.id)).row, "it crashed", world.now)
+    world.wait(timedelta(minutes=1))
+    return world.row(manifest.id)
+
+
+def successors(world: World, row: ManifestRow) -> list[Manifest]:
+    rows = map(world.row, row.superseded_by)
+    return [read_manifest(world.raw_s3, "control", successor, ("input",)) for successor in rows]
+
+
+@pytest.mark.parametrize(
+    ("lane", "names", "divided"),
+    [
+        (Lane.STREAM, "a", ["a"]),
+        (Lane.STREAM, "abc", ["abc"]),
+        (Lane.BATCH, "ab", ["a", "b"]),
+        (Lane.BATCH, "abc", ["a", "bc"]),
+        (Lane.BATCH, "abcd", ["ab", "cd"]),
+    ],
+)
+def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_not(
+    world: World, lane: Lane, names: str, divided: list[str]
+) -> None:
+    # Given
+    row = tried_row(world, lane, *names)
+    # When
+    assert supersede_or_fail(services(world), row, world.now)
+    # Then
+    after = world.row(row.id)
+    assert (after.state, after.reason) == (State.SUPERSEDED, "given up after 1 attempt: it crashed")
+    found = successors(world, after)
+    assert [[file.key for file in one.files] for one in found] == [
+        [f"orders/{name}" for name in part] for part in divided
+    ]
+    kinds = {(one.lane, one.urgent, one.created_at) for one in found}
+    assert kinds == {(Lane.BATCH, False, iso_utc(world.now))}
+    assert {world.row(one.id).state for one in found} == {State.QUEUED}
+
+
+def test_a_file_alone_fails(world: World) -> None:
+    row = tried_row(world, Lane.BATCH, "a")
+    assert supersede_or_fail(services(world), row, world.now)
+    after = world.row(row.id)
+    assert (after.state, after.superseded_by) == (State.FAILED, ())
+    assert after.reason is not None
+    assert after.reason.startswith("given up after 1 attempt: it crashed; when the cause is removed, run ")
+
+
+def test_a_manifest_that_was_published_before_fails_and_stays_published(world: World) -> None:
+    done = row_in_state(world, "DONE")
+    assert world.ledger.manifests.force(done, world.now)
+    row = world.row(done.id)
+    assert supersede_or_fail(services(world), row, world.now)
+    after = world.row(done.id)
+    assert (after.state, after.published) == (State.FAILED, done.published)
+
+
+def test_a_manifest_that_another_run_has_claimed_is_left_to_it(world: World) -> None:
+    row = tried_row(world, Lane.BATCH, "a", "b")
+    world.claimed(row)
+    claimed = world.row(row.id)
+    assert not supersede_or_fail(services(world), row, world.now)
+    assert world.row(row.id) == claimed
+
+
+def answer(code: str, operation: str, status: int = 400, message: str = "no") -> ClientError:
+    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, operation)
+
+
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (answer("AccessDenied", "GetObject", 403), "s3:GetObject"),
+        (answer("403", "HeadObject", 403), "s3:GetObject"),
+        (answer("AccessDenied", "CreateMultipartUpload", 403), "s3:PutObject"),
+        (answer("AccessDeniedException", "UpdateItem"), "dynamodb:UpdateItem"),
+        (
+            answer(
+                "AccessDenied", "GetObject", 403, "User: u is not authorized to perform: kms:Decrypt on resource: k"
+            ),
+            "kms:Decrypt",
+        ),
+    ],
+)
+def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
+    fault = fault_of(error, "s3://bucket")
+    assert fault is not None
+    assert not fault.passing
+    found = PERMISSION.search(str(fault))
+    assert found is not None
+    assert found.group() == action
+    assert "s3://bucket" in fault.cause
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "passing"),
+    [
+        (answer("SlowDown", "PutObject", 503), "s3:PutObject did not succeed now", True),
+        (ConnectTimeoutError(endpoint_url="https://s3"), "AWS could not be reached", True),
+        (NoCredentialsError(), "there are no valid credentials", False),
+        (answer("ExpiredToken", "GetObject"), "s3:GetObject (where the bucket has versions", False),
+        (answer("NoSuchBucket", "UploadPart", 404), "a bucket or table is missing", False),
+        (answer("KMS.DisabledException", "UploadPart"), "s3:PutObject is refused because of the KMS key", False),
+        (OSError(errno.ENOSPC, "no space left on device"), "the disk of a worker is full", False),
+    ],
+)
+def test_the_cause_says_what_happened(error: Exception, cause: str, passing: bool) -> None:
+    fault = fault_of(error)
+    assert fault is not None
+    assert fault.cause.startswith(cause)
+    assert fault.passing == passing
+
+
+def test_the_fault_is_found_behind_an_error_of_the_product() -> None:
+    error = TransientError("s3://lake/k could not be uploaded")
+    error.__cause__ = answer("AccessDenied", "UploadPart", 403)
+    fault = fault_of(error)
+    assert fault is not None
+    assert fault.cause == "s3:PutObject is denied: s3://lake/k could not be uploaded"
+
+
+@pytest.mark.parametrize("kind", [UnreadableFileError, InvalidDocumentError])
+def test_what_belongs_to_a_file_or_a_document_is_no_fault_of_the_environment(kind: type[Exception]) -> None:
+    error = kind("its encryption key cannot be used")
+    error.__cause__ = answer("KMS.DisabledException", "GetObject")
+    assert fault_of(error) is None
+
+
+@pytest.mark.parametrize(
+    "error", [AuditError("rows"), ValueError("AccessDenied"), answer("ValidationException", "Query")]
+)
+def test_any_other_error_counts(error: Exception) -> None:
+    assert fault_of(error) is None
+
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
 ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=2)
 
 

@@ -1,29 +1,31 @@
-"""Both jobs start here: arguments to a context, a deliberate error to an exit code, before Spark is started."""
+"""Both jobs start here: arguments to a context, an error to the last line of the log; one session for all clients."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyspark.sql
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.engines import services_of
 from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE
-from lake.engines.job_runs import services_of
 from lake.errors import TransientError
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from transform import job_main
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from transform.task_model import ConversionContext
+from transform.job_main import open_services, parse_arguments
+from transform.task_model import ConversionContext
 
 SETTINGS = Settings(stage="t")
+
+
 REGION = "eu-central-1"
+
+
 RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 
 
@@ -181,8 +183,6 @@ def test_a_job_without_a_region_is_refused(
     applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given the real services, and the arguments of a deployment before --region
-    from transform.job_arguments import open_services
-
     monkeypatch.setattr(job_main, "open_services", open_services)
     monkeypatch.setenv("AWS_REGION", REGION)
     names = [word for pair in RESOURCES.to_arguments().items() for word in pair]
@@ -191,3 +191,28 @@ def test_a_job_without_a_region_is_refused(
     assert "the job argument --region is missing: deploy the stack again" in str(failure)
     assert capsys.readouterr().out.endswith(f"{failure}\n")
     assert applications == []
+
+
+def test_glue_arguments_are_pairs_of_words() -> None:
+    argv = ["--JOB_NAME", "j", "--run", "s3://c/k=1.json", "--conf", "a=1 --conf b=2", "--flag", "--x=y", "stray"]
+    assert parse_arguments(argv) == {
+        "JOB_NAME": "j",
+        "run": "s3://c/k=1.json",
+        "conf": "a=1 --conf b=2",
+        "flag": "",
+        "x": "y",
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--run", "--settings", "s"], {"run": "", "settings": "s"}),
+        (["--run=", "stray"], {"run": ""}),
+        (["--run", "a", "--run", "b"], {"run": "b"}),
+        (["--run", "-x"], {"run": "-x"}),
+        (["--", "--run", "u"], {"": "", "run": "u"}),
+    ],
+)
+def test_every_word_with_two_dashes_is_a_key_and_no_value_is_lost(argv: list[str], expected: dict[str, str]) -> None:
+    assert parse_arguments(argv) == expected

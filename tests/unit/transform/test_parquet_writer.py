@@ -120,23 +120,6 @@ def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
     assert sum(finished.rows) == 60_000
 
 
-def test_the_last_file_is_not_small(tmp_path: Path) -> None:
-    # Given output of 2.1 times the target, in row groups of a twentieth of it
-    generator = random.Random(3)
-    target = 200_000
-    finished, reader = Finished(), Reader()
-    settings = ConvertSettings(target_file_bytes=target, compression="snappy", row_group_bytes=1)
-    files = ParquetFiles(tmp_path, settings, finished)
-    for number in range(1, 43):
-        files.write(next_batch(reader, [{"a": generator.randbytes(50).hex()} for _ in range(95)]), number / 42)
-    files.close()
-
-    # Then
-    sizes = [path.stat().st_size for path in finished.paths]
-    assert len(sizes) == 2
-    assert all(target / 2 <= size <= target * 1.5 for size in sizes)
-
-
 @pytest.mark.parametrize(("rest", "expected"), [(60, 1), (900, 2)])
 def test_a_small_rest_is_no_file_of_its_own(tmp_path: Path, rest: int, expected: int) -> None:
     # Given row groups of a third of the target, after four of which little or much is left

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import pickle
 import tempfile
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ndjson_arrow import can_split
@@ -18,13 +21,16 @@ from lake.commit import PendingObject, UploadedPart
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
+from transform import run_task as module
 from transform.audit import audit
 from transform.plan_attempt import HEAD_BYTES, pack_tasks, split_files
-from transform.run_task import run_task
+from transform.run_task import run_partition, run_task
 from transform.source import UnreadableFileError
-from transform.task_model import Task, TaskResult
+from transform.task_model import Split, Task, TaskFault, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)
+
+
 LINE = st.sampled_from(
     [
         b'{"a":1.10}',
@@ -37,6 +43,8 @@ LINE = st.sampled_from(
         b'{"a":"\xff"}',
     ]
 )
+
+
 BODY = st.builds(
     lambda lines, ends, last: b"".join(line + end for line, end in zip(lines, ends, strict=False)) + last,
     st.lists(LINE, max_size=12),
@@ -147,3 +155,48 @@ def test_a_sample_of_many_rejects_keeps_exact_counts() -> None:
     _, (result,), reads = run({"a.json": b'{"a":1}\n' + b"x\n" * 3000}, 1 << 20, 1 << 20)
     assert result.splits[0].rejects == {"not JSON": 3000}
     assert len(reads.rejected) == 1001
+
+
+def test_a_task_writes_more_than_a_thousand_objects_under_keys_of_their_own(tmp_path: Path) -> None:
+    # Given a target so small that every row is a Parquet file
+    settings = ConvertSettings(target_file_bytes=1, row_group_bytes=1)
+    uploads: Any = ReadingUploads()
+    results = []
+    # When two tasks run
+    for number, rows in enumerate((1001, 2)):
+        body = b"".join(b'{"c":"%d"}\n' % row for row in range(rows))
+        file = version("a.json", body)
+        source: Any = Bodies({"a.json": body})
+        parts = (Split(file, 0, file.size),)
+        task = Task("m", 1, PARTITION, number, parts, (), "lake", "quarantine", "eu-central-1", settings)
+        results.append(run_task(task, source, uploads, tmp_path))
+    # Then each object has a key of its own, and no row is missing
+    keys = [item.key for result in results for item in result.objects]
+    assert len(set(keys)) == len(keys) == len(uploads.rows) == 1003
+
+
+TASK = Task(
+    "m", 1, Partition("orders", "2026-11-01", 0), 0, (), (), "lake", "quarantine", "eu-central-1", ConvertSettings()
+)
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def failing(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(module, "run_task", failing)
+    monkeypatch.setattr(module, "s3_client", lambda _: None)
+
+
+def test_a_full_disk_is_a_result_that_spark_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_with(monkeypatch, OSError(errno.ENOSPC, "no space left on device"))
+    (result,) = pickle.loads(pickle.dumps(list(run_partition([TASK]))))
+    assert isinstance(result, TaskFault)
+    assert result.manifest == "m"
+    assert result.fault.cause.startswith("the disk of a worker is full")
+
+
+def test_a_defect_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_with(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        list(run_partition([TASK]))

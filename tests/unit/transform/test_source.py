@@ -1,18 +1,36 @@
-"""Errors of reading: a network error is transient whatever the key is, a structured answer decides about the file."""
+"""Reading the input: whose fault an error is, and chunks in order, whichever request ends first."""
 
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
+from hypothesis import given
+from hypothesis import strategies as st
 from obstore.exceptions import GenericError
 
 from lake.errors import TransientError
 from lake.manifest import ObjectVersion
 from transform import source as source_module
 from transform.give_up import fault_of
-from transform.source import Source, UnreadableFileError
+from transform.plan_attempt import split_files
+from transform.source import (
+    CHUNK_BYTES,
+    MAX_BYTES_AHEAD,
+    ReadAhead,
+    Requests,
+    Source,
+    UnreadableFileError,
+    needs_client,
+)
+from transform.task_model import Split
 
-FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", "v1")
+NAMED_FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", "v1")
+
+
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd"
 
 
@@ -30,7 +48,7 @@ def source_that_fails(
     """obstore fails without a type that says why, and boto3 with ``error``."""
 
     def fail(*_: Any, **__: Any) -> Any:
-        raise GenericError(f"error sending request for url (http://s3/{FILE.bucket}/{FILE.key})")
+        raise GenericError(f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})")
 
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
     client: Any = FailingClient(error)
@@ -41,9 +59,9 @@ def source_that_fails(
 def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = source_that_fails(monkeypatch, EndpointConnectionError(endpoint_url=f"http://s3/{FILE.key}"))
+    source = source_that_fails(monkeypatch, EndpointConnectionError(endpoint_url=f"http://s3/{NAMED_FILE.key}"))
     with pytest.raises(TransientError, match="is tried again"):
-        source.fetch(FILE, 0, 8)
+        source.fetch(NAMED_FILE, 0, 8)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +78,7 @@ def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent
 def test_a_structured_answer_decides(monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject")
     with pytest.raises(UnreadableFileError, match=reason):
-        source_that_fails(monkeypatch, error).fetch(FILE, 0, 8)
+        source_that_fails(monkeypatch, error).fetch(NAMED_FILE, 0, 8)
 
 
 def test_a_disabled_key_of_the_whole_input_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +86,7 @@ def test_a_disabled_key_of_the_whole_input_excludes_no_file(monkeypatch: pytest.
     error = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": f"{KEY} is disabled."}}, "GetObject")
     # When
     with pytest.raises(TransientError) as raised:
-        source_that_fails(monkeypatch, error, (KEY,)).fetch(FILE, 0, 8)
+        source_that_fails(monkeypatch, error, (KEY,)).fetch(NAMED_FILE, 0, 8)
     # Then: the manifest waits, and its reason says what to do
     assert "enable the key of the bucket again" in str(fault_of(raised.value))
 
@@ -82,7 +100,7 @@ def test_a_file_under_a_key_of_its_uploader_is_unreadable(monkeypatch: pytest.Mo
     error = ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "GetObject")
     # When, Then
     with pytest.raises(UnreadableFileError, match=f"KMS key {foreign}.* then run: hybrid-router reprocess"):
-        source_that_fails(monkeypatch, error, (KEY,)).fetch(FILE, 0, 8)
+        source_that_fails(monkeypatch, error, (KEY,)).fetch(NAMED_FILE, 0, 8)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
@@ -93,9 +111,149 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
     source = source_that_fails(monkeypatch, ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject"))
 
     def missing(*_: Any, **__: Any) -> Any:
-        raise FileNotFoundError(FILE.key)
+        raise FileNotFoundError(NAMED_FILE.key)
 
     monkeypatch.setattr(source_module.obstore, "get", missing)  # type: ignore[attr-defined]
     # When / Then
     with pytest.raises(TransientError):
-        source.fetch(FILE, 0, 8)
+        source.fetch(NAMED_FILE, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("key", "needed"),
+    [
+        ("a/b.json", False),
+        ("a b+%.json", False),
+        ("a//b", True),
+        ("/a", True),
+        ("a/", True),
+        ("a/../b", True),
+        ("a\nb", True),
+    ],
+)
+def test_keys_that_obstore_cannot_express_are_read_by_the_client(key: str, needed: bool) -> None:
+    assert needs_client(key) is needed
+
+
+def file(key: str, size: int) -> ObjectVersion:
+    return ObjectVersion("input", key, "e", size, "2026-03-04T12:00:00Z", "v")
+
+
+class FakeSource:
+    """Bodies by key; records its requests."""
+
+    def __init__(self, bodies: dict[str, bytes]) -> None:
+        self.bodies = bodies
+        self.requests: list[tuple[str, int, int]] = []
+        self.requested = defaultdict[str, threading.Event](threading.Event)
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        self.requests.append((file.key, start, end))
+        self.requested[file.key].set()
+        if file.key not in self.bodies:
+            raise UnreadableFileError("it was deleted")
+        return self.bodies[file.key][start:end]
+
+
+def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadAhead:
+    return ReadAhead(source, splits, chunk_bytes)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 70), st.integers(1, 20))
+def test_a_split_gets_the_byte_before_it_and_everything_after_it(
+    bodies: list[bytes], split_bytes: int, chunk_bytes: int
+) -> None:
+    files = [file(str(number), len(body)) for number, body in enumerate(bodies)]
+    source = FakeSource({item.key: body for item, body in zip(files, bodies, strict=True)})
+    splits = split_files(files, (), split_bytes)
+    with ahead_of(source, splits, chunk_bytes) as ahead:
+        for index, split in enumerate(splits):
+            got = b"".join(bytes(memoryview(chunk)) for chunk in ahead.chunks(index))
+            assert got == source.bodies[split.file.key][max(split.start - 1, 0) :]
+
+
+def test_the_next_files_are_requested_before_the_first_is_parsed() -> None:
+    files = [file(str(number), 3) for number in range(5)]
+    source = FakeSource({item.key: b"abc" for item in files})
+    with ahead_of(source, split_files(files, (), 10), 8) as ahead:
+        next(iter(ahead.chunks(0)))
+        assert all(source.requested[item.key].wait(10) for item in files)
+
+
+class SlowSource(FakeSource):
+    """Answers its first requests when ``expected`` of them are under way at once."""
+
+    def __init__(self, bodies: dict[str, bytes], expected: int) -> None:
+        super().__init__(bodies)
+        self._together = threading.Barrier(expected)
+        self._first = iter(range(expected))
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self.most = 0
+        """Requests that were under way at once."""
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        with self._lock:
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+            is_first = next(self._first, None) is not None
+        if is_first:
+            self._together.wait(10)
+        with self._lock:
+            self._under_way -= 1
+        return super().fetch(file, start, end)
+
+
+def test_forty_eight_small_files_are_under_way_at_once() -> None:
+    # Given files of 10 kB in a store that takes its time for each of them
+    body, count = bytes(10_000), 480
+    files = [file(str(number), len(body)) for number in range(count)]
+    source = SlowSource({item.key: body for item in files}, 48)
+    # When
+    with ahead_of(source, split_files(files, (), CHUNK_BYTES), CHUNK_BYTES) as ahead:
+        read = [sum(len(memoryview(chunk)) for chunk in ahead.chunks(index)) for index in range(count)]
+    # Then no request has waited for a forty-eighth one in vain
+    assert read == [len(body)] * count
+    assert len(source.requests) == count
+
+
+@pytest.mark.parametrize("requests", [Requests(1, 1), Requests(4, 32), Requests(3, 7)])
+def test_a_disk_has_fewer_requests_at_once_and_larger_blocks(requests: Requests) -> None:
+    # Given more files than the blocks that are under way hold
+    files = [file(str(number), 3) for number in range(300)]
+    source = SlowSource({item.key: f"{number:03}".encode() for number, item in enumerate(files)}, requests.ahead)
+    # When
+    with ReadAhead(source, split_files(files, (), 10), 8, requests) as ahead:  # type: ignore[arg-type]
+        read = [b"".join(map(bytes, ahead.chunks(index))) for index in range(300)]
+    # Then
+    assert read == [f"{number:03}".encode() for number in range(300)]
+    assert source.most == requests.ahead
+
+
+def test_requested_bytes_are_bounded() -> None:
+    large = file("a", 1 << 40)
+    source = FakeSource({"a": b""})
+    with ahead_of(source, split_files([large], (), 1 << 38), CHUNK_BYTES) as ahead:
+        next(iter(ahead.chunks(0)))
+    assert sum(end - start for _, start, end in source.requests) <= MAX_BYTES_AHEAD + 2 * CHUNK_BYTES
+
+
+def test_a_split_that_ends_early_leaves_the_next_one_whole() -> None:
+    files = [file("a", 9), file("b", 4)]
+    source = FakeSource({"a": b"123456789", "b": b"next"})
+    with ahead_of(source, split_files(files, (), 100), 2) as ahead:
+        assert bytes(next(iter(ahead.chunks(0)))) == b"12"
+        assert b"".join(map(bytes, ahead.chunks(1))) == b"next"
+
+
+def test_an_unreadable_small_file_does_not_affect_its_neighbours() -> None:
+    # Given more files than requests, so that one thread reads several
+    files = [file(str(number), 4) for number in range(1_000)]
+    source = FakeSource({item.key: b"next" for number, item in enumerate(files) if number % 7})
+    with ahead_of(source, split_files(files, (), 100), 8) as ahead:
+        for number in range(len(files)):
+            if number % 7 == 0:
+                with pytest.raises(UnreadableFileError):
+                    list(ahead.chunks(number))
+            else:
+                assert b"".join(map(bytes, ahead.chunks(number))) == b"next"

@@ -51,62 +51,47 @@ def test_the_cause_is_one_line(text: str, line: str) -> None:
 
 @pytest.mark.parametrize("pool", [None, "urgent"])
 def test_a_job_is_in_its_pool_and_the_thread_keeps_no_property(pool: str | None) -> None:
-    # Given a session that remembers in which pool its jobs were started
-    properties: dict[str, str | None] = {}
-    pools = []
-
-    class Partitions:
-        def mapPartitions(self, _: object) -> Partitions:  # noqa: N802
-            return self
-
-        def collect(self) -> list[Any]:
-            pools.append(properties["spark.scheduler.pool"])
-            return []
-
-    context = SimpleNamespace(
-        environment={},
-        setLocalProperty=properties.__setitem__,
-        addJobTag=lambda _: None,
-        removeJobTag=lambda _: None,
-        parallelize=lambda *_: Partitions(),
-    )
-    spark: Any = SimpleNamespace(sparkContext=context)
-    task: Any = SimpleNamespace(ndjson_bytes=1)
-    # When
-    SparkJob(spark, pool).run([task])
-    # Then
-    assert pools == [pool]
-    assert properties == {"spark.scheduler.pool": None}
+    session = Session()
+    SparkJob(session.spark, pool).run([task_of("a.ndjson", 1)])
+    assert session.pools == [pool]
+    assert session.properties == {"spark.scheduler.pool": None}
 
 
 def test_the_longest_task_is_the_first_partition() -> None:
     # Given a task of a gzip file, which has fewer bytes than the others and takes longer
-    parallelized: list[str] = []
-
-    def parallelize(tasks: list[Task], _: int) -> Collected:
-        parallelized.extend(task.splits[0].file.key for task in tasks)
-        return Collected()
-
-    context = SimpleNamespace(
-        environment={},
-        setLocalProperty=lambda *_: None,
-        addJobTag=lambda _: None,
-        removeJobTag=lambda _: None,
-        parallelize=parallelize,
-    )
-    spark: Any = SimpleNamespace(sparkContext=context)
+    session = Session()
     tasks = [task_of("a.ndjson", 3_000), task_of("b.ndjson", 4_000), task_of("c.ndjson.gz", 1_000)]
     # When
-    SparkJob(spark).run(tasks)
+    SparkJob(session.spark).run(tasks)
     # Then
-    assert parallelized == ["c.ndjson.gz", "b.ndjson", "a.ndjson"]
+    assert session.tasks == ["c.ndjson.gz", "b.ndjson", "a.ndjson"]
 
 
-class Collected:
-    def mapPartitions(self, _: object) -> Collected:  # noqa: N802
+class Session:
+    """A session that remembers its tasks, and in which pool they were started."""
+
+    def __init__(self) -> None:
+        self.properties: dict[str, str | None] = {}
+        self.pools: list[str | None] = []
+        self.tasks: list[str] = []
+        context = SimpleNamespace(
+            environment={},
+            setLocalProperty=self.properties.__setitem__,
+            addJobTag=lambda _: None,
+            removeJobTag=lambda _: None,
+            parallelize=self.parallelize,
+        )
+        self.spark: Any = SimpleNamespace(sparkContext=context)
+
+    def parallelize(self, tasks: list[Task], _: int) -> Session:
+        self.tasks += [task.splits[0].file.key for task in tasks]
+        return self
+
+    def mapPartitions(self, _: object) -> Session:  # noqa: N802
         return self
 
     def collect(self) -> list[Any]:
+        self.pools.append(self.properties["spark.scheduler.pool"])
         return []
 
 

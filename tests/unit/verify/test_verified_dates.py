@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from batch_job.verify_dates import MAX_DUE_DATES, due_dates, last_settled_date
 from verify.manifest_check import MAX_TASKS, group_by_size
 
-SETTLED = timedelta(hours=36)
 THREE = ["2026-03-04", "2026-03-05", "2026-03-06"]
 
 
@@ -29,7 +28,7 @@ THREE = ["2026-03-04", "2026-03-05", "2026-03-06"]
     ],
 )
 def test_dates_are_due_once_the_night_has_had_them(now: str, verified: list[str], expected: list[str]) -> None:
-    assert due_dates(datetime.fromisoformat(now), SETTLED, verified) == expected
+    assert due_dates(datetime.fromisoformat(now), verified) == expected
 
 
 @given(st.datetimes(min_value=datetime(2026, 1, 1), max_value=datetime(2027, 1, 1), timezones=st.just(UTC)))
@@ -37,9 +36,9 @@ def test_daily_runs_at_any_time_leave_no_date_out(start: datetime) -> None:
     # Given a run each day, up to an hour late, and each date that it has compared has a document
     verified: set[str] = set()
     for day in range(10):
-        verified.update(due_dates(start + timedelta(days=day, minutes=13 * day % 60), SETTLED, verified))
+        verified.update(due_dates(start + timedelta(days=day, minutes=13 * day % 60), verified))
     # Then every date up to the last one is among them
-    last = datetime.fromisoformat(last_settled_date(start + timedelta(days=9), SETTLED))
+    last = datetime.fromisoformat(last_settled_date(start + timedelta(days=9)))
     expected = {(last - timedelta(days=days)).strftime("%Y-%m-%d") for days in range(9 + MAX_DUE_DATES)}
     assert expected <= verified
 

@@ -1,15 +1,16 @@
-"""Manifest rows: claims and leases, generations, supersede, abandon, the index of open ones."""
+"""Manifest rows: claims and leases, generations, supersede, abandon; the lists of those that did not get through."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from botocore.exceptions import ClientError
 
-from lake.errors import InvalidInputError, TerminalError
-from lake.ledger import ManifestRow, Published, State
+from lake.errors import TerminalError
+from lake.ledger import Failure, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
-from lake.manifest import Lane, Manifest, manifest_sha256
+from lake.manifest import Lane, manifest_sha256
 from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, claim, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, PARTITION, World
 
@@ -25,45 +26,27 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
     assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
 
 
-@pytest.mark.parametrize("lane", Lane)
-def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lane: Lane) -> None:
-    manifest = world.manifest("a.json", "b.json", lane=lane)
+def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World) -> None:
+    manifest = replace(world.manifest("a.json", "b.json.gz", lane=Lane.STREAM), urgent=True)
     world.ledger.manifests.enqueue(manifest)
     assert world.row(manifest.id) == ManifestRow(
         id=manifest.id,
         state=State.QUEUED,
-        lane=lane,
+        lane=Lane.STREAM,
         partition=PARTITION,
         created_at=manifest.created_at,
         bytes=200,
         files=2,
+        compressed_bytes=100,
+        urgent=True,
         manifest_sha256=manifest_sha256(manifest),
-        generation=1,
-        attempt=0,
-        base_attempt=0,
-        lease_until=0,
         changed_at=manifest.created_at,
     )
-
-
-def test_a_queued_row_has_the_compressed_bytes_and_the_urgency_of_its_manifest(world: World) -> None:
-    manifest = replace(world.manifest("a.json", "b.json.gz", lane=Lane.STREAM), urgent=True)
-    world.ledger.manifests.enqueue(manifest)
-    row = world.row(manifest.id)
-    assert (row.bytes, row.compressed_bytes, row.urgent) == (200, 100, True)
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_only_a_running_manifest_has_a_live_lease(world: World, state: str) -> None:
     assert row_in_state(world, state).has_live_lease(world.now) == (state == "RUNNING")
-
-
-def test_the_row_of_an_abandoned_owner_has_no_files_and_no_attempts(world: World) -> None:
-    world.ledger.manifests.abandon("nobody", world.now)
-    row = world.row("nobody")
-    assert row.state == State.ABANDONED
-    assert (row.bytes, row.compressed_bytes, row.files) == (0, 0, 0)
-    assert (row.generation, row.attempt, row.base_attempt, row.lease_until, row.urgent) == (0, 0, 0, 0, False)
 
 
 def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:
@@ -121,15 +104,6 @@ def test_a_successor_never_replaces_a_manifest_that_is_there(world: World) -> No
     assert world.row(source.id) == source
 
 
-def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_attempts_left(world: World) -> None:
-    row = world.queued("a.json", "b.json")
-    held = world.claimed(row)
-    successors = [world.manifest("a.json"), world.manifest("b.json")]
-    assert world.ledger.manifests.supersede(held.row, successors, "split", world.now)
-    assert [(world.row(one.id).attempt, world.row(one.id).tries) for one in successors] == [(1, 0), (1, 0)]
-    assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
-
-
 def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     abandoned, alive = world.manifest("a.json"), world.manifest("b.json")
     manifests = world.ledger.manifests
@@ -138,25 +112,6 @@ def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
     assert manifests.enqueue(alive) == State.QUEUED
     assert manifests.abandon(alive.id, world.now).state == State.QUEUED
     assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
-
-
-def test_a_repeated_enqueue_changes_nothing(world: World) -> None:
-    manifest: Manifest = world.manifest("a.json")
-    world.ledger.manifests.enqueue(manifest)
-    world.claimed(world.row(manifest.id))
-    assert world.ledger.manifests.enqueue(manifest) == State.RUNNING
-
-
-def test_an_unknown_manifest_is_an_invalid_input(world: World) -> None:
-    ghost = replace(world.queued("a.json"), id="ghost")
-    with pytest.raises(InvalidInputError, match="no manifest ghost"):
-        claim(world, ghost)
-
-
-def test_other_errors_of_the_table_are_raised(world: World) -> None:
-    world.dynamodb.delete_table(TableName="ledger")
-    with pytest.raises(ClientError, match="ResourceNotFound"):
-        world.ledger.manifests.get("m")
 
 
 def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(world: World) -> None:
@@ -178,3 +133,43 @@ def test_a_later_force_forgets_the_request_of_the_generation_before(world: World
     fail(world, world.row(row.id))
     force(world, world.row(row.id))
     assert (world.row(row.id).generation, world.row(row.id).request) == (3, None)
+
+
+def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:
+    return [row.id for row in world.ledger.manifests.failures(lane, failure)]
+
+
+def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> ManifestRow:
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    assert world.ledger.manifests.finish(world.row(row.id), totals, world.now)
+    return world.row(row.id)
+
+
+def test_failed_manifests_are_listed_oldest_first(world: World) -> None:
+    first = world.queued("a.json")
+    world.wait(timedelta(seconds=1))
+    second = world.queued("b.json")
+    for row in (second, first):
+        assert world.ledger.manifests.fail(row, "because", world.now)
+    assert listed(world, Failure.FAILED) == [first.id, second.id]
+    assert listed(world, Failure.FAILED, Lane.STREAM) == []
+    assert list(world.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == []
+
+
+def test_only_a_manifest_with_unreadable_files_is_listed_when_it_is_done(world: World) -> None:
+    unreadable = done(world, world.queued("a.json"))
+    done(world, world.queued("b.json"), replace(TOTALS, failed_files=0))
+    assert listed(world, Failure.UNREADABLE) == [unreadable.id]
+    assert listed(world, Failure.FAILED) == []
+
+
+def test_a_manifest_that_is_queued_again_leaves_the_list_and_a_whole_result_keeps_it_out(world: World) -> None:
+    # Given: a manifest with an unreadable file
+    row = done(world, world.queued("a.json"))
+    # When
+    assert world.ledger.manifests.force(row, world.now)
+    # Then
+    assert listed(world, Failure.UNREADABLE) == []
+    done(world, world.row(row.id), replace(TOTALS, failed_files=0))
+    assert listed(world, Failure.UNREADABLE) == []
+    assert list(world.ledger.manifests.open(Lane.BATCH, State.PUBLISHING)) == []

@@ -1,9 +1,9 @@
-"""Text of others becomes one line of visible characters, wherever a person or an alarm reads it."""
+"""Texts for people: numbers with their nouns, commands with the options of the stage, and visible characters only."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -11,14 +11,48 @@ from hypothesis import strategies as st
 
 from cli.errors import errors_on_stderr
 from lake.errors import InvalidInputError
-from lake.texts import printable
+from lake.texts import advise_reprocess, format_count, printable, with_options
 from router.settle.verdict import ExecutionOutcome, Verdict, format_notification
 from transform.job_main import print_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (format_count(0, "file"), "0 files"),
+        (format_count(1, "file"), "1 file"),
+        (format_count(2000, "file"), "2,000 files"),
+        (format_count(1, "file is", "files are"), "1 file is"),
+        (format_count(2, "file is", "files are"), "2 files are"),
+        (format_count(1.5, "minute"), "1.5 minutes"),
+    ],
+)
+def test_a_number_gets_its_noun(text: str, expected: str) -> None:
+    assert text == expected
+
+
+LOCAL, AWS = " --stage day --local", " --stage prod --profile ops"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (f"x; {advise_reprocess('m1')}", LOCAL, "'hybrid-router reprocess --manifest m1 --stage day --local'"),
+        ("'hybrid-router reprocess --manifest m1 --all'", AWS, f"reprocess --manifest m1 --all{AWS}'"),
+        ("run 'hybrid-router nights --stage prod'.", AWS, f"'hybrid-router nights{AWS}'."),
+        ("run 'hybrid-router status --stage day --local'", LOCAL, "'hybrid-router status --stage day --local'"),
+        ("run 'hybrid-router doctor'", LOCAL, "'hybrid-router doctor --stage day'"),
+        ("'hybrid-router local ls' or 'hybrid-router hours'", LOCAL, "local ls' or 'hybrid-router hours --st"),
+        ("no command", LOCAL, "no command"),
+    ],
+)
+def test_a_quoted_command_gets_the_options_of_the_stage(text: str, options: str, expected: str) -> None:
+    assert expected in with_options(text, options)
+
 
 KEY = "orders/\x1b[2J\nALARM \u202e\u2028.json"
+
+
 VISIBLE = r"orders/\x1b[2J\nALARM \u202e\u2028.json"
 
 

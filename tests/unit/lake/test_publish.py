@@ -1,17 +1,24 @@
-"""Roll-forward: from the commit document alone, repeated, and after a crash at any point."""
+"""Roll-forward: from the commit document alone, repeated, and after a crash or an error at any point."""
 
+from __future__ import annotations
+
+import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from lake.commit import CommitDocument, PendingObject, SourceCount, write_commit
+from lake.commit import CommitDocument, PendingObject, SourceCount, UploadedPart, write_commit
+from lake.errors import NewerDocumentError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
-from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
+from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import digest_objects
 from lake.publish import complete_all, roll_back, roll_forward
+from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 
@@ -156,16 +163,9 @@ def remove_document(world: World, row: ManifestRow) -> None:
 
 
 HARMS = [(change_document, "was changed after"), (remove_document, "is gone")]
+
+
 BUCKETS = ("lake", "quarantine")
-
-
-@pytest.mark.parametrize(("harm", "reason"), HARMS)
-def test_without_the_committed_document_nothing_is_published(world: World, harm: Any, reason: str) -> None:
-    row, _ = publishing(world)
-    harm(world, row)
-    assert roll(world, row) == State.FAILED
-    assert world.keys("lake") == []
-    assert reason in (world.row(row.id).reason or "")
 
 
 @pytest.mark.parametrize(("harm", "reason"), HARMS)
@@ -194,3 +194,117 @@ def test_objects_that_another_process_has_published_stay_although_the_document_i
     remove_document(world, row)
     assert roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS) == State.DONE
     assert published(world) == list(BODIES)
+
+
+KEY = lake_key(PARTITION, "m", 1, 0)
+
+
+class RefusingS3:
+    """An S3 that refuses one operation, with the last of its codes from then on; how often the others were called."""
+
+    def __init__(self, s3: Any, operation: str, *codes: str) -> None:
+        self._s3, self._operation, self._codes = s3, operation, list(codes)
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**request: Any) -> Any:
+            self.calls.append(name)
+            if name == self._operation:
+                code = self._codes.pop(0) if len(self._codes) > 1 else self._codes[0]
+                answer: Any = {"Error": {"Code": code, "Message": ""}}
+                raise ClientError(answer, name)
+            return getattr(self._s3, name)(**request)
+
+        return call
+
+
+@pytest.mark.parametrize("operation", ["complete_multipart_upload", "head_object"])
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "403"])
+def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: World, operation: str, code: str) -> None:
+    item = upload(world.raw_s3, "lake", KEY, b"rows")
+    refusing: Any = RefusingS3(world.s3, operation, code)
+    with pytest.raises(ClientError, match=code):
+        complete_all(refusing, [item])
+    # Without a request that cannot help
+    assert "list_parts" not in refusing.calls
+    # And the next process publishes it.
+    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
+
+
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied"])
+def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(world: World, code: str) -> None:
+    # Given a committed manifest with one completed object
+    row, item = row_in_state(world, "PUBLISHING"), upload(world.raw_s3, "lake", KEY, b"rows")
+    complete_all(world.s3, [item])
+    refusing: Any = RefusingS3(world.s3, "abort_multipart_upload", code)
+    # When / Then
+    with pytest.raises(ClientError, match=code):
+        roll_back(refusing, world.ledger, row, [item], "uploads are gone", world.now)
+    assert world.row(row.id).state == State.PUBLISHING
+    assert world.keys("lake") == [KEY]
+
+
+def with_another_etag(item: PendingObject) -> PendingObject:
+    """As the document of an upload request that the client has repeated: the part has another ETag by now."""
+    return replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
+
+
+def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
+    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
+    refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart", "SlowDown")
+    with pytest.raises(ClientError, match="SlowDown"):
+        complete_all(refusing, [item])
+    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
+
+
+def test_a_completion_has_the_checksums_that_s3_verifies() -> None:
+    requests: list[dict[str, Any]] = []
+    s3: Any = SimpleNamespace(
+        complete_multipart_upload=lambda **request: requests.append(request),
+        head_object=lambda **_: {"ETag": '"object"', "ContentLength": 9, "ChecksumCRC32": "whole"},
+    )
+    parts = (UploadedPart("etag-1", "part-1"), UploadedPart("etag-2", "part-2"))
+    assert complete_all(s3, [PendingObject("lake", KEY, "u", parts, "whole", 9, 1)]) == {("lake", KEY): "object"}
+    assert requests == [
+        {
+            "Bucket": "lake",
+            "Key": KEY,
+            "UploadId": "u",
+            "ChecksumType": "FULL_OBJECT",
+            "ChecksumCRC32": "whole",
+            "MultipartUpload": {
+                "Parts": [
+                    {"PartNumber": 1, "ETag": '"etag-1"', "ChecksumCRC32": "part-1"},
+                    {"PartNumber": 2, "ETag": '"etag-2"', "ChecksumCRC32": "part-2"},
+                ]
+            },
+        }
+    ]
+
+
+def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) -> None:
+    # Given an upload, and S3, which refuses the checksum of a part that another writer has replaced
+    item = upload(world.raw_s3, "lake", KEY, b"rows")
+    refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart")
+    # Then the manifest is rolled back, because no repetition can complete the upload
+    with pytest.raises(UploadsVanishedError, match="other content"):
+        complete_all(refusing, [item])
+    assert refusing.calls == ["complete_multipart_upload", "list_parts", "complete_multipart_upload", "head_object"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "partition": {}}'])
+def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
+    # Given: a committed document that this version cannot read
+    claim = world.claimed(world.queued("a.json"))
+    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
+    world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
+    reference = CommitReference("commits/x.json", hashlib.sha256(body).hexdigest())
+    world.ledger.manifests.commit(claim, reference, world.now)
+    before = world.row(claim.row.id)
+    world.faults.reset()
+    # When
+    with pytest.raises(NewerDocumentError, match="deploy it again"):
+        roll(world, before)
+    # Then
+    assert world.row(claim.row.id) == before
+    assert world.faults.writes == []

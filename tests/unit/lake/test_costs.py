@@ -1,8 +1,9 @@
-"""What a job run has used: the engine's own answer, and its price in whole millionths of a dollar."""
+"""What job runs have used, by the engine's own answer, and what they cost: bills and their rows."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -11,12 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.bills import MAX_REASON, Bill, divide
-from lake.engines import ENGINES, Engine
-from lake.engines.job_runs import read_bill
+from lake.engines import ENGINES, Engine, read_bill
+from lake.ledger import CostRow, CostShare
+from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
+from tests.unit.lake.world import World
 
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
+
+
 RUN = "s3://control/plans/night/runs/00000.json"
+
+
 GLUE = {
     "Id": "jr_1",
     "JobRunState": "SUCCEEDED",
@@ -27,6 +34,8 @@ GLUE = {
     "NumberOfWorkers": 10,
     "Arguments": {"--run": RUN},
 }
+
+
 EMR = {
     "state": "FAILED",
     "createdAt": START,
@@ -36,6 +45,8 @@ EMR = {
     "billedResourceUtilization": {"vCPUHour": 20.5, "memoryGBHour": 82.0, "storageGBHour": 0.0},
     "jobDriver": {"sparkSubmit": {"entryPointArguments": ["--settings", "x", "--run", RUN]}},
 }
+
+
 PRICE = PriceSettings(
     dpu_hour=0.44,
     dpu_hour_flex=0.29,
@@ -151,10 +162,6 @@ def test_a_service_that_refuses_is_an_error(run: str) -> None:
         bill(run, "AccessDeniedException")
 
 
-def test_a_price_of_zero_costs_nothing() -> None:
-    assert priced(bill(), PriceSettings(dpu_hour=0)) == 0
-
-
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**15), min_size=1))
 def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
     parts = divide(total, weights)
@@ -163,3 +170,51 @@ def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
     if any(weights):
         exact = [total * weight / sum(weights) for weight in weights]
         assert all(abs(part - share) <= 1 + share * 1e-9 for part, share in zip(parts, exact, strict=True))
+
+
+SHARES = (CostShare("orders", 700, 10, 1, 1, 5, 2, 4), CostShare("clicks", 300))
+
+
+ROW = CostRow(
+    id="jr_1",
+    lane=Lane.BATCH,
+    engine="glue-flex",
+    started_at="2026-11-20T22:00:00.000+00:00",
+    ended_at="2026-11-21T00:10:00.000+00:00",
+    seconds=7800,
+    dpu_milliseconds=123,
+    vcpu_milliseconds=0,
+    gb_milliseconds=0,
+    micro_dollars=1000,
+    shares=SHARES,
+    execution="night",
+    state="FAILED",
+    reason="killed by signal 9",
+)
+
+
+DAY = date(2026, 11, 21)
+
+
+def test_rows_of_many_days(world: World) -> None:
+    stream = replace(ROW, id="jr_2", lane=Lane.STREAM, execution=None, ended_at="2026-11-22T01:00:00.000+00:00")
+    for row in (stream, ROW):
+        world.ledger.costs.record(row)
+    assert list(world.ledger.costs.of_days(DAY, date(2026, 11, 23))) == [ROW, stream]
+    assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
+
+
+def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
+    # Given two processes that record the same job run, the second one with other figures
+    assert world.ledger.costs.record(ROW)
+    assert not world.ledger.costs.record(replace(ROW, micro_dollars=5))
+    # Then the first one holds, in the row and in the sum
+    assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
+    assert world.ledger.costs.day_sum(DAY) == 1000
+
+
+@pytest.mark.parametrize("costs", [[], [1000], [1000, 25, 0]])
+def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) -> None:
+    for number, cost in enumerate(costs):
+        world.ledger.costs.record(replace(ROW, id=f"jr_{number}", micro_dollars=cost))
+    assert world.ledger.costs.day_sum(DAY) == sum(costs)

@@ -1,0 +1,275 @@
+"""Dataset rows: what each write changes, how many columns have room, and which of them have a field id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from lake.ledger import DatasetMeasurement, DatasetSpeed
+from lake.ledger.datasets import (
+    ADDED_COLUMNS,
+    GROWTH,
+    MAX_COLUMN_BYTES,
+    MAX_NAME_BYTES,
+    divide_by_room,
+    field_id,
+    is_full,
+)
+from tests.unit.lake.world import RESOURCES, World
+
+WIDE = [f"column_{number:04}" for number in range(1000)]
+
+
+MB = 1_000_000
+
+
+def written_keys(world: World, write: Callable[[], object]) -> list[tuple[str, str]]:
+    """Primary keys that the writes of ``write`` name."""
+    keys: list[tuple[str, str]] = []
+    table = world.ledger.datasets._table
+    send = table._write
+
+    def record(operation: str, request: dict[str, Any]) -> None:
+        key = request.get("Key") or request["Item"]
+        keys.append((key["pk"], key["sk"]))
+        send(operation, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_write", record)
+        write()
+    return keys
+
+
+def test_a_registered_dataset_is_read_and_not_written(world: World) -> None:
+    world.ledger.datasets.register("orders")
+    assert written_keys(world, lambda: world.ledger.datasets.register("orders")) == []
+    assert list(world.ledger.datasets.names()) == ["orders"]
+
+
+def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
+    # Given: a dataset with many columns
+    datasets = world.ledger.datasets
+    datasets.register("orders")
+    datasets.reserve_columns("orders", WIDE, 1000)
+    # When
+    ((pk, sk),) = written_keys(
+        world, lambda: datasets.add_measurement("orders", DatasetMeasurement(100 * MB, 10 * MB, 1000, 40 * MB, 800))
+    )
+    # Then: the item of the measurement is a small one
+    item = world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key={"pk": pk, "sk": sk})["Item"]
+    assert len(str(item)) < 1000
+    row = datasets.get("orders")
+    assert row is not None
+    assert (len(row.columns), row.measured.output_ratio) == (1000, 0.1)
+    assert row.measured.speed == DatasetSpeed(plain=300.0 * MB, compressed=50.0 * MB)
+
+
+def measured(world: World, *conversions: DatasetMeasurement) -> DatasetSpeed:
+    for conversion in conversions:
+        world.ledger.datasets.add_measurement("orders", conversion)
+    return world.ledger.datasets.speed("orders")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "slow"),
+    [
+        # One manifest of 1 GB; 91 MB of gzip that took half an hour, and 1.47 GB that took 8 hours
+        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(91 * MB, 1, 1_800_000)),
+        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(1470 * MB, 1, 28_800_000)),
+        # 500 GB in manifests of 3.5 GB
+        ([DatasetMeasurement(3500 * MB, 1, 58_000)] * 143, DatasetMeasurement(1470 * MB, 1, 28_800_000)),
+        # Files of one byte
+        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(1000, 1, 1_000_000)),
+    ],
+)
+def test_one_slow_file_does_not_change_the_speed_of_a_dataset(
+    world: World, earlier: list[DatasetMeasurement], slow: DatasetMeasurement
+) -> None:
+    before = measured(world, *earlier)
+    assert before.plain == pytest.approx(59 * MB, rel=0.03)
+    # When, Then
+    assert measured(world, slow) == before
+
+
+def test_slow_files_that_are_the_dataset_decide_and_earlier_ones_are_forgotten(world: World) -> None:
+    # Given
+    assert measured(world, *[DatasetMeasurement(100 * MB, 1, 2_000)] * 50).plain == 50 * MB
+    # When
+    found = measured(world, *[DatasetMeasurement(100 * MB, 1, 20_000)] * 9)
+    # Then, and the row does not grow
+    assert found.plain == 5 * MB
+    key = {"pk": "dataset#orders", "sk": "measurement"}
+    assert len(str(world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"])) < 1500
+
+
+def test_small_manifests_are_one_sample_when_they_are_large_enough(world: World) -> None:
+    # Given: 1.3 MB that took 2.6 seconds are no measurement of a dataset
+    small = DatasetMeasurement(1_300_000, 1, 2600)
+    assert measured(world, *[small] * 12).plain is None
+    # When, Then
+    assert measured(world, small).plain == MB // 2
+    assert measured(world, DatasetMeasurement(1000 * MB, 1, 20_000)).plain == 50 * MB
+
+
+def test_compressed_files_stand_for_plain_ones_that_were_never_measured(world: World) -> None:
+    assert measured(world, DatasetMeasurement(100 * MB, 1, 10_000, 100 * MB, 10_000)) == DatasetSpeed(10 * MB, 10 * MB)
+
+
+def test_what_manifests_write_of_two_datasets_shares_no_partition_key(world: World) -> None:
+    datasets = world.ledger.datasets
+    partitions = {}
+    for name in ("orders", "clicks"):
+        datasets.register(name)
+        keys = written_keys(world, lambda name=name: datasets.reserve_columns(name, ["a"], 9))  # type: ignore[misc]
+        keys += written_keys(world, lambda name=name: datasets.add_measurement(name, DatasetMeasurement(1, 1, 1)))  # type: ignore[misc]
+        partitions[name] = {pk for pk, _ in keys}
+    assert partitions["orders"].isdisjoint(partitions["clicks"])
+
+
+def test_all_datasets_are_found_by_name(world: World) -> None:
+    # Given: more than one read takes, of which some were converted
+    datasets = world.ledger.datasets
+    names = [f"d{number:03}" for number in range(120)]
+    for name in names:
+        datasets.register(name)
+    for name in names[::40]:
+        datasets.add_measurement(name, DatasetMeasurement(40 * MB, 10, 1000))
+    datasets.reserve_columns(names[7], ["b", "a"], 9)
+    # When, Then
+    assert list(datasets.names()) == names
+    assert datasets.speeds() == dict.fromkeys(names[::40], DatasetSpeed(40.0 * MB, None))
+    following = list(datasets.following(names[4]))
+    assert [row.name for row in following] == names[5:]
+    assert following[2].columns == ("a", "b")
+    assert datasets.get("d500") is None
+    assert datasets.get(names[1]) is not None
+
+
+OVERHEAD = 4
+
+
+NEEDED = MAX_NAME_BYTES + OVERHEAD
+"""Free bytes with which the longest name still fits."""
+
+
+NO_LIMIT = 1_000_000
+
+
+def columns_that_leave(free: int) -> list[str]:
+    """Distinct names that take all bytes of the item but ``free``."""
+    taken, size = MAX_COLUMN_BYTES - free, 100
+    whole = taken // size - 1
+    sizes = [size] * whole + [taken - whole * size]
+    return [f"{number:0{stored - OVERHEAD}d}" for number, stored in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(("free", "full"), [(NEEDED + 1, False), (NEEDED, False), (NEEDED - 1, True), (0, True)])
+def test_a_dataset_is_full_when_the_longest_name_does_not_fit(free: int, full: bool) -> None:
+    columns = columns_that_leave(free)
+    assert is_full(columns, NO_LIMIT) == full
+    assert divide_by_room(columns, ["a"], NO_LIMIT) == (((), ("a",)) if full else (("a",), ()))
+
+
+@pytest.mark.parametrize(("limit", "full"), [(4, False), (3, True), (2, True)])
+def test_a_dataset_is_full_when_it_has_as_many_columns_as_it_may_have(limit: int, full: bool) -> None:
+    columns = ["a", "b", "c"]
+    assert is_full(columns, limit) == full
+    assert divide_by_room(columns, ["d"], limit) == (((), ("d",)) if full else (("d",), ()))
+
+
+def test_names_take_their_room_in_order_and_known_ones_none() -> None:
+    columns = columns_that_leave(NEEDED + 10)
+    # The first name leaves too little for the longest one, though the second would fit.
+    assert divide_by_room(columns, [columns[0], "seven_b", "a", "seven_b"], NO_LIMIT) == (("seven_b",), ("a",))
+    assert divide_by_room(["a"], ["b", "a", "c", "d"], 3) == (("b", "c"), ("d",))
+
+
+WITH_ONE_FIELD_ID = ("c6878", "c5940")
+
+
+def columns(world: World) -> tuple[str, ...]:
+    row = world.ledger.datasets.get("orders")
+    return () if row is None else row.columns
+
+
+def test_what_fits_is_reserved_in_order_and_the_rest_is_refused(world: World) -> None:
+    assert world.ledger.datasets.reserve_columns("orders", ["z", "a"], 4) == ()
+    assert world.ledger.datasets.reserve_columns("orders", ["m", "a", "b", "c", "d"], 4) == ("c", "d")
+    assert columns(world) == ("a", "b", "m", "z")
+    assert is_full(columns(world), 4)
+
+
+def test_a_repeated_reservation_writes_nothing(world: World) -> None:
+    world.ledger.datasets.reserve_columns("orders", ["a", "b"], 4)
+    world.faults.reset()
+    assert world.ledger.datasets.reserve_columns("orders", ["b", "a"], 2) == ()
+    assert world.faults.writes == []
+
+
+def test_two_callers_that_race_for_the_same_room_do_not_exceed_it(world: World) -> None:
+    # Given: room for three, and another caller that reserves two between the read and the write of this one
+    datasets = world.ledger.datasets
+    datasets.reserve_columns("orders", ["a"], 4)
+    world.faults.reset()
+    world.faults.pause = (1, lambda: datasets.reserve_columns("orders", ["x", "y"], 4) and None)
+    # When
+    refused = datasets.reserve_columns("orders", ["b", "c", "d"], 4)
+    # Then
+    assert refused == ("c", "d")
+    assert columns(world) == ("a", "b", "x", "y")
+
+
+def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: World) -> None:
+    # Given: a dataset whose first files have 300 columns
+    datasets = world.ledger.datasets
+    assert datasets.reserve_columns("orders", names("first", 300), 1000, date(2026, 11, 1)) == ()
+    last_day_of_growth = date(2026, 11, 1) + GROWTH - timedelta(days=1)
+    assert datasets.reserve_columns("orders", names("grown", 200), 1000, last_day_of_growth) == ()
+    # When: a week later one file has 1,000 other ones
+    later = date(2026, 11, 1) + GROWTH
+    row = datasets.get("orders")
+    assert row is not None
+    assert row.column_limit(1000, later) == 600
+    refused = datasets.reserve_columns("orders", names("hostile", 1000), 1000, later)
+    # Then: the others have to wait for another day, and honest ones have room then
+    assert len(refused) == 900
+    assert datasets.reserve_columns("orders", names("honest", 3), 1000, later) == names("honest", 3)
+    assert datasets.reserve_columns("orders", names("honest", 3), 1000, later + timedelta(days=1)) == ()
+    assert len(columns(world)) == 603
+    # And what is committed always has room
+    assert datasets.reserve_columns("orders", names("committed", 200), 1000) == ()
+
+
+def unnumbered(world: World) -> set[str]:
+    row = world.ledger.datasets.get("orders")
+    return set() if row is None else set(row.unnumbered)
+
+
+def test_of_columns_with_one_field_id_the_first_has_it(world: World) -> None:
+    # Given
+    first, second = WITH_ONE_FIELD_ID
+    assert field_id(first) == field_id(second)
+    assert len({*map(field_id, ADDED_COLUMNS)}) == len(ADDED_COLUMNS)
+    datasets = world.ledger.datasets
+    # When: they come one after the other
+    datasets.reserve_columns("orders", [first, "a"], 10)
+    assert unnumbered(world) == set()
+    datasets.reserve_columns("orders", ["b", second], 10)
+    # Then
+    assert unnumbered(world) == {second}
+    # And the first keeps it when it is dropped and comes again
+    assert datasets.drop_columns("orders", columns(world), [first])
+    datasets.reserve_columns("orders", [first], 10)
+    assert unnumbered(world) == {second}
+
+
+def test_of_columns_with_one_field_id_that_come_together_one_has_it(world: World) -> None:
+    world.ledger.datasets.reserve_columns("orders", WITH_ONE_FIELD_ID, 10)
+    assert unnumbered(world) == {WITH_ONE_FIELD_ID[1]}
+
+
+def names(prefix: str, number: int) -> tuple[str, ...]:
+    return tuple(f"{prefix}_{position:04}" for position in range(number))

@@ -1,0 +1,344 @@
+"""Settings: an invalid value is reported with its key, all of them at once; suffixes; quotas; workers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.engines.emr_serverless import StreamLaunch
+from lake.errors import InvalidInputError, InvalidSettingsError
+from lake.settings import (
+    DatasetUrgentSettings,
+    InputSettings,
+    ProtectionSettings,
+    dump_settings,
+    load_settings,
+    parse_settings,
+)
+
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+ALIAS = "arn:aws:kms:eu-central-1:111122223333:alias/lake"
+
+
+DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
+
+
+def urgent(**keys: Any) -> dict[str, Any]:
+    return {"datasets": [{"name": "orders", "urgent": keys}]}
+
+
+def test_urgent_rules_of_a_dataset_are_dotted_keys_of_its_table(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(
+        'stage = "a"\n[[datasets]]\nname = "orders"\nurgent.tags = ["priority=high", "a=b=*"]\nurgent.max_bytes = 9\n'
+    )
+    (rule,) = load_settings(file).datasets
+    assert rule.urgent == DatasetUrgentSettings(tags=("priority=high", "a=b=*"), max_bytes=9)
+    assert parse_settings(json.loads(dump_settings(load_settings(file)))).datasets == (rule,)
+
+
+def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Path) -> None:
+    settings = load_settings(DEV)
+    asset_file = tmp_path / "settings.json"
+    asset_file.write_text(dump_settings(settings), encoding="utf-8")
+    assert load_settings(asset_file) == settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "value"),
+    [
+        ({"stage": "Dev"}, "stage", "Dev"),
+        ({"stage": None}, "stage", None),
+        ({"stage": "s" * 44}, "stage", "s" * 44),
+        ({"tags": ["aws:team=data"]}, "tags", "aws:team=data"),
+        ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
+        ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
+        ({"colour": "red"}, "colour", "red"),
+        ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
+        ({"peak": {"hour": []}}, "peak.hour", []),
+        ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
+        ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
+        ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
+        ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
+        ({"peak": []}, "peak", []),
+        ({"input": {"suffixes": ["json"]}}, "input.suffixes", "json"),
+        ({"input": {"suffixes": []}}, "input.suffixes", []),
+        ({"datasets": []}, "datasets", []),
+        ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
+        ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
+        (urgent(tags=["priority"]), "datasets.urgent.tags", "priority"),
+        (urgent(tags="a=b"), "datasets.urgent.tags", "a=b"),
+        (urgent(metadata=["Priority=high"]), "datasets.urgent.metadata", "Priority=high"),
+        (urgent(metadata=["a=b\n"]), "datasets.urgent.metadata", "a=b\n"),
+        (urgent(min_bytes=2, max_bytes=1), "datasets.urgent.max_bytes", 1),
+        (urgent(keys=["*"]), "datasets.urgent.keys", ["*"]),
+        ({"stream": {"manifest_files": 1.5}}, "stream.manifest_files", 1.5),
+        ({"stream": {"manifest_files": True}}, "stream.manifest_files", True),
+        ({"alarms": {"daily_dollars": "10"}}, "alarms.daily_dollars", "10"),
+        ({"batch": {"worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
+        ({"batch": {"worker_type": "G.025X", "engines": ["glue"]}}, "batch.worker_type", "G.025X"),
+        ({"stream": {"engine": "emr-serverless", "worker_type": "G.8X"}}, "stream.worker_type", "G.8X"),
+        ({"stream": {"emr_min_executors": 10}}, "stream.emr_min_executors", 10),
+        ({"batch": {"engines": []}}, "batch.engines", []),
+        ({"batch": {"engines": ["glue", "glue"]}}, "batch.engines", ["glue", "glue"]),
+        ({"batch": {"engines": ["emr-serverless"], "worker_type": "G.8X"}}, "batch.worker_type", "G.8X"),
+        ({"batch": {"engines": ["emr-serverless"], "workers": 101}}, "emr.max_vcpus", 400),
+        ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
+        ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
+        ({"verify": {"share": 1.5}}, "verify.share", 1.5),
+        ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
+        ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
+    ],
+)
+def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key: str, value: object) -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings({name: item for name, item in {"stage": "dev", **changes}.items() if item is not None})
+    assert (caught.value.key, caught.value.value) == (key, value)
+    assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        ("A.NDJSON", ".ndjson"),
+        ("orders/a.jsonl.zst", ".jsonl.zst"),
+        ("a.Json.GZ", ".json.gz"),
+        ("a.csv", None),
+        ("a.gz", None),
+        ("a.ndjson.xz", None),
+        ("ndjson", None),
+        ("", None),
+    ],
+)
+def test_suffixes_match_in_any_case(name: str, suffix: str | None) -> None:
+    assert InputSettings().suffix_of(name) == suffix
+
+
+def test_the_longest_of_the_configured_suffixes_is_found() -> None:
+    assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
+
+
+def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
+    # Two tasks of 300 MB and 1 GB for the executor exceed what a quarter of a G.1X has outside the heap.
+    with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB next to the JVM's heap, .* about 1\.3"):
+        parse_settings({"stage": "dev", "stream": {"worker_type": "G.025X"}})
+
+
+def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"does not exist: pass --settings"):
+        load_settings(tmp_path / "prod.toml")
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.toml", 'stage = "dev"\r\n'), ("a.json", '{"stage": "dev"}')])
+def test_a_file_can_begin_with_a_byte_order_mark(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8-sig")
+    assert load_settings(file).stage == "dev"
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.toml", "stage = "), ("a.json", "{")])
+def test_a_file_that_cannot_be_parsed_is_reported(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidSettingsError, match="not readable"):
+        load_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"stage": "dev"}, ProtectionSettings()),
+        ({"stage": "prod"}, ProtectionSettings(versions=True, deletion=True)),
+        (
+            {"stage": "prod", "protection": {"versions": False}},
+            ProtectionSettings(deletion=True),
+        ),
+    ],
+)
+def test_a_stage_called_prod_protects_its_data_unless_its_settings_refuse(
+    body: dict[str, Any], expected: ProtectionSettings
+) -> None:
+    assert parse_settings(body).protection == expected
+
+
+def keys(body: Any) -> list[str]:
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings(body)
+    return [caught.value.key, *(error.key for error in caught.value.others)]
+
+
+def test_every_wrong_value_is_found_at_once() -> None:
+    # Given wrong values in several tables, in one table, and in one list
+    body = {
+        "stage": "Dev",
+        "colour": "red",
+        "peak": {"hours": ["8-20", "08:00-09:00", "09:00-25:00"], "days": ["Monday"]},
+        "stream": {"trigger_seconds": 0, "latency_goal_seconds": 0, "max_workers": 1},
+        "schedule": {"overnight": "cron(0 25 * * ? *)", "deadline": "6"},
+        "datasets": [{"name": "Bad"}, {"name": "orders", "prefix": "o/"}, {"prefix": "x/", "key": "y"}],
+        "quota": {"dpus": 1},
+    }
+    unchanged = repr(body)
+    # When, Then each is found once, and the document is left as it was
+    assert sorted(keys(body)) == [
+        "colour",
+        "datasets.key",
+        "datasets.name",
+        "datasets.name",
+        "peak.days",
+        "peak.hours",
+        "peak.hours",
+        "schedule.deadline",
+        "schedule.overnight",
+        "stage",
+        "stream.latency_goal_seconds",
+        "stream.max_workers",
+        "stream.trigger_seconds",
+    ]
+    assert repr(body) == unchanged
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ([], ["settings"]),
+        ({}, ["stage"]),
+        ({"stage": "a", "batch": [], "peak": 3}, ["peak", "batch"]),
+        ({"stage": "a", "price": {"dpu_hour": 10**400}}, ["price.dpu_hour"]),
+        ({"stage": "a", "datasets": {}}, ["datasets"]),
+        ({"stage": "a", "datasets": []}, ["datasets"]),
+        ({"stage": "a", "datasets": [3, {"name": "B"}]}, ["datasets", "datasets.name"]),
+        (
+            {"stage": "a", "datasets": [{"name": "b"}, {"name": "c"}], "quota": {"dpus": 1}},
+            ["datasets.prefix", "quota.dpus"],
+        ),
+        (
+            {"stage": "a", "datasets": [{"name": "b", "urgent": {"tags": ["x"], "min_bytes": -1}}], "peak": 3},
+            ["datasets.urgent.tags", "datasets.urgent.min_bytes", "peak"],
+        ),
+        ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
+        ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
+        # Values are not compared with one that is wrong itself.
+        ({"stage": "a", "batch": {"workers": 1}, "quota": {"dpus": 9}}, ["batch.workers"]),
+        (
+            {"stage": "a", "batch": {"run_timeout_minutes": 0}, "convert": {"max_core_minutes": 241}},
+            ["batch.run_timeout_minutes"],
+        ),
+    ],
+)
+def test_each_error_is_reported_once_and_in_the_order_of_the_keys(body: Any, found: list[str]) -> None:
+    assert keys(body) == found
+
+
+@pytest.mark.parametrize(
+    ("schedule", "key"),
+    [
+        ({"overnight": "cron(0 6 * * ? *)"}, "schedule.deadline"),
+        ({"stream_start": "cron(15 20 ? * MON-FRI *)"}, "schedule.stream_end"),
+    ],
+)
+def test_a_window_ends_at_another_time_than_it_starts(schedule: dict[str, str], key: str) -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings({"stage": "dev", "schedule": schedule})
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "shadowed"),
+    [
+        (("a", "x/"), ("b", "x/y/"), True),
+        (("a", "x/"), ("b", "x/"), True),
+        (("a", ""), ("{folder}", ""), True),
+        (("a", "x/y/"), ("b", "x/"), False),
+        (("a", "x/"), ("b", "y/"), False),
+        (("{folder}", ""), ("b", "orders/"), True),
+        (("{folder}", ""), ("b", "orders"), False),
+        (("{folder}", ""), ("b", ""), False),
+        (("{folder}", "x/"), ("{folder}", "x/y"), True),
+        (("{folder}", "x/y"), ("{folder}", "x/"), False),
+    ],
+)
+def test_a_rule_that_never_matches_is_refused(earlier: tuple[str, str], later: tuple[str, str], shadowed: bool) -> None:
+    body = {"stage": "dev", "datasets": [{"name": name, "prefix": prefix} for name, prefix in (earlier, later)]}
+    if not shadowed:
+        assert len(parse_settings(body).datasets) == 2
+        return
+    with pytest.raises(InvalidSettingsError, match="never matches") as caught:
+        parse_settings(body)
+    assert (caught.value.key, caught.value.value) == ("datasets.prefix", later[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "runs"),
+    [
+        ({}, 49),
+        ({"verify": {"share": 0.01}}, 48),
+        ({"batch": {"max_runs": 7}}, 7),
+        ({"quota": {"dpus": 1000, "job_runs": 200}}, 50),
+        ({"quota": {"dpus": 1000, "job_runs": 200}, "batch": {"max_runs": 500}}, 99),
+        ({"quota": {"job_runs": 10}}, 9),
+    ],
+    ids=["default", "verification", "max_runs", "both", "all", "few runs"],
+)
+def test_a_night_takes_what_the_stream_leaves(changes: dict[str, Any], runs: int) -> None:
+    settings = parse_settings({"stage": "dev", **changes})
+    assert settings.max_overnight_runs == runs
+    quota = settings.quota
+    assert settings.max_batch_runs * settings.run_dpus + settings.stream_dpus <= quota.dpus
+    assert settings.max_batch_runs + 1 <= quota.job_runs
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"quota": {"dpus": 19}},
+        {"stream": {"max_workers": 299}, "quota": {"dpus": 300}},
+        {"quota": {"dpus": 200}, "batch": {"workers": 37}},
+    ],
+)
+def test_quotas_without_room_for_a_run_beside_the_stream_are_refused(changes: dict[str, Any]) -> None:
+    batch = {"worker_type": "G.8X", "engines": ["glue"], **changes.get("batch", {})}
+    with pytest.raises(InvalidSettingsError, match=r"needs \d+ DPUs, and .* need \d+: take fewer"):
+        parse_settings({"stage": "dev", **changes, "batch": batch})
+
+
+ON_EMR = {"engine": "emr-serverless"}
+
+
+LAUNCH = StreamLaunch("00app", "arn", "s3://code/main.py", "--a 1 --b 2", "--conf x=y", 1440, "/logs")
+
+
+def test_the_stream_takes_vcpus_and_no_dpus() -> None:
+    # Given two streaming jobs, each with a driver of 2 vCPU and 8 GB and up to 9 executors of 8 vCPU and 32 GB
+    settings = parse_settings({"stage": "dev", "stream": {**ON_EMR, "worker_type": "G.2X", "jobs": 2}})
+    # Then the night has all of Glue's quota
+    assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
+    assert (settings.stream.jobs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
+    assert settings.stream.units.gb == 8 + 9 * 32
+    # And the cores that convert are those of the executors
+    assert settings.stream.cores == 72
+    assert settings.stream.side_by_side_seconds == 72 * 27
+    # And on Glue it is as it was
+    glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
+    assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)
+
+
+def test_how_a_run_is_started_is_read_back() -> None:
+    assert StreamLaunch.from_text(LAUNCH.to_text()) == LAUNCH
+    for text in ("", "{}", "[]", '{"application": "a", "more": 1}'):
+        with pytest.raises(InvalidInputError, match=r"STREAM_LAUNCH cannot be read .* deploy the stack again"):
+            StreamLaunch.from_text(text)
+
+
+@pytest.mark.parametrize(("shard", "more"), [("1", []), ("clicks", ["--stream_shard", "clicks"])])
+def test_the_request_for_a_run(shard: str, more: list[str]) -> None:
+    request = LAUNCH.request(shard, "job", "token")
+    assert request["jobDriver"]["sparkSubmit"]["entryPointArguments"] == ["--a", "1", "--b", "2", *more]
+    monitoring = request["configurationOverrides"]["monitoringConfiguration"]
+    assert monitoring["managedPersistenceMonitoringConfiguration"] == {"enabled": True}
+    assert "s3MonitoringConfiguration" not in monitoring

@@ -1,0 +1,285 @@
+"""Transitions of a manifest: where each is legal, what it writes, and what a refused one was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.errors import LeaseLostError
+from lake.ledger import Claim, CommitReference, ManifestRow, Published, State
+from lake.ledger.transitions import successor_row
+from lake.manifest import Lane
+from lake.time import epoch_milliseconds, iso_utc
+from tests.unit.lake.transitions import (
+    AFTERWARDS,
+    DOCUMENT,
+    LEGAL,
+    STATES,
+    TOTALS,
+    Transition,
+    claim,
+    commit,
+    fail,
+    finish,
+    force,
+    release,
+    row_in_state,
+    supersede,
+)
+from tests.unit.lake.world import LEASE, World
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("transition", LEGAL)
+def test_a_transition_is_applied_only_where_it_is_legal(world: World, transition: Transition, state: str) -> None:
+    row = row_in_state(world, state)
+    legal = state in LEGAL[transition]
+    assert transition(world, row) == legal
+    after = world.row(row.id)
+    assert after.state == (AFTERWARDS[transition] if legal else row.state)
+    assert legal or after == row
+
+
+@pytest.mark.parametrize("transition", LEGAL)
+def test_a_transition_is_fenced_against_concurrent_changes(world: World, transition: Transition) -> None:
+    # Given: a row that another run has claimed, also after its lease expired
+    row = row_in_state(world, LEGAL[transition][0])
+    if transition is force:
+        world.ledger.manifests.force(row, world.now)
+    elif transition is finish:
+        world.ledger.manifests.fail(row, "uploads vanished", world.now)
+    elif row.state == State.QUEUED:
+        world.claimed(row, "jr_7")
+    else:
+        world.wait(LEASE)
+        world.claimed(world.row(row.id), "jr_7")
+    meanwhile = world.row(row.id)
+    # When, Then
+    assert not transition(world, row)
+    assert world.row(row.id) == meanwhile
+
+
+@pytest.mark.parametrize("transition", [claim, release, commit, finish, fail, supersede])
+def test_a_repeated_transition_recognises_that_it_was_applied(world: World, transition: Transition) -> None:
+    """As the client's own retry does it: the first attempt was applied, the second one is refused."""
+    row = row_in_state(world, LEGAL[transition][0])
+    repeat_writes(world)
+    assert transition(world, row)
+    assert world.row(row.id).state == AFTERWARDS[transition]
+
+
+def repeat_writes(world: World) -> None:
+    """Send every write twice, and return the second answer only."""
+    call = world.faults.call
+
+    def twice(name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        if name in ("put_item", "update_item", "transact_write_items"):
+            call(name, method, kwargs)
+        return call(name, method, kwargs)
+
+    world.faults.call = twice  # type: ignore[method-assign]
+
+
+OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
+
+
+def test_a_repeated_commit_recognises_what_was_published_and_forced_meanwhile(world: World) -> None:
+    # Given a commit without an answer, which another process has published, and a request for the next generation
+    held = world.claimed(world.queued("a.json"))
+    manifests = world.ledger.manifests
+    manifests.commit(held, DOCUMENT, world.now)
+    manifests.finish(world.row(held.row.id), TOTALS, world.now)
+    force(world, world.row(held.row.id))
+    # When, Then
+    manifests.commit(held, DOCUMENT, world.now)
+    with pytest.raises(LeaseLostError):
+        manifests.commit(held, OTHER_DOCUMENT, world.now)
+
+
+def test_of_two_threads_of_a_run_one_claims(world: World) -> None:
+    # Given two threads that have read the same row
+    row = world.queued("a.json")
+    # When both claim it for their run, then exactly one holds it
+    claims = [world.ledger.manifests.claim(row, "jr_1", world.now, LEASE) for _ in range(2)]
+    assert [claim is not None for claim in claims] == [True, False]
+
+
+def released(world: World, row: ManifestRow) -> None:
+    world.ledger.manifests.release(row, "another process", world.now)
+
+
+def released_later(world: World, row: ManifestRow) -> None:
+    released(world, row)
+    released(world, world.claimed(world.row(row.id), "jr_2").row)
+
+
+def committed(world: World, row: ManifestRow) -> None:
+    world.ledger.manifests.commit(Claim(row, "jr_1"), DOCUMENT, world.now)
+
+
+@pytest.mark.parametrize(("meanwhile", "over"), [(released, True), (released_later, False), (committed, False)])
+def test_a_refused_release_tells_whether_the_attempt_was_given_up(
+    world: World, meanwhile: Callable[[World, ManifestRow], None], over: bool
+) -> None:
+    row = row_in_state(world, "RUNNING")
+    meanwhile(world, row)
+    changed = world.row(row.id)
+    assert world.ledger.manifests.release(row, "because", world.now) == over
+    assert world.row(row.id) == changed
+
+
+def test_a_finish_is_not_that_of_a_later_generation(world: World) -> None:
+    # Given a process that stalls before DONE, and the next generation, which is DONE with another document
+    row = row_in_state(world, "PUBLISHING")
+    manifests = world.ledger.manifests
+    manifests.finish(row, TOTALS, world.now)
+    force(world, world.row(row.id))
+    manifests.commit(world.claimed(world.row(row.id)), OTHER_DOCUMENT, world.now)
+    manifests.finish(world.row(row.id), TOTALS, world.now)
+    # When, Then
+    assert not manifests.finish(row, TOTALS, world.now)
+    assert world.row(row.id).published == Published(2, OTHER_DOCUMENT, TOTALS)
+
+
+def test_a_manifest_that_others_have_superseded_is_not_superseded_by_these(world: World) -> None:
+    row, others = world.queued("a.json"), [world.manifest("a.json")]
+    assert world.ledger.manifests.supersede(row, others, "others", world.now)
+    assert not supersede(world, row)
+    assert world.row(row.id).superseded_by == (others[0].id,)
+
+
+def assert_row(world: World, expected: ManifestRow) -> None:
+    """The row is this one, without empty attributes, and in the index while it is open, or if it did not get through.
+
+    The manifests of these tests that are DONE have an unreadable file.
+    """
+    assert world.row(expected.id) == expected
+    key = {"pk": f"manifest#{expected.id}", "sk": "manifest"}
+    item: dict[str, Any] = world.dynamodb.get_item(TableName="ledger", Key=key, ConsistentRead=True)["Item"]
+    assert None not in item.values()
+    listed = "UNREADABLE" if expected.state == State.DONE else expected.state
+    entry = (f"{expected.lane}#{listed}", f"{expected.created_at}#{expected.id}")
+    in_index = expected.open or expected.state in (State.DONE, State.FAILED)
+    assert (item.get("open"), item.get("open_order")) == (entry if in_index else (None, None))
+
+
+def test_a_claim(world: World) -> None:
+    row = row_in_state(world, "QUEUED")
+    world.wait(timedelta(minutes=1))
+    claim = world.ledger.manifests.claim(row, "jr_1", world.now, LEASE)
+    assert claim is not None
+    changes: dict[str, Any] = {"attempt": 1, "owner": "jr_1", "lease_until": epoch_milliseconds(world.now + LEASE)}
+    changes["claim_nonce"] = claim.row.claim_nonce
+    assert_row(world, replace(row, state=State.RUNNING, changed_at=iso_utc(world.now), **changes))
+    assert claim.row == world.row(row.id)
+
+
+def test_a_renewal(world: World) -> None:
+    claim = world.claimed(row_in_state(world, "QUEUED"))
+    world.wait(timedelta(minutes=1))
+    world.ledger.manifests.renew(claim, world.now, LEASE)
+    assert_row(world, replace(claim.row, lease_until=epoch_milliseconds(world.now + LEASE)))
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("exclusions", [None, "exclusions/a.json"])
+def test_a_release(world: World, counted: bool, exclusions: str | None) -> None:
+    row = row_in_state(world, "RUNNING")
+    world.wait(timedelta(minutes=1))
+    assert world.ledger.manifests.release(row, "because", world.now, exclusions, counted=counted)
+    base = 0 if counted else 1
+    changes: dict[str, Any] = {"reason": "because", "lease_until": 0, "base_attempt": base, "exclusions": exclusions}
+    assert_row(world, replace(row, state=State.QUEUED, changed_at=iso_utc(world.now), **changes))
+
+
+def test_a_commit(world: World) -> None:
+    claim = world.claimed(row_in_state(world, "QUEUED"))
+    world.wait(timedelta(minutes=1))
+    world.ledger.manifests.commit(claim, DOCUMENT, world.now)
+    assert_row(world, replace(claim.row, state=State.PUBLISHING, document=DOCUMENT, changed_at=iso_utc(world.now)))
+
+
+def test_a_publish(world: World) -> None:
+    row = row_in_state(world, "PUBLISHING")
+    world.wait(timedelta(minutes=1))
+    assert world.ledger.manifests.finish(row, TOTALS, world.now)
+    now = iso_utc(world.now)
+    published = Published(1, DOCUMENT, TOTALS)
+    assert_row(world, replace(row, state=State.DONE, published=published, changed_at=now, finished_at=now))
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "RUNNING", "PUBLISHING"])
+def test_a_failure(world: World, state: str) -> None:
+    row = row_in_state(world, state)
+    world.wait(timedelta(minutes=1))
+    assert world.ledger.manifests.fail(row, "because", world.now)
+    now = iso_utc(world.now)
+    assert_row(world, replace(row, state=State.FAILED, reason="because", changed_at=now, finished_at=now))
+
+
+@pytest.mark.parametrize("request_id", [None, "request-1"])
+@pytest.mark.parametrize("state", ["DONE", "FAILED", "FAILED PUBLISH"])
+def test_a_force(world: World, state: str, request_id: str | None) -> None:
+    row = row_in_state(world, state)
+    world.wait(timedelta(minutes=1))
+    assert world.ledger.manifests.force(row, world.now, request_id)
+    forgotten: dict[str, Any] = dict.fromkeys(("document", "exclusions", "reason", "finished_at"))
+    changes = {"generation": 2, "base_attempt": row.attempt, "lease_until": 0, "request": request_id, **forgotten}
+    now = iso_utc(world.now)
+    queued = replace(row, state=State.QUEUED, lane=Lane.BATCH, changed_at=now, forced_at=now, **changes)
+    assert_row(world, queued)
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "RUNNING"])
+def test_a_supersede(world: World, state: str) -> None:
+    row = row_in_state(world, state)
+    successors = [world.manifest("a.json"), world.manifest("b.json")]
+    world.wait(timedelta(minutes=1))
+    assert world.ledger.manifests.supersede(row, successors, "because", world.now)
+    ids = tuple(successor.id for successor in successors)
+    changes: dict[str, Any] = {"superseded_by": ids, "reason": "because", "changed_at": iso_utc(world.now)}
+    assert_row(world, replace(row, state=State.SUPERSEDED, **changes))
+    for successor in successors:
+        assert_row(world, successor_row(row, successor))
+
+
+def test_an_abandoned_row_has_the_time_of_its_fence(world: World) -> None:
+    world.wait(timedelta(minutes=1))
+    row = world.ledger.manifests.abandon("nobody", world.now)
+    assert row == world.row("nobody")
+    assert (row.id, row.changed_at) == ("nobody", iso_utc(world.now))
+
+
+def test_a_published_manifest_has_no_reason_of_an_attempt_before(world: World) -> None:
+    row = row_in_state(world, "RUNNING")
+    world.ledger.manifests.release(row, "it crashed", world.now)
+    world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
+    assert world.row(row.id).reason == "it crashed"
+    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+    assert world.row(row.id).reason is None
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_an_open_manifest_gets_a_reason(world: World, state: str) -> None:
+    row = row_in_state(world, state)
+    assert world.ledger.manifests.record_reason(row, "denied") == row.open
+    assert world.row(row.id).reason == ("denied" if row.open else row.reason)
+
+
+def test_the_same_reason_is_not_written_again(world: World) -> None:
+    row = row_in_state(world, "QUEUED")
+    world.ledger.manifests.record_reason(row, "denied")
+    world.faults.reset()
+    assert world.ledger.manifests.record_reason(world.row(row.id), "denied")
+    assert world.faults.writes == []
+
+
+def test_a_row_that_has_changed_keeps_its_reason(world: World) -> None:
+    row = row_in_state(world, "QUEUED")
+    world.claimed(row)
+    assert not world.ledger.manifests.record_reason(row, "denied")
+    assert world.row(row.id).reason is None

@@ -1,0 +1,246 @@
+"""The plan of an attempt: splits, tasks, portions, the sampled output ratio; and what it has measured."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+from obstore.store import LocalStore
+
+from bench.input_files import Recipe, generate
+from lake.commit import PendingObject, UploadedPart
+from lake.ledger import DatasetMeasurement
+from lake.manifest import ObjectVersion, Partition
+from lake.settings import ConvertSettings
+from sizing.local_objects import LocalSink, local_source, local_version
+from transform.plan_attempt import (
+    SAMPLE_BYTES,
+    divide_into_portions,
+    measure_conversion,
+    output_ratio,
+    pack_tasks,
+    split_file,
+    split_files,
+)
+from transform.run_task import run_task
+from transform.source import Source
+from transform.task_model import Split, SplitResult, Task, TaskResult
+from transform.upload import Uploads
+
+MIB = 1 << 20
+
+
+def file(size: int, key: str = "a.json") -> ObjectVersion:
+    return ObjectVersion("input", key, "etag", size, "2026-03-04T12:00:00Z", "v1")
+
+
+@given(st.integers(0, 10_000), st.integers(1, 11_000))
+def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
+    splits = split_file(file(size), split_bytes, whole=False)
+    assert splits[0].start == 0
+    assert splits[-1].end == size
+    assert all(left.end == right.start for left, right in pairwise(splits))
+    assert all(0 < split.size <= split_bytes for split in splits) or size == 0
+    assert max(split.size for split in splits) - min(split.size for split in splits) <= 1
+
+
+def test_a_compressed_file_stays_whole() -> None:
+    large = file(1000)
+    (split,) = split_files([large], {large}, 10)
+    assert split.whole
+
+
+@given(
+    st.lists(st.integers(0, 600 * MIB), min_size=1, max_size=60),
+    st.sampled_from([1, 10 * MIB, 256 * MIB]),
+    st.one_of(st.none(), st.floats(0, 2)),
+)
+def test_tasks_hold_every_split_once_and_in_order(sizes: list[int], split_mib: int, ratio: float | None) -> None:
+    files = [file(size, f"{number}.json") for number, size in enumerate(sizes)]
+    splits = split_files(files, (), max(split_mib, 10 * MIB))
+    tasks = pack_tasks(splits, 128 * MIB, ratio)
+    assert [split for task in tasks for split in task] == splits
+    assert all(tasks)
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.2, 0.5, 1.0])
+def test_output_files_are_expected_between_64_and_192_mib(ratio: float) -> None:
+    splits = split_files([file(4000 * MIB, f"{number}.json") for number in range(16)], (), 64 * MIB)
+    expected = [sum(split.size for split in task) * ratio / MIB for task in pack_tasks(splits, 128 * MIB, ratio)]
+    assert all(64 <= size <= 192 for size in expected)
+
+
+def task(ndjson_bytes: int, stream_seconds: float | None = None) -> SimpleNamespace:
+    return SimpleNamespace(ndjson_bytes=ndjson_bytes, stream_seconds=stream_seconds)
+
+
+def attempts(*task_counts: int) -> list[Any]:
+    return [
+        SimpleNamespace(number=number, tasks=[task(7) for _ in range(count)])
+        for number, count in enumerate(task_counts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task_counts", "expected"),
+    [
+        ((), []),
+        ((0,), [[0]]),
+        ((0, 1, 1, 1), [[1], [2], [3, 0]]),
+        ((1, 1, 1), [[0], [1], [2]]),
+        ((1, 1, 1, 1, 1, 1), [[0, 1], [2, 3], [4, 5]]),
+        ((9, 1, 1, 1), [[0], [1, 2, 3]]),
+    ],
+)
+def test_portions_have_about_the_same_number_of_tasks(task_counts: tuple[int, ...], expected: list[list[int]]) -> None:
+    portions: list[list[Any]] = divide_into_portions(attempts(*task_counts), 3)
+    assert [[attempt.number for attempt in portion] for portion in portions] == expected
+
+
+@given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 16))
+def test_each_attempt_is_in_one_portion_and_there_are_not_too_many(task_counts: list[int], count: int) -> None:
+    portions: list[list[Any]] = divide_into_portions(attempts(*task_counts), count)
+    assert sorted(attempt.number for portion in portions for attempt in portion) == list(range(len(task_counts)))
+    assert all(portions)
+    assert len(portions) <= count
+
+
+@pytest.mark.parametrize(("stream_seconds", "expected"), [(None, [2, 1, 3, 0]), (300.0, [0, 1, 2, 3])])
+def test_the_longest_task_goes_first_except_in_the_stream_lane(
+    stream_seconds: float | None, expected: list[int]
+) -> None:
+    # Given attempts in order of arrival, and one large file among them
+    tasks = [[1], [5, 5], [1, 40], [2, 3]]
+    found: list[Any] = [
+        SimpleNamespace(number=number, tasks=[task(size, stream_seconds) for size in sizes])
+        for number, sizes in enumerate(tasks)
+    ]
+    # When
+    portions: list[list[Any]] = divide_into_portions(found, 4)
+    # Then
+    assert [attempt.number for portion in portions for attempt in portion] == expected
+
+
+MEBIBYTE = 1 << 20
+
+
+SETTINGS = ConvertSettings()
+
+
+def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] = ()) -> list[Split]:
+    return split_files(files, compressed, SETTINGS.split_bytes)
+
+
+def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
+    lake = folder / "lake"
+    lake.mkdir()
+    whole = tuple(splits(files, files))
+    task = Task(
+        "m", 1, Partition("orders", "2026-11-01", 0), 0, whole, (), "lake", "quarantine", "eu-central-1", SETTINGS
+    )
+    with Uploads(LocalSink(lake).as_client()) as uploads:
+        result = run_task(task, local_source(), uploads, folder)
+    assert sum(pq.read_metadata(path).num_rows for path in lake.iterdir()) == sum(item.rows for item in result.splits)
+    return sum(item.size for item in result.objects) / sum(file.size for file in files)
+
+
+@pytest.mark.parametrize("shape", ["flat", "nested", "repetitive", "gzip"])
+def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: Path) -> None:
+    # Given: 24 MB of records; "repetitive" ones compress to a fortieth
+    if shape == "repetitive":
+        keys = Random(7)
+        line = b'{"key":"%016x","text":"%s","kind":"view"}\n'
+        text = b"".join(line % (keys.getrandbits(64), b"the same " * 40) for _ in range(60_000))
+    else:
+        text = generate(Recipe("nested" if shape == "nested" else "flat", 1, 24_000_000), 0)
+    path = tmp_path / "input" / "a.ndjson"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(text, 1) if shape == "gzip" else text)
+    file = local_version(path)
+
+    # When
+    sampled = output_ratio(local_source(), splits([file], [file] if shape == "gzip" else []), SETTINGS)
+
+    # Then
+    actual = converted_ratio([file], tmp_path)
+    assert sampled is not None
+    assert 0.7 < sampled / actual < 1.4, (sampled, actual)
+
+
+def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Path) -> None:
+    # Given: four splits of which only the last has rows at its start
+    lines = [b"x" * 99 + b"\n"] * (3 * MEBIBYTE // 100) + [b'{"a":"%d"}\n' % number for number in range(100_000)]
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b"".join(lines))
+    file = local_version(path)
+    parts = split_files([file], (), -(-file.size // 4))
+    assert len(parts) == 4
+
+    # When / Then: a task of nothing but rejects has no ratio, the manifest as a whole has one
+    assert output_ratio(local_source(), parts[:2], SETTINGS) is None
+    assert output_ratio(local_source(), parts, SETTINGS) is not None
+
+
+def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b'{"a":1}\n' * 1000)
+    files = [local_version(tmp_path / name) for name in ("a", "b")]
+    (tmp_path / "a").unlink()
+
+    class Gone:
+        def get_object(self, **_: Any) -> Any:
+            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": ""}}, "GetObject")
+
+    gone: Any = Gone()
+    stores: Any = LocalStore
+    assert output_ratio(Source(stores, lambda: gone), splits(files), SETTINGS) is not None
+
+
+def test_a_gzip_bomb_is_not_decompressed_to_its_end(tmp_path: Path) -> None:
+    # Given: two megabytes that decompress to four hundred
+    line = b'{"a":"' + b"0" * 990 + b'"}\n'
+    path = tmp_path / "a.ndjson.gz"
+    path.write_bytes(gzip.compress(line * 400_000, 1))
+    assert path.stat().st_size > SAMPLE_BYTES / 8
+    file = local_version(path)
+
+    # When
+    ratio = output_ratio(local_source(), splits([file], [file]), SETTINGS)
+
+    # Then: the reader's first full batch ended it
+    assert ratio is not None
+
+
+PLAIN = ObjectVersion("input", "d/a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
+
+
+PACKED = ObjectVersion("input", "d/b.json", "e2", 40, "2026-03-04T12:00:00Z", "v2")
+
+
+def measured_task(milliseconds: int, output: int, *splits: tuple[ObjectVersion, int, int]) -> TaskResult:
+    """A task's measured_task; a split is the file, the stored bytes and the bytes of NDJSON."""
+    counted = [
+        SplitResult(Split(file, 0, stored), 1, 1, 0, {}, size, file is PACKED, None) for file, stored, size in splits
+    ]
+    pending = PendingObject("lake", "key", "upload", (UploadedPart("e", "AAAAAA=="),), "AAAAAA==", output, 1)
+    return TaskResult("m", 0, (pending,), (), tuple(counted), (), (), milliseconds)
+
+
+def test_tasks_of_one_kind_count_for_it_alone() -> None:
+    tasks = [measured_task(1000, 20, (PLAIN, 100, 100)), measured_task(4000, 60, (PACKED, 40, 300))]
+    assert measure_conversion(tasks) == DatasetMeasurement(140, 80, 5000, 40, 4000)
+
+
+def test_the_time_of_a_task_of_both_kinds_is_divided_by_their_ndjson() -> None:
+    task = measured_task(4000, 80, (PLAIN, 100, 100), (PACKED, 40, 300))
+    assert measure_conversion([task]) == DatasetMeasurement(140, 80, 4000, 40, 3000)
