@@ -26,7 +26,7 @@ from router.sweep.manifests import (
     resume_intents,
 )
 from router.sweep.missed import adopt_missed
-from router.sweep.repair import MAX_ITEMS, FailedItem, Repair, error_of_sweep
+from router.sweep.repair import MAX_ITEMS, Repair
 from router.sweep.stream_health import measure_stream
 from router.telemetry import Metric, count, logger, metrics
 
@@ -78,11 +78,11 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns counts of what was repaired, by kind.
 
     A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
-    and keeps no position. Raises ``Exception``: what items or repairs have failed at (``error_of_sweep``), after all
-    the others were tried; the log has the counts.
+    and keeps no position. Raises ``Exception``: the first error of an item or a repair, after all the others were
+    tried; the log names each item.
     """
     done = dict.fromkeys(COUNTS, 0)
-    failed: list[list[FailedItem]] = []
+    errors: list[Exception] = []
     items: list[str] = []
     end = services.clock() + TIME_PER_SWEEP
     repairs = _repairs(services, dry_run=dry_run)
@@ -93,7 +93,7 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
         repair = Repair(services, min(now + share, end), dry_run=dry_run)
         with repair.isolated(name):
             work(repair)
-        failed.append(repair.failed)
+        errors += repair.errors
         items.extend(repair.items)
         for kind, number in repair.counts.items():
             done[kind] += number
@@ -101,9 +101,9 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
         count(Metric.SWEEP_VANISHED, done["vanished"])
         count(Metric.SWEEP_STALLED, done["stalled"])
         count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
-    logger.info("swept", errors=sum(map(len, failed)), counts=done, dry_run=dry_run)
-    if any(failed):
-        raise error_of_sweep(failed)
+    logger.info("swept", errors=len(errors), counts=done, dry_run=dry_run)
+    if errors:
+        raise errors[0]
     return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
 
 

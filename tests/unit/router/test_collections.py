@@ -128,9 +128,9 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert all(row.done for row in deployment.ledger.collections.of_hour(PARTITION.stamp))
     assert read_hour(deployment.ledger, PARTITION, has_table=False).waits_for == damaged
     assert read_hour(deployment.ledger, CLICKS, has_table=False).waits_for != damaged
-    (failed,) = sweep.failed
-    assert isinstance(failed.error, InvalidDocumentError)
-    assert part_key(damaged) in str(failed.error)
+    (error,) = sweep.errors
+    assert isinstance(error, InvalidDocumentError)
+    assert part_key(damaged) in str(error)
     # When it is restored, then it is divided like any other
     deployment.raw_s3.put_object(Bucket="control", Key=part_key(damaged), Body=body)
     divide_collections(repair(deployment))

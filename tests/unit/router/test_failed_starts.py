@@ -112,7 +112,7 @@ def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deploy
     deployment.wait(timedelta(hours=1))
     repair = Repair(deployment.services, deployment.now + timedelta(hours=1))
     renew_pointers(repair)
-    assert ([item.item for item in repair.failed], len(runs)) == (["streaming job 1"], 4)
+    assert ([type(error) for error in repair.errors], len(runs)) == ([FailedStartsError], 4)
     assert deployment.ledger.stream.get().start_failure == "FAILED, without a reason"
 
 

@@ -85,7 +85,7 @@ def test_the_sweep_renews_pointers_in_each_inbox_and_starts_each_job(deployment:
     assert inboxes == {"inbox-2": 1, "inbox-3": 3}
     # And the other job is started
     assert running(deployment) == {"3"}
-    assert [str(item.error).partition(" (")[0] for item in repair.failed] == [
+    assert [str(error).partition(" (")[0] for error in repair.errors] == [
         "Glue has no room to start the streaming job stream-job-2"
     ]
 

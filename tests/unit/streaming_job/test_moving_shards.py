@@ -152,7 +152,7 @@ def sweep(lane: MovingLane) -> None:
     lane.world.wait(timedelta(hours=1))
     repair = Repair(lane.services, lane.world.now + timedelta(hours=1))
     renew_pointers(repair)
-    assert repair.failed == []
+    assert repair.errors == []
 
 
 def test_a_thousand_waiting_manifests_move_from_one_job_to_three_to_two(lane: MovingLane) -> None:

@@ -50,7 +50,7 @@ def _tables(deployment: Deployment) -> None:
 def swept(deployment: Deployment) -> int:
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
     delete_replaced(repair)
-    assert repair.failed == []
+    assert repair.errors == []
     return repair.counts["deleted"]
 
 
@@ -134,7 +134,7 @@ def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> Hour
     services = replace(deployment.services, events=events or FakeEventBridge())
     repair = Repair(services, deployment.now + timedelta(minutes=1))
     announce_hours(repair)
-    assert repair.failed == []
+    assert repair.errors == []
     return deployment.ledger.partitions.get(PARTITION).told
 
 
@@ -183,7 +183,7 @@ def test_a_dataset_with_an_iceberg_table_gets_no_hive_table(deployment: Deployme
 def cleaned(deployment: Deployment) -> int:
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
     delete_table_files(repair)
-    assert repair.failed == []
+    assert repair.errors == []
     return repair.counts["deleted"]
 
 
