@@ -32,7 +32,6 @@ OBJECTS = (
     "tests/unit/router/sweep",
     "tests/unit/router/test_backfill.py",
     "tests/unit/router/test_intents.py",
-    "tests/unit/router/test_object_listing.py",
     "tests/unit/router/test_resubmit.py",
     "tests/unit/router/test_route_lookup.py",
     "tests/unit/router/test_settle_objects.py",
