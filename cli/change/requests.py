@@ -162,16 +162,12 @@ SWEEP_LABELS = {
 """Noun for 1, noun for other numbers, what happened; commands in it have the options of the stage."""
 
 
-def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Invoke the function ``sweep`` and print what it repaired, or would repair; the exit code."""
-    answer = stack.invoke("sweep", {"dryRun": dry_run})
+def print_sweep(stack: DeployedStack, *, as_json: bool) -> int:
+    """Invoke the function ``sweep`` and print what it repaired; the exit code."""
+    answer = stack.invoke("sweep", {})
     if as_json:
         typer.echo(json.dumps(answer, indent=1))
         return ExitCode.FINE
-    if dry_run:
-        typer.echo("dry run, nothing was done; a sweep would repair:")
-        for item in answer["items"]:
-            typer.echo(f"  {printable(item)}")
     found = [
         f"{format_count(answer[name], one, several)} {what.format(options=stack.options)}"
         for name, (one, several, what) in SWEEP_LABELS.items()

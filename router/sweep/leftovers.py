@@ -50,8 +50,6 @@ def abort_uploads(repair: Repair) -> None:
                 if upload["Key"].startswith(f"{PREFLIGHT}/"):
                     # Never completed, and the run that lost its answer does not know it.
                     with repair.isolated("upload", key=upload["Key"]):
-                        if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
-                            continue
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
                     continue
@@ -68,8 +66,6 @@ def abort_uploads(repair: Repair) -> None:
                     if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
                         continue
                     if may_abort(row, generation, upload["UploadId"], committed[manifest]):
-                        if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
-                            continue
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
                         logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)
@@ -129,7 +125,7 @@ def delete_replaced(repair: Repair) -> None:
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
-    """Number of deleted objects; a dry run counts them itself."""
+    """Number of deleted objects."""
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
         row = services.ledger.manifests.get(due.manifest)
@@ -137,13 +133,10 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
         if _is_shown(repair, due, row, table):
             return 0
         for bucket, key in _doomed(services, due, row):
-            if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
-                continue
             services.s3.delete_object(Bucket=bucket, Key=key)
             deleted += 1
-        if not repair.dry_run:
-            services.ledger.deletions.close(due, services.clock())
-            logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
+        services.ledger.deletions.close(due, services.clock())
+        logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
     return deleted
 
 
@@ -167,8 +160,7 @@ def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, table: TableRo
         return table is not None and TableCatalog(services, table.dataset).exists()
     if table is not None and is_expired(row, table):
         return False
-    if not repair.dry_run:
-        services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
+    services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
     return True
 
 
@@ -249,18 +241,17 @@ def _clean(repair: Repair, row: TableRow) -> None:
         if item["LastModified"] < before
     }
     entry = catalog.load()
-    if not repair.dry_run and not _takes_batches(services, row, entry):
+    if not _takes_batches(services, row, entry):
         services.ledger.tables.list_expiry(row.dataset, services.clock())
     if entry is not None:
         data = f"{catalog.location}/{DATA_FOLDER}"
         needed = set(_needed(catalog, entry, data if any(uri.startswith(data) for uri in old) else None))
         for uri, key in old.items():
-            if uri not in needed and not repair.only_counts("deleted", uri):
+            if uri not in needed:
                 services.s3.delete_object(Bucket=folder.bucket, Key=key)
                 repair.count("deleted")
-    if not repair.dry_run:
-        services.ledger.tables.note_cleaned(row, services.clock())
-        logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
+    services.ledger.tables.note_cleaned(row, services.clock())
+    logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
 
 
 def _takes_batches(services: Services, row: TableRow, entry: CatalogEntry | None) -> bool:

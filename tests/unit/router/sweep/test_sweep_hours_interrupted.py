@@ -115,8 +115,6 @@ def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
     # When no sweep is left that began before the hour was reopened
     deployment.faults.reset()
     deployment.wait(CONFIRM_AFTER)
-    assert sweep(deployment.services, dry_run=True)["items"] == []
-    assert marker(deployment) is not None
     announce_hours(repair(deployment))
     # Then
     assert marker(deployment) is None

@@ -61,8 +61,3 @@ def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
         stream.record_heartbeat("jr_1", deployment.now - timedelta(minutes=heartbeat_minutes))
     # Then
     assert measured(deployment, Metric.STREAM_SILENT) == silent
-
-
-def test_a_dry_run_measures_nothing(deployment: Deployment) -> None:
-    sweep(deployment.services, dry_run=True)
-    assert not metrics.metric_set

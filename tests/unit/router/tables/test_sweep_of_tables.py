@@ -257,15 +257,3 @@ def test_metadata_that_is_young_stays(deployment: Deployment) -> None:
     catalog.write(f"{catalog.location}/metadata/being-written.avro", b"")
     deployment.wait(timedelta(days=2))
     assert cleaned(deployment) == 0
-
-
-def test_a_dry_run_deletes_no_metadata(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    catalog = TableCatalog(deployment.services, "orders")
-    catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
-    deployment.wait(timedelta(days=20))
-    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1), dry_run=True)
-    delete_table_files(repair)
-    assert repair.items == [f"deleted: {catalog.location}/metadata/lost.avro"]
-    assert cleaned(deployment) == 1
