@@ -6,20 +6,34 @@ One conditional update for each manifest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError, UnusableDocumentError
+from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import ObjectVersion
 from lake.successors import files_by_successor
 from lake.texts import format_count
 from router.entry import with_product_errors, with_refusals
-from router.requests.report import NextStep, Only, ReprocessReport, Step, has_unreadable_files, next_reprocess_step
-from router.requests.selection import Target, find_files, find_listed, parse_fields, parse_flag, parse_target
+from router.requests.selection import (
+    NextStep,
+    Report,
+    Selection,
+    Step,
+    Target,
+    decode_token,
+    encode_token,
+    find_files,
+    parse_fields,
+    parse_flag,
+    parse_target,
+)
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
@@ -43,8 +57,66 @@ EXAMPLE = (
     '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
     '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
 )
+REPROCESS_COUNTS = ("queued", "open", "repeated", "converted", "ignored", "unusable", "unknown", "files", "bytes")
+"""Manifests by outcome; ``unknown`` and ``ignored`` also count files that have no manifest. ``files`` and ``bytes`` are
+those of the queued manifests."""
 REQUEST_ID = re.compile(r"\S{1,128}")
 """Names of executions are request ids as well."""
+
+
+class Only(StrEnum):
+    """Which of the selected manifests a reprocess queues again."""
+
+    FAILED = "failed"
+    """FAILED ones, and DONE ones with files that could not be read."""
+    ALL = "all"
+    """Every one that is FAILED or DONE."""
+
+
+@dataclass(slots=True)
+class ReprocessReport(Report):
+    """A report that continues over several invocations, with the hours of what was queued."""
+
+    names: tuple[str, ...] = REPROCESS_COUNTS
+    datasets: set[str] = field(default_factory=set)
+    """The datasets of the queued manifests."""
+    first: str | None = None
+    """Their first hour, ``YYYY-MM-DDTHH``; None: nothing was queued."""
+    last: str | None = None
+    """Their last hour."""
+    after: str = ""
+    """Key after which the listing of a selection continues."""
+
+    def add_queued(self, row: ManifestRow, message: str) -> None:
+        """Add a manifest that is queued; in a dry run, one that would be."""
+        self.add("queued", 1, message)
+        self.counts.update(files=row.files, bytes=row.bytes)
+        self.datasets.add(row.partition.dataset)
+        stamp = row.partition.stamp
+        self.first = min(self.first or stamp, stamp)
+        self.last = max(self.last or stamp, stamp)
+
+    @classmethod
+    def continuing(cls, token: str | None) -> ReprocessReport:
+        """The report of the invocation that returned ``token``, without its messages; None begins a new one.
+
+        Raises ``InvalidInputError``: ``token`` is not one that the function returned.
+        """
+        if token is None:
+            return cls()
+        values = decode_token(token, "reprocess")
+        return cls(**{**values, "counts": Counter(values["counts"]), "datasets": set(values["datasets"])})
+
+    def token(self) -> str:
+        names = ("counts", "first", "last", "after")
+        return encode_token({"datasets": sorted(self.datasets), **{name: getattr(self, name) for name in names}})
+
+    def selection(self) -> dict[str, str] | None:
+        """Input of ``overnight`` that includes every queued manifest; None: nothing was queued."""
+        if self.first is None or self.last is None:
+            return None
+        dataset = {"dataset": min(self.datasets)} if len(self.datasets) == 1 else {}
+        return {**dataset, "from": self.first, "to": self.last}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +295,66 @@ def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
     return (
         f"manifest {row.id} ({row.partition}, {files}) {when} queued in generation {row.generation + 1}; it was {why}"
     )
+
+
+def find_listed(
+    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: ReprocessReport, stop_at: datetime
+) -> Iterator[list[ManifestRow]]:
+    """Rows of the selection, a page of the documents' listing at a time, from ``report.after`` on until ``stop_at``.
+
+    Keys of documents begin with the day on which the manifest was made, so the listing begins near the first hour of
+    the selection. It is a hint: a document whose row does not exist never became a manifest. ``report.after`` moves on
+    after the caller is done with a page, and is empty once all documents are listed.
+    """
+    after = report.after or _before(selection)
+    while True:
+        page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=MANIFESTS, StartAfter=after)
+        keys = [item["Key"] for item in page.get("Contents", [])]
+        ids = [manifest for manifest in map(manifest_of_key, keys) if manifest is not None]
+        rows = pool.map(services.ledger.manifests.get, ids)
+        yield [row for row in rows if row is not None and selection.selects(row.partition)]
+        report.after = after = keys[-1] if page["IsTruncated"] else ""
+        if not after or services.clock() >= stop_at:
+            return
+
+
+def _before(selection: Selection) -> str:
+    """A key before the first document that can belong to the selection.
+
+    A manifest is made after its files arrive. One day more than enough, because the clocks of S3 and of the function
+    that made it may differ.
+    """
+    if selection.first is None:
+        return MANIFESTS
+    first = date.fromisoformat(selection.first.partition("T")[0])
+    # `strftime` writes no zeros before a year of three digits.
+    return manifest_day_prefix(date.fromordinal(max(first.toordinal() - 1, 1)).isoformat())
+
+
+def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:
+    """The next step for a manifest, by a consistent read of its row; None: it has no row.
+
+    Only a manifest that has ended is queued, and once for each request: a repetition finds its id in the row.
+    """
+    if row is None or row.state == State.ABANDONED:
+        return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
+    if row.state in (State.SUPERSEDED, State.COLLECTED):
+        return NextStep(Step.FOLLOW)
+    if row.request == request:
+        return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")
+    if row.open:
+        return NextStep(Step.LEAVE, "open", _why_open(row))
+    if row.state == State.FAILED or only == Only.ALL or has_unreadable_files(row):
+        return NextStep(Step.ACT)
+    return NextStep(Step.LEAVE, "converted", "is DONE and all of its files were read: pass all to convert it again")
+
+
+def has_unreadable_files(row: ManifestRow) -> bool:
+    """Whether a DONE manifest left files out, which are in the quarantine by reference."""
+    return row.state == State.DONE and row.published is not None and row.published.totals.failed_files > 0
+
+
+def _why_open(row: ManifestRow) -> str:
+    if row.state == State.QUEUED:
+        return f"waits in the {row.lane} lane already: its next run converts it"
+    return f"is {row.state} by run {row.owner}: wait until it has ended"

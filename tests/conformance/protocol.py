@@ -28,7 +28,7 @@ OBJECTS = (
     "tests/unit/lake/test_lake_transitions.py",
     "tests/unit/lake/test_manifest_binding.py",
     "tests/unit/lake/test_publish_errors.py",
-    "tests/unit/router/reprocess",
+    "tests/unit/router/test_reprocess.py",
     "tests/unit/router/sweep",
     "tests/unit/router/test_backfill.py",
     "tests/unit/router/test_intents.py",

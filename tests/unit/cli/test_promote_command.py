@@ -10,7 +10,7 @@ from cli.change.requests import promote_files
 from cli.deployed_stack import DeployedStack, FunctionFailedError
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError, UnknownDatasetError
-from router.requests.report import PROMOTE_COUNTS as COUNTS
+from router.requests.promote import PROMOTE_COUNTS as COUNTS
 from tests.unit.lake.world import RESOURCES
 
 NAMES = (

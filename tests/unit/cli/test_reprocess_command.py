@@ -11,7 +11,7 @@ from cli.deployed_stack import DeployedStack
 from infra.outputs import OPTIONAL, StackOutputs
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
-from router.requests.report import REPROCESS_COUNTS
+from router.requests.reprocess import REPROCESS_COUNTS
 from tests.unit.lake.world import RESOURCES
 
 RANGE = {"dataset": "orders", "from": "2026-11-20T08", "to": "2026-11-20T09"}

@@ -3,14 +3,16 @@
 import json
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
+from router.ownership import RoutedArrival, take_ownership
 from tests.unit.lake.faults import Faults
-from tests.unit.lake.world import file_of
+from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record
 
@@ -57,3 +59,17 @@ def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -
     """An arrival whose owner crashed before it wrote its manifest's row."""
     recorded_at = (deployment.now - timedelta(hours=1)).isoformat()
     deployment.ledger.arrivals.put(ArrivalRow(file_of(key), "crashed", partition, lane, "because", recorded_at))
+
+
+def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> str:
+    """One manifest whose files have arrival rows; its id."""
+    routed = [RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, lane, "test") for name in names]
+    made = take_ownership(deployment.services, routed, {}).manifests
+    (manifest,) = [manifest.id for manifest in made] or deployment.divide()
+    deployment.faults.writes.clear()
+    return manifest
+
+
+def counts(answer: dict[str, Any]) -> dict[str, int]:
+    """Counts of a request that are not zero, without sizes."""
+    return {name: value for name, value in answer.items() if type(value) is int and value and name != "bytes"}

@@ -17,7 +17,7 @@ from router.route.handler import route
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from tests.unit.router.events import batch, failures, message, s3_record
-from tests.unit.router.promote.promoting import owned
+from tests.unit.router.owning import owned
 from tests.unit.router.sharding import divide, running, waits
 
 if TYPE_CHECKING:
