@@ -1,4 +1,4 @@
-"""``max_datasets`` bounds how many datasets keys create; what is beyond it is IGNORED with its reason, and not lost."""
+"""What is IGNORED and not lost: datasets beyond ``max_datasets``, folders of one dataset, keys without a rule."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +12,8 @@ from lake.errors import InvalidInputError
 from lake.layout import INTENTS
 from lake.ledger import Ledger
 from lake.ledger.table import LedgerTable
+from lake.manifest import Lane
+from lake.manifest_documents import read_manifest
 from router.ownership import ArrivalOutcome
 from router.ownership.resolve import read_intent
 from router.requests.backfill import backfill
@@ -93,21 +95,6 @@ def test_datasets_of_a_version_without_the_limit_stay_and_count(deployment: Depl
     # Then
     assert ownership.count(ArrivalOutcome.OWNED) == ownership.beyond_dataset_limit == 1
     assert datasets(deployment) == ["old", "orders"]
-
-
-def test_two_invocations_at_once_do_not_exceed_the_limit(deployment: Deployment) -> None:
-    # Given room for one dataset, and an invocation that is about to let one in
-    limit(deployment, 3)
-
-    def meanwhile() -> None:
-        assert deployment.ledger.datasets.admit("fast", 3, ())
-
-    deployment.faults.pause = (1, meanwhile)
-    # When another one lets in another dataset before
-    admitted = deployment.ledger.datasets.admit("slow", 3, ())
-    # Then
-    assert not admitted
-    assert deployment.ledger.datasets.admit("fast", 3, ())
 
 
 @pytest.mark.parametrize("number", range(1, 10))
@@ -316,3 +303,161 @@ def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkey
     # When, Then: the first ones in order get the room
     assert sweep(deployment.services)["adopted"] == 1
     assert [prefix for prefix in listed if prefix] == ["folder_0/", "folder_1/", "folder_2/"]
+
+
+WEB_LOGS = {"dataset": "web_logs", "from": "2000-01-01", "to": "2100-01-01"}
+
+
+def owned(deployment: Deployment) -> dict[str, str | None]:
+    """The dataset of each key; None: it is IGNORED."""
+    found: dict[str, str | None] = {}
+    for key in ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json"):
+        for row in deployment.ledger.arrivals.versions("input", key):
+            found[key] = row.partition.dataset if row.partition else None
+    return found
+
+
+@pytest.fixture
+def stage(deployment: Deployment) -> Deployment:
+    deployment.configure(datasets=FOLDERS, peak={"hours": []})
+    return deployment
+
+
+def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: Deployment) -> None:
+    # When files of three folders come one after another
+    for key in ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json"):
+        route_arrivals(stage.services, [file_of(key)])
+    # Then
+    assert owned(stage) == {"web-logs/a.json": "web_logs", "web_logs/a.json": None, "Web.Logs/a.json": None}
+    (row,) = stage.ledger.arrivals.versions("input", "web_logs/a.json")
+    assert row.reason == (
+        "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' has: add [[datasets]] "
+        "with another name and prefix = 'web_logs/' before the others"
+    )
+    # And each is counted by its reason
+    groups, complete = stage.ledger.ignored.groups()
+    assert complete
+    assert [(group.files, group.example) for group in groups] == [
+        (1, "s3://input/Web.Logs/a.json"),
+        (1, "s3://input/web_logs/a.json"),
+    ]
+
+
+def test_of_folders_that_come_at_once_the_one_of_the_name_itself_has_it(stage: Deployment) -> None:
+    ownership = route_arrivals(stage.services, [file_of("web-logs/a.json"), file_of("web_logs/a.json")])
+    assert ownership.count(ArrivalOutcome.OWNED) == ownership.count(ArrivalOutcome.IGNORED) == 1
+    assert ownership.beyond_dataset_limit == 0
+    assert owned(stage) == {"web-logs/a.json": None, "web_logs/a.json": "web_logs"}
+
+
+def test_invocations_at_once_agree_on_the_folder(stage: Deployment) -> None:
+    # Given an invocation that is about to take the dataset, while another one does
+    def meanwhile() -> None:
+        assert stage.ledger.datasets.admit("web_logs", 1000, (), "web-logs") == "web-logs"
+
+    stage.faults.pause = (1, meanwhile)
+    # Then both name the same folder
+    assert stage.ledger.datasets.admit("web_logs", 1000, (), "web_logs") == "web-logs"
+
+
+def test_a_backfill_and_a_sweep_find_the_files_of_a_folder_that_is_not_the_name(stage: Deployment) -> None:
+    # Given files whose events never came
+    put(stage, "web-logs/a.json")
+    # When, Then
+    found = backfill({"action": "find", "request": {**WEB_LOGS, "dryRun": True}, "token": None}, stage.services)
+    assert found["recorded"] == 1
+    stage.wait(timedelta(hours=7))
+    assert sweep(stage.services)["adopted"] == 1
+    assert owned(stage) == {"web-logs/a.json": "web_logs"}
+
+
+def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage: Deployment) -> None:
+    # Given an ignored file
+    put(stage, "web-logs/a.json")
+    route(put(stage, "web-logs/a.json"), stage.services)
+    event: Any = put(stage, "web_logs/a.json")
+    route(event, stage.services)
+    assert len(stage.ledger.ignored.groups()[0]) == 1
+    # When the rule is deployed, and the event redelivered
+    stage.configure(datasets=[{"name": "other", "prefix": "web_logs/"}, *FOLDERS], peak={"hours": []})
+    route(event, stage.services)
+    # Then
+    assert owned(stage)["web_logs/a.json"] == "other"
+    assert stage.ledger.ignored.groups() == ([], True)
+    assert sum(row.files for row in stage.waiting()) == 2
+
+
+def test_ignored_files_are_counted_once_and_only_data(stage: Deployment) -> None:
+    # Given files at the top of the bucket, of a suffix that is not taken, and markers
+    files = [file_of(key) for key in ("a.json", "b.json", "orders/a.csv", "orders/_SUCCESS", "orders/", "orders/.x")]
+    # When they come twice
+    for _ in range(2):
+        route_arrivals(stage.services, files)
+    # Then
+    groups, _ = stage.ledger.ignored.groups()
+    assert [(group.files, group.reason.partition(":")[0][:40]) for group in groups] == [
+        (2, "no rule of [[datasets]] matches the key,"),
+        (1, "the name ends in none of .ndjson, .jsonl"),
+    ]
+
+
+KEY = "orders/a.json"
+
+
+REQUEST = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
+
+
+def ignored_file(deployment: Deployment) -> Any:
+    """An event whose file no rule routed when it came; returns the event."""
+    deployment.configure(datasets=[{"name": "clicks", "prefix": "clicks/"}], peak={"hours": []})
+    deployment.raw_s3.put_object(Bucket="input", Key=KEY, Body=b"{}\n")
+    head = deployment.raw_s3.head_object(Bucket="input", Key=KEY)
+    modified: datetime = head["LastModified"]
+    deployment.now = modified + timedelta(seconds=1)
+    record = s3_record(KEY, eTag=head["ETag"].strip('"'), versionId=None, size=3, time=modified.isoformat())
+    event = batch(message("m1", record))
+    assert failures(route(event, deployment.services)) == []
+    [row] = deployment.ledger.arrivals.versions("input", KEY)
+    assert row.manifest is None
+    return event
+
+
+def add_the_rule(deployment: Deployment) -> None:
+    deployment.configure(datasets=[{"name": "orders", "prefix": "orders/"}], peak={"hours": []})
+
+
+def assert_owned(deployment: Deployment) -> None:
+    [queued] = deployment.waiting()
+    manifest = read_manifest(deployment.raw_s3, "control", queued, ("input",))
+    assert [file.key for file in manifest.files] == [KEY]
+    [row] = deployment.ledger.arrivals.versions("input", KEY)
+    assert (row.partition, row.lane) == (queued.partition, Lane.BATCH)
+    assert row.partition is not None
+    assert row.partition.dataset == "orders"
+    assert "was IGNORED: no rule of [[datasets]] matches the key" in row.reason
+
+
+def test_a_redelivery_takes_the_file(deployment: Deployment) -> None:
+    event = ignored_file(deployment)
+    add_the_rule(deployment)
+    for _ in range(2):
+        assert failures(route(event, deployment.services)) == []
+    assert_owned(deployment)
+
+
+def test_a_backfill_takes_the_file_and_its_dry_run_counts_it(deployment: Deployment) -> None:
+    ignored_file(deployment)
+    add_the_rule(deployment)
+    event = {"action": "find", "request": {**REQUEST, "dryRun": True}, "token": None}
+    assert backfill(event, deployment.services)["recorded"] == 1
+    found = [backfill({**event, "request": REQUEST}, deployment.services) for _ in range(2)]
+    assert [(result["recorded"], result["known"]) for result in found] == [(1, 0), (0, 1)]
+    assert_owned(deployment)
+
+
+def test_a_sweep_takes_the_file(deployment: Deployment) -> None:
+    ignored_file(deployment)
+    add_the_rule(deployment)
+    deployment.wait(timedelta(hours=7))
+    assert sweep(deployment.services)["adopted"] == 1
+    assert_owned(deployment)

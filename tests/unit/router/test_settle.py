@@ -1,14 +1,33 @@
-"""run_status and settle: what is open, what is done, and the verdict on an execution."""
+"""settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
+
+from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import router.settle.published
+from lake import successors
+from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.layout import result_key
+from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
-from router.executions.run_status import run_status
-from tests.unit.router.conftest import Deployment
+from router.executions.run_status import current_row_pages, run_status
+from router.settle.published import list_digests
+from tests.model.fake_s3 import FakeS3
+from tests.unit.lake.world import MORNING
 from tests.unit.router.settling import done, planned, settled
+from tests.unit.router.sweep.sweeping import published
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lake.ledger import ManifestRow
+    from tests.unit.router.conftest import Deployment
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
@@ -103,3 +122,219 @@ def test_a_plan_that_names_an_unknown_manifest_is_refused(deployment: Deployment
     deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=body)
     with pytest.raises(InvalidDocumentError, match="no manifest ghost"):
         settled(deployment)
+
+
+@pytest.fixture
+def row(deployment: Deployment) -> ManifestRow:
+    """The only manifest of an execution: DONE, with an object in the lake and one in the quarantine."""
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10, 2)
+    return row
+
+
+def verdict_document(deployment: Deployment) -> dict[str, Any]:
+    body = deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, row: ManifestRow) -> None:
+    # Given: an object of another manifest's generation under the same partition
+    prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
+    deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-99999.parquet", Body=b"not of this commit")
+    # Then
+    result = settled(deployment)
+    assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
+    assert verdict_document(deployment)["damaged"] == []
+
+
+def test_objects_that_a_reprocess_has_replaced_meanwhile_are_no_finding(
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an object that is gone, and the next generation, which is published while settle looks at this one
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+
+    def reprocessed_meanwhile(*arguments: Any) -> Any:
+        deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+        published(deployment, deployment.row(row.id))
+        return read_commit(*arguments)
+
+    monkeypatch.setattr(router.settle.published, "read_commit", reprocessed_meanwhile)
+    # When, Then: that generation has an execution of its own
+    assert settled(deployment)["damagedObjects"] == 0
+
+
+@pytest.mark.parametrize("bucket", ["lake", "quarantine"])
+def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: ManifestRow, bucket: str) -> None:
+    # Given
+    (key,) = deployment.keys(bucket)
+    deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    # When
+    result = settled(deployment)
+    # Then
+    assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
+    assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
+    assert verdict_document(deployment)["damaged"] == [
+        {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
+    ]
+
+
+def test_an_object_of_another_size_is_found(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("lake")
+    size = len(deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read())
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
+    settled(deployment)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["problem"] == f"has 5 bytes, and {size} were published"
+
+
+def test_an_object_with_other_bytes_of_the_same_size_is_found(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("lake")
+    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[::-1])
+    settled(deployment)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["problem"] == "was replaced after it was published"
+
+
+def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
+    (result,) = deployment.keys("control", "results/")
+    deployment.raw_s3.delete_object(Bucket="control", Key=result)
+    assert settled(deployment)["damagedObjects"] == 0
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
+    assert settled(deployment)["damagedObjects"] == 1
+
+
+def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("control", "commits/")
+    deployment.raw_s3.delete_object(Bucket="control", Key=key)
+    result = settled(deployment)
+    assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["uri"] == f"s3://control/{key}"
+    assert "is gone" in damage["problem"]
+
+
+@pytest.mark.parametrize("body", [b'{"files": [', b"{}", b'{"sources": []}'])
+def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment, body: bytes) -> None:
+    # Given: of two manifests with unreadable files, one whose result document is cut and one whose object is short
+    first, second = planned(deployment, "a.json", "b.json")
+    for row in (first, second):
+        done(deployment, row, 10, unreadable="s3://input/b")
+    for name, row in (("result", first), ("object", second)):
+        bucket, key = ("control", result_key(row.id, 1)) if name == "result" else ("lake", lake_key_of(deployment, row))
+        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
+    # Then
+    assert settled(deployment)["damagedObjects"] == 1
+    assert [item["manifest"] for item in verdict_document(deployment)["damaged"]] == [second.id]
+
+
+def lake_key_of(deployment: Deployment, row: ManifestRow) -> str:
+    return next(key for key in deployment.keys("lake") if row.id in key)
+
+
+def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:
+    # Given: one of two manifests is still being worked on, and the object of the other one was deleted
+    first, second = planned(deployment, "a.json", "b.json")
+    done(deployment, first, 10)
+    deployment.claimed(deployment.row(second.id))
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    # Then: OPEN is asked for again and again, the last verdict has the finding
+    assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
+
+
+@pytest.mark.parametrize("number", [2, 3], ids=["after the listing", "after the comparison"])
+def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    # Given: a manifest whose objects are gone, and that a person forces after the listing, or after the comparison
+    for bucket in ("lake", "quarantine"):
+        for key in deployment.keys(bucket):
+            deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    manifests, before = deployment.ledger.manifests, deployment.row(row.id)
+    get_many, calls = manifests.get_many, []
+
+    def reading(_: object, ids: Sequence[str]) -> Any:
+        calls.append(ids)
+        if len(calls) == number:
+            manifests.force(before, deployment.now)
+        return get_many(ids)
+
+    monkeypatch.setattr(type(manifests), "get_many", reading)
+    # Then
+    assert settled(deployment)["damagedObjects"] == 0
+    assert len(calls) == number
+
+
+FOLDER = "orders/date=2026-11-20/hour=09/"
+
+
+def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: a plan of three pages
+    monkeypatch.setattr(successors, "MAX_BATCH_KEYS", 1)
+    page = successors.PARALLEL_READS
+    ids = [deployment.queued(f"{number}.json").id for number in range(3 * page)]
+    manifests = deployment.ledger.manifests
+    read, asked = manifests.get_many, []
+
+    def reading(_: object, batch: list[str]) -> Any:
+        asked.extend(batch)
+        return read(batch)
+
+    monkeypatch.setattr(type(manifests), "get_many", reading)
+    # When
+    pages = current_row_pages(deployment.services, ids)
+    # Then: no more of it is in memory than the page that is used
+    for number in (1, 2, 3):
+        assert [row.id for row in next(pages)] == ids[page * (number - 1) : page * number]
+        assert asked == ids[: page * number]
+    assert next(pages, None) is None
+
+
+@given(
+    listed=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 30)), unique=True),
+    expected=st.sets(st.sampled_from("abcdx")),
+    page=st.integers(1, 4),
+)
+def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
+    listed: list[tuple[str, int]], expected: set[str], page: int
+) -> None:
+    # Given: objects of manifests and of others in one folder, listed in small pages
+    s3 = FakeS3(MORNING)
+    s3.PAGE_SIZE = page
+    s3.create_bucket(Bucket="lake")
+    keys = [f"{FOLDER}{manifest}-g1-{number:05d}.parquet" for manifest, number in listed]
+    for key in keys:
+        s3.put_object(Bucket="lake", Key=key, Body=key.encode())
+    prefixes = sorted(f"{FOLDER}{manifest}-g1-" for manifest in expected)
+    # When
+    found = list_digests(s3, "lake", FOLDER, prefixes)  # type: ignore[arg-type]
+    # Then
+    objects = s3.buckets["lake"]
+    assert found == [
+        digest_objects((key, len(objects[key].body), objects[key].etag) for key in keys if key.startswith(prefix))
+        for prefix in prefixes
+    ]
+
+
+def test_the_listing_leaps_over_what_no_manifest_of_the_night_has_written() -> None:
+    # Given: a folder of three pages, of which the manifest's objects are on the last one
+    s3 = FakeS3(MORNING)
+    s3.PAGE_SIZE = 10
+    s3.create_bucket(Bucket="lake")
+    for number in range(30):
+        s3.put_object(Bucket="lake", Key=f"{FOLDER}a-g1-{number:05d}.parquet", Body=b"")
+    s3.put_object(Bucket="lake", Key=f"{FOLDER}b-g1-00000.parquet", Body=b"")
+    pages, list_page = [], s3.list_objects_v2
+
+    def counted(**request: Any) -> Any:
+        pages.append(request)
+        return list_page(**request)
+
+    s3.list_objects_v2 = counted  # type: ignore[method-assign]
+    # When, Then
+    (found,) = list_digests(s3, "lake", FOLDER, [f"{FOLDER}b-g1-"])  # type: ignore[arg-type]
+    assert (found.count, len(pages)) == (1, 1)

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from lake.ledger import ArrivalRow
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route
 from router.services import PARALLEL_REQUESTS
 from tests.unit.lake.world import file_of
 from tests.unit.router.events import batch, failures, message, s3_record
-from tests.unit.router.raising import RaisingClients
 
 if TYPE_CHECKING:
-    from lake.ledger import ArrivalRow
     from lake.manifest import ObjectVersion
     from tests.unit.router.conftest import Deployment
 
+
 WAITS = "waits for the overnight run"
+
+
 TAGGED, DESCRIBED = {"tags": ["priority=high"]}, {"metadata": ["priority=high"]}
 
 
@@ -50,6 +52,25 @@ def put(deployment: Deployment, name: str, **options: Any) -> dict[str, Any]:
 def arrival(deployment: Deployment, name: str) -> ArrivalRow:
     (row,) = deployment.ledger.arrivals.versions("input", f"orders/{name}.json")
     return row
+
+
+class FailingS3:
+    """Answers one operation with an error."""
+
+    def __init__(self, client: Any, operation: str, error: Exception) -> None:
+        self._client, self._operation, self._error = client, operation, error
+
+    def __getattr__(self, name: str) -> Any:
+        return self._raise if name == self._operation else getattr(self._client, name)
+
+    def _raise(self, **_: Any) -> None:
+        raise self._error
+
+
+def fail(deployment: Deployment, operation: str, error: Exception) -> None:
+    """S3 answers the operation with the error from now on."""
+    s3: Any = FailingS3(deployment.raw_s3, operation, error)
+    deployment.services = replace(deployment.services, s3=s3)
 
 
 def error_of(operation: str, code: str, status: int) -> ClientError:
@@ -118,7 +139,7 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
     action: str | None,
 ) -> None:
     records = [put(at_night, str(number)) for number in range(3)]
-    RaisingClients(failing=f"s3.{operation}", error=error_of(operation, code, status)).install(at_night)
+    fail(at_night, operation, error_of(operation, code, status))
     # When
     answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
     # Then every arrival has the lane of the other rules, and its reason says what was not read
@@ -140,13 +161,13 @@ def test_a_throttled_request_returns_its_own_message_only(at_night: Deployment, 
     records = {"tags": put(at_night, "a", Tagging="priority=high"), "key": put(at_night, "urgent/b")}
     records["other"] = s3_record("clicks/c.json")
     event = batch(*(message(name, record) for name, record in records.items()))
-    RaisingClients(failing="s3.get_object_tagging", error=error).install(at_night)
+    fail(at_night, "get_object_tagging", error)
     # When, Then
     assert failures(route(event, at_night.services)) == ["tags"]
     assert at_night.ledger.arrivals.versions("input", "orders/a.json") == []
     assert arrival(at_night, "urgent/b").lane == "stream"
     # When S3 answers again, it is urgent
-    RaisingClients().install(at_night)
+    at_night.services = replace(at_night.services, s3=at_night.s3)
     assert failures(route(event, at_night.services)) == []
     assert arrival(at_night, "a").lane == "stream"
 

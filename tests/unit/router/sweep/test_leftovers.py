@@ -1,21 +1,77 @@
-"""Objects of replaced and failed generations are deleted when it is due by the ledger, not by looking for them."""
+"""Uploads and objects that no publish needs are removed when it is due by the ledger; copies of people stay."""
 
+import hashlib
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lake.layout import lake_key
-from lake.ledger import ManifestRow, State
+from lake.layout import commit_key, lake_key, preflight_key, quarantine_key
+from lake.ledger import CommitReference, ManifestRow, State
 from router.sweep.handler import sweep
 from router.sweep.leftovers import delete_replaced
 from router.sweep.repair import Repair
 from tests.load.request_counts import counted_requests
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.sweep.sweeping import committed, published
+from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload, uploaded
+
+
+def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Deployment) -> None:
+    # Given uploads of a running attempt, of a committed one (named and stray) and of one that is done
+    running = deployment.claimed(deployment.queued("a")).row
+    uploaded(deployment, running)
+    publishing = committed(deployment, deployment.claimed(deployment.queued("b")))
+    stray = upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))
+    done = published(deployment, deployment.queued("c"))
+    late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
+    # When the sweep runs
+    assert changes(sweep(deployment.services)) == {"aborted": 2}
+    # Then only what can never be published is aborted
+    left = unfinished(deployment)
+    assert stray.key not in left
+    assert late.key not in left
+    assert len(left) == 6
+
+
+def test_uploads_that_a_preflight_left_are_aborted(deployment: Deployment) -> None:
+    for bucket in ("lake", "quarantine"):
+        upload(deployment, bucket, preflight_key("jr_1"))
+    assert changes(sweep(deployment.services)) == {"aborted": 2}
+    assert not unfinished(deployment)
+
+
+def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
+    row = deployment.queued("a", "b")
+    uploaded(deployment, row)
+    deployment.ledger.manifests.supersede(row, [deployment.manifest("a", "b")], "test", deployment.now)
+    forced = published(deployment, deployment.queued("c"))
+    upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))
+    assert deployment.ledger.manifests.force(forced, deployment.now)
+    assert changes(sweep(deployment.services)) == {"aborted": 4}
+
+
+def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:
+    # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
+    claim = deployment.claimed(deployment.queued("a"))
+    row, _ = claim.row, uploaded(deployment, claim.row)
+    body = b'{"format":99}'
+    key = commit_key(row.id, 1, 1, "n")
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    reference = CommitReference(key, hashlib.sha256(body).hexdigest())
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    done = published(deployment, deployment.queued("b"))
+    late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
+    # When the sweep runs
+    assert changes(sweep(deployment.services)) == {"aborted": 1}
+    # Then the uploads of the first one are kept
+    assert late.key not in unfinished(deployment)
+    assert len(unfinished(deployment)) == 3
+
 
 PAGES_BEFORE = 2000
 """Of 1,000 objects each, in front of the replaced ones."""
+
+
 SECONDS_PER_PAGE = 0.12
 
 
@@ -89,15 +145,6 @@ def test_a_generation_is_deleted_after_the_grace_period_of_its_successor(deploym
     assert list(deployment.ledger.deletions.due(deployment.now)) == []
 
 
-def test_a_reprocess_that_waits_again_does_not_delay_the_deletion(deployment: Deployment) -> None:
-    row = reprocessed(deployment)
-    deployment.wait(timedelta(minutes=61))
-    # Given the next request, a moment before the sweep
-    assert deployment.ledger.manifests.force(row, deployment.now)
-    assert sweep(deployment.services)["deleted"] == 3
-    assert generations(deployment) == {"g2"}
-
-
 def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:
     # Given generation 3 published when the deletion of generation 1 is nearly due
     row = reprocessed(deployment)
@@ -140,3 +187,41 @@ def test_a_generation_that_cannot_be_compared_stops_no_other_deletion(deployment
     left = [key for key in deployment.keys("lake") if "-g1-" in key]
     assert left
     assert all(first.id in key and second.id not in key for key in left)
+
+
+COPIES = (
+    "analysis/{key}",
+    "orders/date=2026-11-20/hour=10/{name}",
+    "{stem}-copy.parquet",
+    "{stem}.parquet.bak",
+    "{stem}/{name}",
+)
+
+
+def copy_of(key: str, copy: str) -> str:
+    return copy.format(key=key, name=key.rsplit("/", 1)[-1], stem=key.removesuffix(".parquet"))
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_a_replaced_object_is_kept(deployment: Deployment, copy: str) -> None:
+    # Given a person's copy of an object of generation 1, which generation 2 has replaced
+    row = published(deployment, deployment.queued("a"))
+    own = lake_key(row.partition, row.id, 1, 0)
+    key = copy_of(own, copy)
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"copy")
+    deployment.ledger.manifests.force(row, deployment.now)
+    published(deployment, deployment.row(row.id))
+    deployment.wait(timedelta(hours=5))
+    # When the sweep deletes that generation
+    assert changes(sweep(deployment.services)) == {"deleted": 3}
+    # Then the copy is still there
+    assert key in deployment.keys("lake")
+    assert own not in deployment.keys("lake")
+
+
+def test_an_upload_of_a_copy_is_left_alone(deployment: Deployment) -> None:
+    # Given a person's upload with the name of an object of a manifest that is DONE, elsewhere in the lake
+    row = published(deployment, deployment.queued("a"))
+    upload(deployment, "lake", f"analysis/{lake_key(row.partition, row.id, 1, 0)}")
+    # When, Then
+    assert changes(sweep(deployment.services)) == {}
