@@ -17,7 +17,7 @@ from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.speed import Speeds
 from lake.time import Schedule, iso_utc, next_local_time
 from router.entry import with_product_errors, with_refusals
-from router.estimate.waits import recent_waits
+from router.estimate.night import recent_waits
 from router.plan.backlog import backlog
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night

@@ -21,7 +21,7 @@ from report.figures import ManifestFigures
 from report.model import ExecutionFacts, Report, cost_figures
 from report.page import render_page
 from router.entry import with_product_errors
-from router.estimate.waits import measured_waits
+from router.estimate.night import measured_waits
 from router.executions.run_status import current_row_pages
 from router.services import Services, container_services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files

@@ -28,8 +28,6 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.router.planning import HOURS
 
 START = datetime(2026, 11, 20, 21, tzinfo=UTC)
-
-
 GB = 10**9
 
 
@@ -216,8 +214,6 @@ def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
 
 
 GIB = 1 << 30
-
-
 LARGE_LIMITS = parse_settings({"stage": "t", "batch": {"run_bytes": 512 * GIB}}).batch
 
 
@@ -257,14 +253,14 @@ def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(
     # Given: sizes between nothing and a whole run
     random, checks = Random(1), 0
     backlog = [manifest(number, int(LARGE_LIMITS.run_bytes * random.random()), files(random)) for number in range(1500)]
-    has_room = pack_module._OpenRun.has_room
+    has_room = pack_module.PlannedRun.has_room
 
     def counted(run: Any, row: ManifestRow, limits: Any) -> bool:
         nonlocal checks
         checks += 1
         return has_room(run, row, limits)
 
-    monkeypatch.setattr(pack_module._OpenRun, "has_room", counted)
+    monkeypatch.setattr(pack_module.PlannedRun, "has_room", counted)
     # When
     runs = pack_evenly(backlog, LARGE_LIMITS, 1, seconds)
     # Then
@@ -273,8 +269,6 @@ def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(
 
 
 Pack = Callable[[list[ManifestRow], BatchSettings, int, Callable[[ManifestRow], float]], list[PlannedRun]]
-
-
 rows = st.lists(
     st.builds(
         lambda number, size, files, hour: ManifestRow(
@@ -288,8 +282,6 @@ rows = st.lists(
     unique_by=lambda row: row.id,
     max_size=60,
 )
-
-
 LIMITS = parse_settings(
     {
         "stage": "t",
