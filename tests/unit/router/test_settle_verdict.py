@@ -14,10 +14,13 @@ from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane, Partition
 from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
-from router.settle.tally import MAX_NAMED_DATASETS, MAX_NAMED_MANIFESTS, DatasetTallies, Tally
 from router.settle.verdict import (
+    MAX_NAMED_DATASETS,
+    MAX_NAMED_MANIFESTS,
     MAX_QUOTED_CHARACTERS,
+    DatasetTallies,
     ExecutionOutcome,
+    Tally,
     Verdict,
     format_notification,
     format_quarantine,
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
-
-
 LEASED = int((MORNING + LEASE).timestamp() * 1000)
 
 
@@ -260,14 +261,8 @@ def test_the_notification_names_a_few_files_in_one_line_each() -> None:
 
 
 LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
-
-
 OVERNIGHT = "start the state machine overnight again"
-
-
 REPROCESS = "hybrid-router reprocess"
-
-
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
 
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
 
 from lake.errors import AuditError, InvalidDocumentError, TransientError
-from router.settle.tally import PERMISSION
+from router.settle.verdict import PERMISSION
 from transform.give_up import fault_of
 from transform.source import UnreadableFileError
 
