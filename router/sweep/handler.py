@@ -1,20 +1,24 @@
-"""Lambda function ``sweep``: all repairs in turn, each for a bounded time."""
+"""Lambda function ``sweep``: it measures what alarms read, then tries all repairs in turn, each for a bounded time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
 
 from lake.bills import MICRO
+from lake.errors import InvalidInputError
+from lake.ledger.manifest_row import OPEN_STATES
+from lake.manifest import Lane
 from router.entry import with_product_errors
-from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services
+from router.executions.costs import RunCosts
+from router.executions.run_status import current_row_pages
+from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
+from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
-from router.sweep.late_bills import record_late_bills
 from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
 from router.sweep.manifests import (
     divide_collections,
@@ -26,11 +30,15 @@ from router.sweep.manifests import (
 )
 from router.sweep.missed import adopt_missed
 from router.sweep.repair import Repair
-from router.sweep.stream_health import measure_stream
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.ledger.costs import DueBill
+
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """Maximum time of a repair but the last: it begins no further item after it, and the next sweep continues."""
@@ -104,7 +112,7 @@ def sweep(services: Services) -> dict[str, int]:
 def _repairs(services: Services) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
     return [
-        ("stream", lambda _: _count_stream_health(services)),
+        ("stream", lambda _: _measure_stream(services)),
         ("bills", record_late_bills),
         ("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services))),
         ("ledger.keep_days", lambda _: _check_versions(services)),
@@ -129,14 +137,68 @@ def _check_versions(services: Services) -> None:
         ledger.check_versions(bucket, services.s3.get_bucket_versioning(Bucket=bucket).get("Status"))
 
 
-def _count_stream_health(services: Services) -> None:
-    health = measure_stream(services)
-    if health.silent:
-        logger.warning("streaming jobs do not report that they are alive", shards=health.silent)
-    count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes)
-    count(Metric.STREAM_SILENT, len(health.silent))
+def _measure_stream(services: Services) -> None:
+    """Measure the stream lane, also while no job and no watch of it runs.
+
+    The ages are from the index, which can lag by some seconds. A shard is silent while its window is open and its row
+    has no valid heartbeat, also while its run is starting.
+    """
+    now = services.clock()
+    # The index lists the manifests of a state by age.
+    oldest = [
+        first.created_at
+        for state in OPEN_STATES
+        if (first := next(iter(services.ledger.manifests.open(Lane.STREAM, state)), None)) is not None
+    ]
+    age = now - datetime.fromisoformat(min(oldest)) if oldest else timedelta()
+    silent = []
+    for shard in services.settings.shards.names:
+        row = services.ledger.stream.of(shard).get()
+        in_window = row.window_until is not None and now < datetime.fromisoformat(row.window_until)
+        if in_window and not has_valid_heartbeat(services, row):
+            silent.append(shard)
+    if silent:
+        logger.warning("streaming jobs do not report that they are alive", shards=silent)
+    count(Metric.STREAM_OLDEST_MINUTES, age / timedelta(minutes=1))
+    count(Metric.STREAM_SILENT, len(silent))
 
 
 def _day_dollars(services: Services) -> float:
     """What the job runs that have ended today (UTC) have cost: both lanes write it as each of theirs ends."""
     return services.ledger.costs.day_sum(services.clock().date()) / MICRO
+
+
+MAX_BILL_WAIT = timedelta(days=1)
+"""After this time what is known of a bill is taken as it is; an assumed value."""
+
+
+def record_late_bills(repair: Repair) -> None:
+    """Record the costs whose bill has become final, each once; the others wait for the next sweep."""
+    services = repair.services
+    for due in services.ledger.costs.due_bills():
+        if repair.expired:
+            return
+        with repair.isolated(due.job_run):
+            _record(services, due)
+
+
+def _record(services: Services, due: DueBill) -> None:
+    now = services.clock()
+    overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
+    try:
+        key = due.run.removeprefix(f"s3://{services.resources.control_bucket}/")
+        document = read_document(services, key, "execution", "manifests")
+    except InvalidInputError as error:
+        if not overdue:
+            raise
+        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run, reason=str(error))
+        services.ledger.costs.close_bill(due.job_run, now)
+        return
+    costs = RunCosts(due.run, document["execution"])
+    for rows in current_row_pages(services, document["manifests"]):
+        costs.add(rows)
+    recorded = costs.record_late(services, due.job_run, estimate=overdue)
+    if not recorded and overdue:
+        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=due.run)
+    if recorded or overdue:
+        services.ledger.costs.close_bill(due.job_run, now)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from router.tables.batch import CatalogEntry
 
 
+Rows = dict[str, tuple[ManifestRow | None, frozenset[str] | None]]
+"""By id: the row of a manifest, and what ``may_abort`` takes as ``committed``."""
 UNPUBLISHABLE = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
 
 
@@ -42,33 +44,32 @@ def abort_uploads(repair: Repair) -> None:
     services = repair.services
     for bucket in services.resources.output_buckets:
         for page in _pages(repair, bucket):
-            rows: dict[str, ManifestRow | None] = {}
-            committed: dict[str, frozenset[str] | None] = {}
+            rows: Rows = {}
             for upload in page:
                 if repair.expired:
                     return
-                if upload["Key"].startswith(f"{PREFLIGHT}/"):
-                    # Never completed, and the run that lost its answer does not know it.
-                    with repair.isolated("upload", key=upload["Key"]):
+                with repair.isolated("upload", key=upload["Key"]):
+                    if _is_useless(services, upload, rows):
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
-                    continue
-                parsed = parse_generation(upload["Key"])
-                if parsed is None:
-                    continue
-                manifest, generation = parsed
-                with repair.isolated("upload", manifest_id=manifest, key=upload["Key"]):
-                    if manifest not in rows:
-                        row = services.ledger.manifests.get(manifest)
-                        committed[manifest] = None if row is None else _committed_uploads(services, row)
-                        rows[manifest] = row
-                    row = rows[manifest]
-                    if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
-                        continue
-                    if may_abort(row, generation, upload["UploadId"], committed[manifest]):
-                        abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
-                        repair.counts["aborted"] += 1
-                        logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)
+                        logger.info("upload aborted", key=upload["Key"])
+
+
+def _is_useless(services: Services, upload: MultipartUploadTypeDef, rows: Rows) -> bool:
+    if upload["Key"].startswith(f"{PREFLIGHT}/"):
+        # Never completed, and the run that lost its answer does not know it.
+        return True
+    parsed = parse_generation(upload["Key"])
+    if parsed is None:
+        return False
+    manifest, generation = parsed
+    if manifest not in rows:
+        row = services.ledger.manifests.get(manifest)
+        rows[manifest] = row, None if row is None else _committed_uploads(services, row)
+    row, committed = rows[manifest]
+    if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
+        return False
+    return may_abort(row, generation, upload["UploadId"], committed)
 
 
 def may_abort(row: ManifestRow, generation: int, upload_id: str, committed: Collection[str] | None) -> bool:

@@ -15,9 +15,10 @@ from router.ownership import write_pointer
 from router.requests.promote import promote
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route
+from router.sweep.handler import sweep
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
-from router.sweep.stream_health import StreamHealth, measure_stream
+from router.telemetry import Metric, metrics
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment, act
 from tests.unit.router.events import batch, failures, message, s3_record
@@ -176,7 +177,9 @@ def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployme
     deployment.wait(timedelta(minutes=2))
     deployment.ledger.stream.of("2").record_heartbeat("jr_2", deployment.now)
     # When, Then
-    assert measure_stream(deployment.services) == StreamHealth(oldest_minutes=8, silent=("1", "3"))
+    sweep(deployment.services)
+    measured = [metrics.metric_set[name]["Value"] for name in (Metric.STREAM_OLDEST_MINUTES, Metric.STREAM_SILENT)]
+    assert measured == [[8], [2]]
 
 
 def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_ended(deployment: Deployment) -> None:
