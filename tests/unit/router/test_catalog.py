@@ -180,14 +180,8 @@ def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
 
 
 DATASETS = 10_000
-
-
 LAMBDA_TIMEOUT = timedelta(minutes=5)
-
-
 GLUE_REQUEST = timedelta(milliseconds=100)
-
-
 MAX_STATE_BYTES = 256 << 10
 
 

@@ -97,29 +97,6 @@ def test_datasets_of_a_version_without_the_limit_stay_and_count(deployment: Depl
     assert datasets(deployment) == ["old", "orders"]
 
 
-@pytest.mark.parametrize("number", range(1, 10))
-@pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop"])
-def test_whatever_happens_to_a_write_the_file_gets_one_owner_and_the_dataset_one_place(
-    deployment: Deployment, fault: str, number: int
-) -> None:
-    # Given the first file of a dataset, and a fault of one of the writes
-    limit(deployment, 3)
-    event = put(deployment, "new/a.json")
-    deployment.faults.reset()
-    setattr(deployment.faults, fault, number)
-    try:
-        route(event, deployment.services)
-    except Crash:
-        assert fault == "crash_before"
-    deployment.faults.reset()
-    # When the event is redelivered
-    deployment.wait(timedelta(minutes=12))
-    assert failures(route(event, deployment.services)) == []
-    # Then
-    assert sum(row.files for row in deployment.waiting()) == 1
-    assert not deployment.ledger.datasets.admit("another", 3, ())
-
-
 MANY = [f"new_{number}" for number in range(5)]
 
 
@@ -138,14 +115,15 @@ def cold(deployment: Deployment) -> Services:
     return replace(deployment.services, ledger=Ledger.over(deployment.faults.wrap(deployment.dynamodb), "ledger"))
 
 
+@pytest.mark.parametrize("folders", [MANY[:1], MANY], ids=["one", "many"])
 @pytest.mark.parametrize("number", range(1, 13))
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
-def test_whatever_happens_to_a_write_new_datasets_that_come_together_get_one_place_each(
-    deployment: Deployment, fault: str, number: int
+def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_dataset_one_place(
+    deployment: Deployment, fault: str, number: int, folders: list[str]
 ) -> None:
     # Given files of new datasets for which there is just room, and a fault of one of the writes
-    limit(deployment, 2 + len(MANY))
-    files = [file_of(f"{folder}/a.json") for folder in MANY]
+    limit(deployment, 2 + len(folders))
+    files = [file_of(f"{folder}/a.json") for folder in folders]
     deployment.faults.reset()
     setattr(deployment.faults, fault, number)
     with suppress(Crash):
@@ -156,9 +134,9 @@ def test_whatever_happens_to_a_write_new_datasets_that_come_together_get_one_pla
     assert route_arrivals(cold(deployment), files).count(ArrivalOutcome.UNSETTLED) == 0
     deployment.faults.deliver()
     # Then
-    assert sum(row.files for row in deployment.waiting()) == len(MANY)
-    assert datasets(deployment) == MANY
-    assert admissions(deployment) == {"clicks", "orders", *MANY}
+    assert sum(row.files for row in deployment.waiting()) == len(folders)
+    assert datasets(deployment) == folders
+    assert admissions(deployment) == {"clicks", "orders", *folders}
     assert count_row(deployment) == len(admissions(deployment))
 
 
@@ -402,8 +380,6 @@ def test_ignored_files_are_counted_once_and_only_data(stage: Deployment) -> None
 
 
 KEY = "orders/a.json"
-
-
 REQUEST = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
 
 

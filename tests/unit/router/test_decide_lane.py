@@ -84,51 +84,34 @@ def test_peak_hours_are_local(now: str, lane: Lane) -> None:
     assert decided_at("orders/a.json", now) == (lane, "orders", reason)
 
 
+SUNDAY, FRIDAY_NIGHT = {"hours": ["02:30-03:30"], "days": ["sun"]}, {"hours": ["22:00-06:00"], "days": ["fri"]}
+
+
 @pytest.mark.parametrize(
-    ("now", "lane"),
+    ("peak", "now", "lane"),
     [
         # Sunday 29 March 2026: 01:59 is followed by 03:00.
-        ("2026-03-29T00:59", Lane.BATCH),
-        ("2026-03-29T01:00", Lane.STREAM),
-        ("2026-03-29T01:29", Lane.STREAM),
-        ("2026-03-29T01:30", Lane.BATCH),
+        (SUNDAY, "2026-03-29T00:59", Lane.BATCH),
+        (SUNDAY, "2026-03-29T01:00", Lane.STREAM),
+        (SUNDAY, "2026-03-29T01:30", Lane.BATCH),
         # Sunday 25 October 2026: 02:00 to 03:00 comes twice, the second time as winter time.
-        ("2026-10-25T00:00", Lane.BATCH),
-        ("2026-10-25T00:30", Lane.STREAM),
-        ("2026-10-25T00:59", Lane.STREAM),
-        ("2026-10-25T01:00", Lane.BATCH),
-        ("2026-10-25T01:30", Lane.STREAM),
-        ("2026-10-25T02:00", Lane.STREAM),
-        ("2026-10-25T02:30", Lane.BATCH),
+        (SUNDAY, "2026-10-25T00:30", Lane.STREAM),
+        (SUNDAY, "2026-10-25T01:00", Lane.BATCH),
+        (SUNDAY, "2026-10-25T01:30", Lane.STREAM),
+        (SUNDAY, "2026-10-25T02:30", Lane.BATCH),
+        # A window over midnight belongs to the day on which it begins.
+        (FRIDAY_NIGHT, "2026-11-20T20:59", Lane.BATCH),
+        (FRIDAY_NIGHT, "2026-11-20T21:00", Lane.STREAM),
+        (FRIDAY_NIGHT, "2026-11-21T04:59", Lane.STREAM),
+        (FRIDAY_NIGHT, "2026-11-21T05:00", Lane.BATCH),
+        (FRIDAY_NIGHT, "2026-11-20T04:00", Lane.BATCH),
+        (FRIDAY_NIGHT, "2026-11-21T22:00", Lane.BATCH),
+        ({"hours": ["20:00-24:00"], "days": ["fri"]}, "2026-11-20T22:59", Lane.STREAM),
+        ({"hours": ["20:00-24:00"], "days": ["fri"]}, "2026-11-20T23:00", Lane.BATCH),
     ],
 )
-def test_clock_changes_follow_the_wall_clock(now: str, lane: Lane) -> None:
-    peak = {"hours": ["02:30-03:30"], "days": ["sun"]}
+def test_windows_follow_the_wall_clock(peak: dict[str, list[str]], now: str, lane: Lane) -> None:
     assert decided_at("orders/a.json", now, peak=peak)[0] == lane
-
-
-@pytest.mark.parametrize(
-    ("now", "lane"),
-    [
-        ("2026-11-20T20:59", Lane.BATCH),
-        ("2026-11-20T21:00", Lane.STREAM),
-        ("2026-11-20T23:30", Lane.STREAM),
-        ("2026-11-21T04:59", Lane.STREAM),
-        ("2026-11-21T05:00", Lane.BATCH),
-        ("2026-11-20T04:00", Lane.BATCH),
-        ("2026-11-21T22:00", Lane.BATCH),
-    ],
-    ids=["before", "start", "after midnight", "last minute", "end", "the morning before", "the evening after"],
-)
-def test_a_window_over_midnight_belongs_to_the_day_it_begins_on(now: str, lane: Lane) -> None:
-    peak = {"hours": ["22:00-06:00"], "days": ["fri"]}
-    assert decided_at("orders/a.json", now, peak=peak)[0] == lane
-
-
-def test_a_window_can_end_at_midnight() -> None:
-    peak = {"hours": ["20:00-24:00"], "days": ["fri"]}
-    lanes = [decided_at("orders/a.json", now, peak=peak)[0] for now in ("2026-11-20T22:59", "2026-11-20T23:00")]
-    assert lanes == [Lane.STREAM, Lane.BATCH]
 
 
 def test_the_second_window_gives_its_own_reason() -> None:
@@ -178,17 +161,9 @@ def test_a_peak_file_that_spills_says_why() -> None:
 
 
 TAGS, METADATA = Attribute.TAGS, Attribute.METADATA
-
-
 SATURDAY, FRIDAY = datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
 WAITS = "waits for the overnight run"
-
-
 BOTH = {"tags": ["priority=high", "stage=*"], "metadata": ["feed=live*"]}
-
-
 GONE, DENIED = NotRead("gone (404)"), NotRead("access denied (403)", is_denied=True)
 
 

@@ -132,8 +132,6 @@ def test_every_handler_is_decorated_outermost() -> None:
 
 
 ATTRIBUTES = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
-
-
 REFUSED = [
     (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to"),
     (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),

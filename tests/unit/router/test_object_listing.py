@@ -19,8 +19,6 @@ from router.services import new_session
 REGION = "us-east-1"
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 READ = ("Key", "Size", "ETag", "LastModified")
-
-
 TIME = "2026-11-20T09:30:00.000Z"
 PLAIN = f"<Contents><Key>a</Key><LastModified>{TIME}</LastModified><ETag>&quot;0f&quot;</ETag><Size>7</Size></Contents>"
 

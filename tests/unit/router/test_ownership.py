@@ -90,8 +90,6 @@ SETTINGS = parse_settings(
         "stream": {"manifest_bytes": 100, "manifest_files": 3},
     }
 )
-
-
 drafted = st.lists(
     st.builds(
         lambda number, size, partition, lane, urgent: RoutedArrival(
@@ -193,11 +191,7 @@ def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
 
 
 NEW, NO_RULE, QUEUED, DONE, NO_OWNER, DEAD = (file_of(f"orders/{name}.json") for name in "abcdef")
-
-
 RETURNED = file_of("orders/g.json", version=None)
-
-
 KNOWN = {QUEUED, DONE, RETURNED}
 
 

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 RUN = "s3://control/plans/overnight/runs/00000.json"
-
-
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
-
-
 BILL = {
     "StartedOn": START,
     "CompletedOn": END,

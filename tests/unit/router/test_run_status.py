@@ -37,13 +37,9 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 RUN = "s3://control/plans/overnight/runs/00000.json"
-
-
 REFUSAL = (
     "Glue.AccessDeniedException: User: arn:aws:sts::1:assumed-role/r/s is not authorized to perform: glue:StartJobRun"
 )
-
-
 FAILURE = "States.TaskFailed: jr_1 FAILED AccessDeniedException: not authorized to perform: dynamodb:UpdateItem"
 
 
@@ -127,12 +123,8 @@ def test_without_a_list_nothing_counts_as_denied(deployment: Deployment) -> None
 
 
 FLEX, GLUE, EMR = Engine.GLUE_FLEX, Engine.GLUE, Engine.EMR_SERVERLESS
-
-
 IN_TIME, LATE = MORNING + timedelta(minutes=1), MORNING - timedelta(minutes=1)
 """When a run has to begin, seen at ``MORNING``."""
-
-
 RUNS = 4
 
 
@@ -259,8 +251,6 @@ def test_what_cannot_be_judged_holds_up_no_conversion(deployment: Deployment, mo
 
 
 APPLICATION, JOB_RUN = "00application", "00jobrun"
-
-
 HOLDER = run_id(APPLICATION, JOB_RUN)
 
 

@@ -24,7 +24,7 @@ from tests.unit.router.settling import done, planned, settled
 from tests.unit.router.sweep.sweeping import published
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lake.ledger import ManifestRow
     from tests.unit.router.conftest import Deployment
@@ -180,22 +180,23 @@ def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: Manife
     ]
 
 
-def test_an_object_of_another_size_is_found(deployment: Deployment, row: ManifestRow) -> None:
-    (key,) = deployment.keys("lake")
-    size = len(deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read())
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
-    settled(deployment)
-    (damage,) = verdict_document(deployment)["damaged"]
-    assert damage["problem"] == f"has 5 bytes, and {size} were published"
-
-
-def test_an_object_with_other_bytes_of_the_same_size_is_found(deployment: Deployment, row: ManifestRow) -> None:
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda _: b"short", "has 5 bytes, and {size} were published"),
+        (lambda body: body[::-1], "was replaced after it"),
+    ],
+    ids=["another size", "other bytes of the same size"],
+)
+def test_an_object_that_was_replaced_is_found(
+    deployment: Deployment, row: ManifestRow, change: Callable[[bytes], bytes], problem: str
+) -> None:
     (key,) = deployment.keys("lake")
     body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[::-1])
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=change(body))
     settled(deployment)
     (damage,) = verdict_document(deployment)["damaged"]
-    assert damage["problem"] == "was replaced after it was published"
+    assert damage["problem"].startswith(problem.format(size=len(body)))
 
 
 def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:

@@ -268,11 +268,7 @@ def test_a_watch_measures_the_micro_batch_of_a_live_run(deployment: Deployment) 
 
 
 REASON = "LAUNCH ERROR | the zip of wheels could not be installed"
-
-
 MINUTE = timedelta(minutes=1)
-
-
 WINDOW = 9 * 60
 """Minutes."""
 

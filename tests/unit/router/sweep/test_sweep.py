@@ -176,8 +176,6 @@ def _throttled(deployment: Deployment) -> Any:
 
 
 TIME_FOR_WORK_UNDER_WAY = timedelta(minutes=5)
-
-
 REPAIRS = (
     "finish_publishing",
     "release_leases",
@@ -191,8 +189,6 @@ REPAIRS = (
     "record_late_bills",
     "delete_replaced",
 )
-
-
 KEYS = [f"orders/{number}.json" for number in range(4)]
 
 

@@ -56,11 +56,7 @@ def test_a_table_that_takes_all_the_time_starves_no_other(
 
 
 ROLE = "arn:aws:iam::111122223333:role/optimizer"
-
-
 OFF = {"roleArn": ROLE, "enabled": False}
-
-
 ON = {
     "roleArn": ROLE,
     "enabled": True,
