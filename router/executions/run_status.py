@@ -27,8 +27,6 @@ from router.services import PARALLEL_REQUESTS, Services, container_services, rea
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.bills import Bill
 
 
@@ -41,7 +39,7 @@ PARALLEL_WRITES = 16
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?}`` ->
     ``{"open": n, "terminal": n, "held": n, "denied": n, "engine"?}``.
     """

@@ -26,8 +26,6 @@ from router.services import PARALLEL_REQUESTS, Services, container_services, wri
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.ledger import ManifestRow
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
@@ -39,7 +37,7 @@ MAX_DATASETS = 200
 @with_refusals
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?}`` -> counts, the index and a forecast."""
     return plan(event, container_services(), _service_quotas())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import InvalidDocumentError, InvalidInputError, UnusableDocumentError
 from lake.ledger import CollectionId, ManifestRow, State
@@ -35,9 +35,6 @@ from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.stream.runs import ensure_all_running
 from router.telemetry import logger
 
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
 MAX_SUCCESSORS = 90
 """Stream manifests per supersede: with source and rest below DynamoDB's limit of 100 actions per transaction."""
 MAX_CHANGES = 20
@@ -54,7 +51,7 @@ MAX_QUEUED_FILES = 10_000
 @with_product_errors
 @with_refusals
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
     return promote(event, container_services())
 

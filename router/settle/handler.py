@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.bills import MICRO
 from lake.documents import to_json
@@ -39,14 +39,11 @@ from router.settle.verdict import (
 )
 from router.telemetry import Metric, count, logger, metrics
 
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
 
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, two URIs."""
     return settle(event, container_services())
 

@@ -35,8 +35,6 @@ from router.telemetry import Metric, count, logger, metrics
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.ledger.costs import DueBill
 
 
@@ -68,7 +66,7 @@ COUNTS = (
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, int]:  # noqa: ARG001
     """``{}`` -> a count for each of ``COUNTS``."""
     return sweep(replace(container_services(), events=_event_bridge()))
 
