@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
-from lake.ledger import TableRow
+from lake.ledger import Tabled, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
 from lake.publish import NOT_FOUND_CODES
@@ -34,11 +34,11 @@ from router.iceberg.metadata import (
 )
 from router.services import PARALLEL_REQUESTS, Services
 from router.tables.batch import (
+    BatchItem,
     CatalogEntry,
     PlannedBatch,
     TableCatalog,
     forget,
-    marks_of,
     plan_batch,
     read_batch_document,
     tabled_of_hour,
@@ -226,14 +226,15 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
 def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
     """Note in the row of each manifest what the table shows."""
     manifests = services.ledger.manifests
-    marks = marks_of(batch, snapshot, iso_utc(services.clock()))
+    now = iso_utc(services.clock())
 
-    def mark(name: str) -> None:
-        row, shown = manifests.get(name), marks[name]
+    def mark(item: BatchItem) -> None:
+        row = manifests.get(item.manifest)
         assert row is not None
+        shown = Tabled(item.generation, item.document, batch.number, snapshot, now)
         if row.tabled is not None and row.tabled.generation == shown.generation:
             shown = replace(shown, since=row.tabled.since)
         manifests.mark_tabled(row, shown)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        list(pool.map(mark, marks))
+        list(pool.map(mark, batch.items))
