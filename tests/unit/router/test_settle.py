@@ -9,19 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import router.settle.published
-from lake import successors
-from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import result_key
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
-from router.executions.run_status import current_row_pages, run_status
+from router.executions.run_status import run_status
 from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
 from tests.unit.router.settling import done, planned, settled
-from tests.unit.router.sweep.sweeping import published
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,20 +79,6 @@ def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployme
         settled(deployment)
 
 
-def test_run_status_counts_and_releases_what_an_ended_run_held(deployment: Deployment) -> None:
-    # Given: one done, one held by an ended run, one held by a live run, one queued
-    first, ended, live, _ = planned(deployment, "a.json", "b.json", "c.json", "d.json")
-    deployment.glue.runs["batch-job"] = {"jr_ended": "TIMEOUT", "jr_live": "RUNNING"}
-    done(deployment, first, 1)
-    deployment.claimed(deployment.row(ended.id), "jr_ended")
-    deployment.claimed(deployment.row(live.id), "jr_live")
-    # When
-    status = run_status({"run": "s3://control/plans/overnight/runs/00000.json"}, deployment.services)
-    # Then
-    assert status == {"open": 3, "terminal": 1, "held": 1, "denied": 0}
-    assert [deployment.row(row.id).state for row in (ended, live)] == ["QUEUED", "RUNNING"]
-
-
 def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment) -> None:
     # Given: of two files of a planned manifest one was promoted
     (source,) = planned(deployment, "a.json")
@@ -146,23 +128,6 @@ def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, r
     result = settled(deployment)
     assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
     assert verdict_document(deployment)["damaged"] == []
-
-
-def test_objects_that_a_reprocess_has_replaced_meanwhile_are_no_finding(
-    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given an object that is gone, and the next generation, which is published while settle looks at this one
-    (key,) = deployment.keys("lake")
-    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
-
-    def reprocessed_meanwhile(*arguments: Any) -> Any:
-        deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
-        published(deployment, deployment.row(row.id))
-        return read_commit(*arguments)
-
-    monkeypatch.setattr(router.settle.published, "read_commit", reprocessed_meanwhile)
-    # When, Then: that generation has an execution of its own
-    assert settled(deployment)["damagedObjects"] == 0
 
 
 @pytest.mark.parametrize("bucket", ["lake", "quarantine"])
@@ -271,28 +236,6 @@ def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
 
 
 FOLDER = "orders/date=2026-11-20/hour=09/"
-
-
-def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: a plan of three pages
-    monkeypatch.setattr(successors, "MAX_BATCH_KEYS", 1)
-    page = successors.PARALLEL_READS
-    ids = [deployment.queued(f"{number}.json").id for number in range(3 * page)]
-    manifests = deployment.ledger.manifests
-    read, asked = manifests.get_many, []
-
-    def reading(_: object, batch: list[str]) -> Any:
-        asked.extend(batch)
-        return read(batch)
-
-    monkeypatch.setattr(type(manifests), "get_many", reading)
-    # When
-    pages = current_row_pages(deployment.services, ids)
-    # Then: no more of it is in memory than the page that is used
-    for number in (1, 2, 3):
-        assert [row.id for row in next(pages)] == ids[page * (number - 1) : page * number]
-        assert asked == ids[: page * number]
-    assert next(pages, None) is None
 
 
 @given(

@@ -273,19 +273,6 @@ def notification(outcome: ExecutionOutcome, **counts: int) -> str:
     return format_notification("x", verdict, (), stage="prod")
 
 
-def test_it_begins_with_the_verdict_and_has_every_count() -> None:
-    text = notification(ExecutionOutcome.FAILED, done=1, failed=2, open=3, rows=4, rejects=5, failed_files=6)
-    assert text.splitlines()[:6] == [
-        "Execution x of overnight, stage prod: FAILED",
-        "what happened.",
-        "",
-        "Manifests: 1 done, 2 failed, 3 open.",
-        "Published: 4 rows; in the quarantine: 5 lines, 6 files.",
-        "Damaged objects: 0.",
-    ]
-    assert LOOK in text
-
-
 @pytest.mark.parametrize(
     ("outcome", "counts", "named", "not_named"),
     [
