@@ -132,8 +132,6 @@ def _order_of_reason(row: ManifestRow) -> int:
 MAX_QUOTED_CHARACTERS = 1000
 """Maximum length of a reason in the message, which goes through the state machine, to the topic and into the cause of
 its end."""
-MAX_NAMED_SHARES = 3
-"""Maximum number of datasets that the message names because of their share in the quarantine."""
 
 
 class ExecutionOutcome(StrEnum):
@@ -248,16 +246,9 @@ def _failure(tally: Tally) -> str:
 
 
 def _format_shares(above: Sequence[DatasetTally]) -> str:
-    # One more name is not longer than the words for "one other".
-    named = above if len(above) == MAX_NAMED_SHARES + 1 else above[:MAX_NAMED_SHARES]
-    shares = [f"{_format_share(tally.quarantined_share)} of {tally.dataset}" for tally in named]
-    more = len(above) - len(named)
-    others = f" and {format_count(more, 'other dataset')}" if more else ""
-    return f"more than alarms.max_quarantined_share is in the quarantine: {', '.join(shares)}{others}"
-
-
-def _format_share(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    worst, datasets = above[0], format_count(len(above), "dataset")
+    share = f"{worst.dataset}, {100 * worst.quarantined_share:.3g} %"
+    return f"more than alarms.max_quarantined_share of {datasets} is in the quarantine (most: {share})"
 
 
 def _cut(text: str) -> str:
