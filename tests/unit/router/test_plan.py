@@ -150,7 +150,7 @@ def test_a_plan_takes_the_oldest_manifests_and_says_what_is_left(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given one manifest more than a plan has room for
-    monkeypatch.setattr("router.plan.backlog.MAX_MANIFESTS", 2)
+    monkeypatch.setattr("router.plan.handler.MAX_MANIFESTS", 2)
     created = []
     for hour in range(3):
         row = deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", 9 - hour))
