@@ -30,8 +30,13 @@ from tests.unit.lake.world import MORNING, PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.hour_world import listed
-from tests.unit.router.owning import IGNORED, event, orphan, outside_peak, owners
+from tests.unit.router.owning import orphan
+from tests.unit.router.planning import files
 from tests.unit.router.settling import done
+
+
+def owned_files(deployment: Deployment) -> Counter[str]:
+    return files(deployment, [row.id for row in deployment.waiting()])
 
 
 def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment) -> None:
@@ -49,20 +54,21 @@ def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment)
 
 
 def test_an_orphaned_arrival_is_adopted_even_when_its_key_is_ignored_now(deployment: Deployment) -> None:
-    orphan(deployment, IGNORED, PARTITION, Lane.BATCH)
-    assert failures(route(event((IGNORED,)), deployment.services)) == []
-    assert owners(deployment) == Counter([IGNORED])
+    key = "orders/d.csv"
+    orphan(deployment, key, PARTITION, Lane.BATCH)
+    assert failures(route(batch(message("m1", s3_record(key))), deployment.services)) == []
+    assert owned_files(deployment) == Counter([key])
 
 
 def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> None:
     # Given: the arrival row of the first file has no answer
-    outside_peak(deployment)
+    deployment.wait(timedelta(hours=12))
     deployment.faults.drop = 2
     keys = ("orders/a.json", "orders/b.json")
     times = ("2026-11-20T01:10:00.000Z", "2026-11-20T02:10:00.000Z")
     records = batch(*(message(key, s3_record(key, time=time)) for key, time in zip(keys, times, strict=True)))
     [unacknowledged] = failures(route(records, deployment.services))
-    assert owners(deployment) == Counter({*keys} - {unacknowledged})
+    assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
 
 
 def test_one_write_per_file_and_four_or_five_per_manifest(deployment: Deployment) -> None:
