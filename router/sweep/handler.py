@@ -109,10 +109,11 @@ def sweep(services: Services) -> dict[str, int]:
 
 def _repairs(services: Services) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
+    costs = services.ledger.costs
     return [
         ("stream", lambda _: _measure_stream(services)),
         ("bills", record_late_bills),
-        ("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services))),
+        ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(services.clock().date()) / MICRO)),
         ("ledger.keep_days", lambda _: _check_versions(services)),
         ("publishing", finish_publishing),
         ("leases", release_leases),
@@ -159,11 +160,6 @@ def _measure_stream(services: Services) -> None:
         logger.warning("streaming jobs do not report that they are alive", shards=silent)
     count(Metric.STREAM_OLDEST_MINUTES, age / timedelta(minutes=1))
     count(Metric.STREAM_SILENT, len(silent))
-
-
-def _day_dollars(services: Services) -> float:
-    """What the job runs that have ended today (UTC) have cost: both lanes write it as each of theirs ends."""
-    return services.ledger.costs.day_sum(services.clock().date()) / MICRO
 
 
 MAX_BILL_WAIT = timedelta(days=1)

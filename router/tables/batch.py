@@ -80,7 +80,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             if entry.name == EXPIRY_ENTRY:
                 expires = True
                 continue
-            found = _published_of_hour(services, entry.hour)
+            found = [row for row in _rows_of_hour(services, entry.hour) if row.published is not None]
             hours.append(entry.name)
             rows |= {item.id: item for item in found}
         rows |= _due(services, entries)
@@ -146,10 +146,6 @@ def _has_ended(row: ManifestRow, generation: int) -> bool:
     if row.published is not None and row.published.generation >= generation:
         return True
     return row.generation > generation or row.state == State.FAILED
-
-
-def _published_of_hour(services: Services, hour: Partition) -> list[ManifestRow]:
-    return [row for row in _rows_of_hour(services, hour) if row.published is not None]
 
 
 def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
