@@ -18,7 +18,7 @@ from router.ownership import RoutedArrival, take_ownership
 from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.hour_world import repair
+from tests.unit.router.sweep.sweeping import repair
 
 CLICKS = Partition("clicks", "2026-11-20", PARTITION.hour)
 FIRST = CollectionId.numbered(PARTITION.stamp, 1)

@@ -29,10 +29,10 @@ from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import MORNING, PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
-from tests.unit.router.hour_world import listed
 from tests.unit.router.owning import orphan
 from tests.unit.router.planning import files
 from tests.unit.router.settling import done
+from tests.unit.router.sweep.sweeping import listed
 
 
 def owned_files(deployment: Deployment) -> Counter[str]:

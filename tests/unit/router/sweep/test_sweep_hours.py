@@ -23,9 +23,8 @@ from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.hour_world import HOUR, listed, marker, repair, swept, with_events
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import published
+from tests.unit.router.sweep.sweeping import HOUR, listed, marker, published, repair, swept, with_events
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
