@@ -110,7 +110,7 @@ def new_session() -> boto3.Session:
     """
     core = botocore.session.get_session()
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
-    read_listings_quickly(core, parse_time)
+    read_listings_quickly(core)
     return boto3.Session(botocore_session=core)
 
 

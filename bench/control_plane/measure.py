@@ -94,8 +94,8 @@ def _tell_hours(services: Services) -> dict[str, int]:
     late = replace(services, clock=lambda: services.clock() + timedelta(hours=1))
     repair = Repair(late, late.clock() + TIME_PER_SWEEP)
     announce_hours(repair)
-    if repair.failed:
-        raise repair.failed[0].error
+    if repair.errors:
+        raise repair.errors[0]
     return dict(repair.counts)
 
 

@@ -16,7 +16,7 @@ from cli.deployed_stack import DeployedStack
 from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings
-from router.estimate.waits import recent_waits
+from router.estimate.night import recent_waits
 from sizing.arrivals import RecordedArrivals, read_recorded
 from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines

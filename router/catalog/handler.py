@@ -15,8 +15,6 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.ledger import DatasetRow
     from lake.settings import ConvertSettings
 
@@ -31,7 +29,7 @@ MAX_NAMES = 100
 
 @with_product_errors
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{}`` -> ``{"tables": n, "created": [...], "extended": [...], "foreign": [...]}``."""
     return catalog(container_services())
 

@@ -1,19 +1,58 @@
-"""Duration and cost of a night, given its work, the number of parallel runs, and what an engine offers. Pure.
+"""Duration and cost of a night, given its work, the number of parallel runs, and what an engine offers.
 
-The way to do it is the cheapest that ends before the deadline, else the fastest.
+The way to do it is the cheapest that ends before the deadline, else the fastest. Pure, but for ``recent_waits``.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS, max_workers
-from lake.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from lake.ledger import CostRow, Ledger
+    from lake.settings import Settings
+
+
+WAITS_OF = timedelta(days=7)
+"""Executions that were planned before are not asked: capacity changes."""
+
+
+def measured_waits(costs: Iterable[CostRow]) -> dict[str, int]:
+    """By engine: median of the seconds between the start of a job run and its first billed second. Pure.
+
+    Waiting for Flex capacity and the start of the run are in it. A run of which no second is billed waited in vain.
+    """
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for row in costs:
+        if row.seconds:
+            found[row.engine].append(max(row.end - row.start - row.seconds, 0.0))
+    return {engine: round(median(waits)) for engine, waits in found.items()}
+
+
+def recent_waits(ledger: Ledger, now: datetime) -> dict[str, float]:
+    """What ``offers`` takes: by engine, the seconds that job runs of the last executions waited; ``now`` is aware."""
+    today = now.astimezone(UTC).date()
+    return median_waits(ledger.executions.settled(today - WAITS_OF, today))
+
+
+def median_waits(settled: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """By engine: median over executions; ``settled`` is what ``Executions.settled`` has. Pure."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for facts in settled:
+        for engine, seconds in facts.get("waits", {}).items():
+            found[engine].append(seconds)
+    return {engine: median(waits) for engine, waits in found.items()}
+
 
 RAMP_SECONDS = 30.0
 """Assumed: until auto scaling has added the last worker; half of it is lost."""

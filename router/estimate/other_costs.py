@@ -104,16 +104,14 @@ def expected_share(rows: Sequence[ManifestRow], target_file_bytes: int) -> CostS
     )
 
 
-def estimate(rows: Iterable[CostRow], units: Units | None = None) -> Estimate:
+def estimate(rows: Iterable[CostRow]) -> Estimate:
     """The cost beside the job runs ``rows``. Pure."""
-    return estimate_shares([share for row in rows for share in row.shares], units)
+    return estimate_shares([share for row in rows for share in row.shares])
 
 
-def estimate_shares(
-    shares: Sequence[CostShare], units: Units | None = None, invocations: int | None = None
-) -> Estimate:
+def estimate_shares(shares: Sequence[CostShare], invocations: int | None = None) -> Estimate:
     """The cost beside the job runs that converted ``shares``, which ``invocations`` of ``route`` received. Pure."""
-    count = units or Units()
+    count = Units()
     files, manifests = sum(share.files for share in shares), sum(share.manifests for share in shares)
     objects, read = sum(share.objects for share in shares), sum(share.bytes for share in shares)
     if invocations is None:

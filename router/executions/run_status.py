@@ -26,8 +26,6 @@ from router.services import PARALLEL_REQUESTS, Services, container_services, rea
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.bills import Bill
 
 
@@ -40,7 +38,7 @@ PARALLEL_WRITES = 16
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?}`` ->
     ``{"open": n, "terminal": n, "held": n, "denied": n, "engine"?}``.
     """
@@ -249,29 +247,22 @@ def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[Mani
     ended_runs: dict[str, bool] = {}
     released = []
     for row in rows:
-        reason = reason_to_release(services, row, ended_runs)
+        reason = _reason_to_release(services, row, ended_runs)
         if reason is not None and services.ledger.manifests.release(row, reason, services.clock()):
             released.append(row)
     return released
 
 
-def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> str | None:
-    """Why a RUNNING manifest has no holder any more; None: it has one.
-
-    ``ended_runs`` keeps which runs have ended, so that each is looked up once.
-    """
+def _reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> str | None:
+    """Why a RUNNING manifest has no holder any more; None: it has one."""
+    owner = row.owner
     if not row.has_live_lease(services.clock()):
-        return f"the lease of run {row.owner} has expired"
-    if row.owner is not None and _has_ended(services, row, ended_runs):
-        return f"run {row.owner} has ended without finishing it"
-    return None
-
-
-def _has_ended(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> bool:
-    owner = str(row.owner)
+        return f"the lease of run {owner} has expired"
+    if owner is None:
+        return None
     if owner not in ended_runs:
         ended_runs[owner] = run_is_terminal(services.job_clients, _jobs_of(services, row), owner)
-    return ended_runs[owner]
+    return f"run {owner} has ended without finishing it" if ended_runs[owner] else None
 
 
 def _jobs_of(services: Services, row: ManifestRow) -> list[str]:

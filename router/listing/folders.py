@@ -6,10 +6,9 @@ Pages of ListObjectsV2 are read without botocore's model: settle reads 2,200 of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element, ParseError, fromstring, tostring
 
 from lake.settings.routing import FOLDER, name_of_folder
 
@@ -61,8 +60,6 @@ def folder_pages(services: Services, prefix: str, stop_at: datetime | None = Non
 EVENT = "before-parse.*.ListObjectsV2"
 """Only S3 has this operation. By its wildcard the event comes before those of S3: one of botocore's own handlers parses
 the answer in search of an error."""
-CONVERSIONS: dict[str, Callable[[str], object]] = {"Key": str, "ETag": str, "Size": int}
-"""Members of an object that are read, apart from ``LastModified``; the others are left out."""
 OBJECT = re.compile(
     r"<Contents>"
     + r"(?:<\w+>[^<]*</\w+>)*?".join(
@@ -80,56 +77,27 @@ OBJECT = re.compile(
 """An object as S3 writes it: its members in this order, without children, and others between them."""
 
 
-def read_listings_quickly(session: Session, parse_time: Callable[[object], datetime]) -> None:
+def read_listings_quickly(session: Session) -> None:
     """Let every S3 client of the session take the objects of a listing out of the answer before botocore parses it.
 
     botocore parses the whole answer twice, once in search of an error, and compares each member of each object with its
-    model.
+    model. An answer with an object that is written in another way is left to it.
     """
-    conversions = {**CONVERSIONS, "LastModified": parse_time}
 
     def take_objects(**event: Any) -> None:  # noqa: ANN401 (the type of botocore's handlers)
         response = event["response_dict"]
-        found = _take_plain_objects(response["body"]) or _take_any_objects(response["body"], conversions)
-        if found is not None and found[0]:
-            event["customized_response_dict"]["Contents"], response["body"] = found
+        try:
+            text = response["body"].decode()
+        except UnicodeDecodeError:
+            return
+        rest = OBJECT.sub("", text)
+        if rest != text and "<Contents" not in rest:
+            event["customized_response_dict"]["Contents"] = [_object(*found) for found in OBJECT.findall(text)]
+            response["body"] = rest.encode()
 
     session.register(EVENT, take_objects)
 
 
-def _take_plain_objects(body: bytes) -> tuple[list[dict[str, Any]], bytes] | None:
-    """The objects, and the answer without them, by the bytes that S3 writes; None: they are not all like that."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return None
-    objects = [
-        {
-            "Key": key,
-            "LastModified": datetime.fromisoformat(changed),
-            "ETag": etag.replace("&quot;", '"'),
-            "Size": int(size),
-        }
-        for key, changed, etag, size in OBJECT.findall(text)
-    ]
-    rest = OBJECT.sub("", text)
-    return None if "<Contents" in rest else (objects, rest.encode())
-
-
-def _take_any_objects(
-    body: bytes, conversions: dict[str, Callable[[str], object]]
-) -> tuple[list[dict[str, Any]], bytes] | None:
-    """Read a page with an XML parser; None if it is not XML."""
-    try:
-        root = fromstring(body)  # noqa: S314 (S3's own answer, which botocore parses as well)
-    except ParseError:
-        # botocore says what is wrong with it, and repeats the request.
-        return None
-    rest, objects = Element(root.tag), []
-    for node in root:
-        if node.tag.endswith("}Contents"):
-            names = ((member.tag.rpartition("}")[2], member.text or "") for member in node)
-            objects.append({name: conversions[name](text) for name, text in names if name in conversions})
-        else:
-            rest.append(node)
-    return objects, tostring(rest)
+def _object(key: str, changed: str, etag: str, size: str) -> dict[str, Any]:
+    time = datetime.fromisoformat(changed)
+    return {"Key": key, "LastModified": time, "ETag": etag.replace("&quot;", '"'), "Size": int(size)}

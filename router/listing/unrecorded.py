@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +14,7 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_count
 from router.listing.folders import folders_of
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
-from router.requests.selection import Selection
+from router.requests.selection import Selection, decode_token, encode_token
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
@@ -77,7 +75,7 @@ class ListingProgress:
     """The dataset's prefixes, as the first call has found them."""
 
     def token(self) -> str:
-        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
+        return encode_token(asdict(self))
 
     @classmethod
     def of(cls, token: str | None) -> ListingProgress:
@@ -87,13 +85,8 @@ class ListingProgress:
         """
         if token is None:
             return cls()
-        try:
-            fields = json.loads(urlsafe_b64decode(token))
-            return cls(**{**fields, "prefixes": tuple(fields["prefixes"])})
-        except (ValueError, TypeError, KeyError) as error:
-            raise InvalidInputError(
-                "token is not one that find has returned: leave it out to start from the beginning"
-            ) from error
+        fields = decode_token(token, "find")
+        return cls(**{**fields, "prefixes": tuple(fields["prefixes"])})
 
     def totals(self) -> dict[str, int]:
         names = ("found", "known", "recorded", "unsettled", "bytes")

@@ -1,66 +1,165 @@
-"""A backlog becomes a night: the engine, the workers of a run, the runs side by side, what is in each of them. Pure."""
+"""A backlog becomes a night: engine, workers of a run, runs side by side, what is in each, and the forecast. Pure."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS
 from lake.errors import InvalidInputError
-from lake.ledger import ManifestRow
-from lake.settings import BatchSettings, Settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.speed import FAST, SLOW, Speeds
-from router.estimate.night import DRIVERS, MARGIN, Choice, Night, Room, RunWork, Work, choose, offers, run_seconds
-from router.estimate.other_costs import estimate_shares, expected_share
-from router.plan.forecast import Forecast, SpeedRange, forecast
-from router.plan.glue_room import GlueRoom
+from lake.time import iso_utc
+from router.estimate.night import (
+    DRIVERS,
+    MARGIN,
+    Choice,
+    Night,
+    Offer,
+    Room,
+    RunWork,
+    Work,
+    choose,
+    last_end,
+    offers,
+    run_dollars,
+    run_seconds,
+)
+from router.estimate.other_costs import Estimate, estimate_shares, expected_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from lake.ledger import ManifestRow
+    from lake.settings import BatchSettings, Settings
+    from router.plan.glue_room import GlueRoom
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The best way of one engine."""
+
+    engine: str
+    worker_type: str
+    workers: int
+    """Workers of each run, the driver's included."""
+    concurrency: int
+    """Runs side by side."""
+    runs: int
+    minutes: float
+    dollars: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected duration and cost of a plan."""
+
+    minutes: float
+    """From its start to the end of the last run."""
+    dollars: float
+    """Billed time of the runs only."""
+    dollars_low: float
+    """The same if S3 is read ``FAST`` times as fast as assumed ..."""
+    dollars_high: float
+    """... or ``SLOW`` times; both are ``dollars`` where the ledger has measured every dataset."""
+    minutes_low: float
+    minutes_high: float
+    other_dollars: float
+    """Requests, ledger and functions of the planned manifests."""
+    storage_dollars_per_month: float
+    """Of what the runs will write, for each month that it is kept."""
+    start: str
+    """ISO 8601, UTC."""
+    end: str
+    """ISO 8601, UTC."""
+    deadline: str
+    """ISO 8601, UTC."""
+    fits: bool
+    """Whether the last run ends before the deadline, with the margin."""
+    late_minutes: float
+    """How much later than the deadline it ends; 0: it does not."""
+    options: tuple[Option, ...]
+    """The best way of each engine, allowed or not, cheapest first."""
+
+
+def forecast(
+    works: Sequence[Sequence[RunWork]],
+    other: Estimate,
+    choice: Choice,
+    offer: Offer,
+    start: datetime,
+    deadline: datetime,
+) -> Forecast:
+    """Expected duration and cost of runs, in this order, as many side by side as the choice says.
+
+    ``works``: work of each run if S3 is read fast, as expected, and slowly. ``other``: what the manifests cost besides
+    the runs.
+    """
+    night = choice.night
+    ends = [last_end(runs, night.workers, night.concurrency, offer) for runs in works]
+    prices = [round(sum(run_dollars(work, night.workers, offer) for work in runs), 2) for runs in works]
+    (low, seconds, high), (dollars_low, dollars, dollars_high) = ends, prices
+    allowed = (deadline - start).total_seconds()
+    return Forecast(
+        minutes=round(seconds / 60, 1),
+        dollars=dollars,
+        dollars_low=dollars_low,
+        dollars_high=dollars_high,
+        minutes_low=round(low / 60, 1),
+        minutes_high=round(high / 60, 1),
+        other_dollars=round(other.total, 2),
+        storage_dollars_per_month=round(other.storage_per_month, 2),
+        start=iso_utc(start),
+        end=iso_utc(start + timedelta(seconds=seconds)),
+        deadline=iso_utc(deadline),
+        fits=seconds <= allowed * (1 - MARGIN),
+        late_minutes=round(max(0.0, seconds - allowed) / 60, 1),
+        options=tuple(map(_option, choice.options)),
+    )
+
+
+def _option(night: Night) -> Option:
+    return Option(
+        night.engine.value,
+        night.worker_type,
+        night.workers,
+        night.concurrency,
+        night.runs,
+        round(night.seconds / 60, 1),
+        round(night.dollars, 2),
+    )
+
 
 MAX_TRIES = 8
 """Runs that are tried for a manifest before it gets a new one; with all of them, packing would take quadratic time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlannedRun:
     """The manifests that one job run converts."""
 
-    manifests: tuple[ManifestRow, ...]
-
-    @property
-    def bytes(self) -> int:
-        return sum(row.bytes for row in self.manifests)
-
-    @property
-    def files(self) -> int:
-        return sum(row.files for row in self.manifests)
-
-
-class _OpenRun:
-    """A run that is being filled."""
-
-    def __init__(self) -> None:
-        self.manifests: list[ManifestRow] = []
-        self.seconds = 0.0
-        self._bytes = 0
-        self._files = 0
+    manifests: list[ManifestRow] = field(default_factory=list)
+    bytes: int = 0
+    files: int = 0
+    seconds: float = 0.0
+    """Expected work."""
 
     def add(self, row: ManifestRow, seconds: float) -> None:
         self.manifests.append(row)
+        self.bytes += row.bytes
+        self.files += row.files
         self.seconds += seconds
-        self._bytes += row.bytes
-        self._files += row.files
 
     def has_room(self, row: ManifestRow, limits: BatchSettings) -> bool:
         """An empty run takes any manifest."""
         return not self.manifests or (
             len(self.manifests) < RUN_MANIFESTS
-            and self._bytes + row.bytes <= limits.run_bytes
-            and self._files + row.files <= RUN_FILES
+            and self.bytes + row.bytes <= limits.run_bytes
+            and self.files + row.files <= RUN_FILES
         )
 
 
@@ -72,7 +171,7 @@ def pack_evenly(
     Runs have at most ``run_bytes``, ``RUN_MANIFESTS`` and ``RUN_FILES``; a larger manifest has a run of its own. Every
     manifest is in exactly one run. The longest manifest first, each to the run with the least work.
     """
-    runs = [_OpenRun() for _ in range(max(count, 1))]
+    runs = [PlannedRun() for _ in range(max(count, 1))]
     least = [(0.0, number) for number in range(len(runs))]
     for row in sorted(rows, key=lambda row: (-seconds(row), row.id)):
         tried: list[tuple[float, int]] = []
@@ -83,13 +182,13 @@ def pack_evenly(
                 break
         else:
             number = len(runs)
-            runs.append(_OpenRun())
+            runs.append(PlannedRun())
         runs[number].add(row, seconds(row))
         if len(runs[number].manifests) < RUN_MANIFESTS:
             tried.append((runs[number].seconds, number))
         for entry in tried:
             heapq.heappush(least, entry)
-    return [PlannedRun(tuple(run.manifests)) for run in runs if run.manifests]
+    return [run for run in runs if run.manifests]
 
 
 def pack_oldest_first(
@@ -98,12 +197,12 @@ def pack_oldest_first(
     """Like ``pack_evenly``, but each run has older hours than the next: for a night that will not end in time."""
     ordered = sorted(rows, key=lambda row: (row.partition.date, row.partition.hour, row.partition.dataset, row.id))
     share = sum(map(seconds, ordered)) / max(count, 1)
-    runs = [_OpenRun()]
+    runs = [PlannedRun()]
     for row in ordered:
         if runs[-1].seconds >= share or not runs[-1].has_room(row, limits):
-            runs.append(_OpenRun())
+            runs.append(PlannedRun())
         runs[-1].add(row, seconds(row))
-    return [PlannedRun(tuple(run.manifests)) for run in runs if run.manifests]
+    return [run for run in runs if run.manifests]
 
 
 def allowed_engines(given: Mapping[str, Any], batch: BatchSettings) -> tuple[str, ...]:
@@ -165,16 +264,14 @@ def plan_night(
     pack = pack_evenly if choice.fits else pack_oldest_first
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
-    works = SpeedRange(
-        *(_run_works(runs, of) for of in (speeds.at(FAST, settings.price), speeds, speeds.at(SLOW, settings.price)))
-    )
-    begin_by = tuple(
-        deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in works.expected
-    )
+    fast, slow = speeds.at(FAST, settings.price), speeds.at(SLOW, settings.price)
+    works = [_run_works(runs, each) for each in (fast, speeds, slow)]
+    expected = works[1]
+    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in expected)
     other = estimate_shares([expected_share(rows, settings.convert.target_file_bytes)])
-    expected = forecast(works, other, choice, offer, start, deadline, MARGIN)
-    each = tuple(work.core_seconds for work in works.expected)
-    return PlannedNight(tuple(runs), each, choice.night, expected, begin_by, _fallback(choice, allowed))
+    found = forecast(works, other, choice, offer, start, deadline)
+    core_seconds_of_runs = tuple(work.core_seconds for work in expected)
+    return PlannedNight(tuple(runs), core_seconds_of_runs, choice.night, found, begin_by, _fallback(choice, allowed))
 
 
 def _run_works(runs: Sequence[PlannedRun], speeds: Speeds) -> list[RunWork]:

@@ -6,7 +6,7 @@ The command line asks it to validate a request before it starts the machine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import InvalidInputError
 from router.entry import with_product_errors, with_refusals
@@ -15,9 +15,6 @@ from router.requests.selection import check_kept, parse_fields, parse_flag, pars
 from router.services import Services, container_services
 from router.telemetry import logger
 
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
 FIELDS = ("dataset", "from", "to", "dryRun", "force")
 EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryRun": true}'
 
@@ -25,7 +22,7 @@ EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryR
 @with_product_errors
 @with_refusals
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""
     return backfill(event, container_services())
 

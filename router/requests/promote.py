@@ -8,26 +8,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lake.errors import InvalidDocumentError, UnusableDocumentError
-from lake.ledger import CollectionId, ManifestRow
+from lake.errors import InvalidDocumentError, InvalidInputError, UnusableDocumentError
+from lake.ledger import CollectionId, ManifestRow, State
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import read_manifest, write_manifest
 from lake.successors import files_by_successor
-from lake.texts import format_count
+from lake.texts import advise_reprocess, format_count
 from lake.time import iso_utc
-from router.collect.divide import divide
+from router.collect.divide import divide, divide_selected, draft_selected
 from router.entry import with_product_errors, with_refusals
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
-from router.requests.report import PROMOTE_COUNTS, Report, Step, next_promote_step
-from router.requests.selection import find_files, find_queued, parse_fields, parse_flag, parse_target
+from router.requests.selection import (
+    NextStep,
+    Report,
+    Selection,
+    Step,
+    find_files,
+    open_rows,
+    parse_fields,
+    parse_flag,
+    parse_target,
+)
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.stream.runs import ensure_all_running
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
 
 MAX_SUCCESSORS = 90
 """Stream manifests per supersede: with source and rest below DynamoDB's limit of 100 actions per transaction."""
@@ -36,12 +42,16 @@ MAX_CHANGES = 20
 REASON = "manually promoted to the stream lane"
 FIELDS = ("files", "dataset", "from", "to", "dryRun")
 EXAMPLE = '{"files": ["s3://bucket/key"]} or {"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
+PROMOTE_COUNTS = ("promoted", "inStream", "tooLate", "notMoved", "ignored", "notRouted", "unknown", "manifests")
+"""Object versions by outcome; ``unknown`` counts requested URIs, ``manifests`` new manifests of the stream lane."""
+MAX_QUEUED_FILES = 10_000
+"""Maximum number of files of the batch lane per promoted selection: each may need a stream manifest of its own."""
 
 
 @with_product_errors
 @with_refusals
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
     return promote(event, container_services())
 
@@ -197,3 +207,74 @@ def _format_files(files: Collection[ObjectVersion]) -> str:
     """Subject and verb of a message: ``s3://bucket/key is``, or ``3 files (first: s3://bucket/key) are``."""
     first = min(file.uri for file in files)
     return f"{first} is" if len(files) == 1 else f"{format_count(len(files), 'file')} (first: {first}) are"
+
+
+def find_queued(
+    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report, *, dry_run: bool
+) -> dict[str, set[ObjectVersion]]:
+    """The files of QUEUED manifests of the selection, by manifest, from the index: a hint.
+
+    The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
+    a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
+    ``MAX_QUEUED_FILES`` files of the batch lane.
+    """
+    divided = [] if dry_run else divide_selected(services, selection)
+    listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
+    batch = list({row.id: row for row in (*divided, *listed)}.values())
+    number = sum(row.files for row in batch)
+    for manifest in draft_selected(services, selection) if dry_run else ():
+        number += len(manifest.files)
+        moved = f"{format_count(len(manifest.files), 'file')} of {manifest.partition}"
+        report.add("promoted", len(manifest.files), f"{moved} to be in the stream lane, out of the hour's collection")
+    if number > MAX_QUEUED_FILES:
+        raise InvalidInputError(
+            f"the selection holds {format_count(number, 'file')} in {format_count(len(batch), 'manifest')} of the "
+            f"batch lane, one promote takes {MAX_QUEUED_FILES:,}: pass a smaller range, or start overnight"
+        )
+    rows = [*batch, *stream]
+    files = {}
+    for row, document in zip(rows, pool.map(lambda row: _read(services, row), rows), strict=True):
+        if isinstance(document, str):
+            report.add("notMoved", row.files, f"manifest {row.id} is left to the run that will fail it: {document}")
+        else:
+            files[row.id] = set(document.files)
+    return files
+
+
+def _read(services: Services, row: ManifestRow) -> Manifest | str:
+    """The manifest, or why it cannot be read."""
+    resources = services.resources
+    try:
+        return read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
+    except UnusableDocumentError as error:
+        return str(error)
+
+
+def next_promote_step(row: ManifestRow | None) -> NextStep:
+    """The next step for a manifest, by a consistent read of its row; None: it has no row.
+
+    A manifest that was tried before is promoted like any other: all attempts are left to its successors, files that
+    cannot be read are detected again, and what the stream lane cannot convert goes back to the batch lane.
+    """
+    if row is None or row.state == State.ABANDONED:
+        return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
+    if row.state in (State.SUPERSEDED, State.COLLECTED):
+        return NextStep(Step.FOLLOW)
+    if row.state == State.QUEUED and row.lane == Lane.STREAM:
+        return NextStep(Step.POINT)
+    if row.state == State.QUEUED and row.published is None:
+        return NextStep(Step.ACT)
+    if row.state == State.QUEUED:
+        return NextStep(Step.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now")
+    return NextStep(Step.LEAVE, "tooLate", _why_too_late(row))
+
+
+def _why_too_late(row: ManifestRow) -> str:
+    if row.state == State.RUNNING:
+        return f"being converted in the {row.lane} lane by run {row.owner}: wait for it"
+    if row.state == State.PUBLISHING:
+        return "being published: wait a moment"
+    if row.state == State.DONE:
+        return "converted already: explain shows the result"
+    advice = advise_reprocess(row.id)
+    return f"FAILED ({(row.reason or '').removesuffix(f'; {advice}')}): {advice}"

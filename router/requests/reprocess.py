@@ -6,23 +6,34 @@ One conditional update for each manifest.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from lake.commit import read_commit
 from lake.errors import InvalidInputError, UnusableDocumentError
-from lake.layout import list_versions
+from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key
 from lake.ledger import ManifestRow, State
-from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
-from lake.manifest_documents import read_manifest
+from lake.manifest import ObjectVersion
 from lake.successors import files_by_successor
 from lake.texts import format_count
 from router.entry import with_product_errors, with_refusals
-from router.requests.report import NextStep, Only, ReprocessReport, Step, has_unreadable_files, next_reprocess_step
-from router.requests.selection import Target, find_files, find_listed, parse_fields, parse_flag, parse_target
+from router.requests.selection import (
+    NextStep,
+    Report,
+    Selection,
+    Step,
+    Target,
+    decode_token,
+    encode_token,
+    find_files,
+    parse_fields,
+    parse_flag,
+    parse_target,
+)
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
@@ -46,8 +57,66 @@ EXAMPLE = (
     '{"manifests": ["<id>"]}, {"files": ["s3://bucket/key"]} or '
     '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
 )
+REPROCESS_COUNTS = ("queued", "open", "repeated", "converted", "ignored", "unusable", "unknown", "files", "bytes")
+"""Manifests by outcome; ``unknown`` and ``ignored`` also count files that have no manifest. ``files`` and ``bytes`` are
+those of the queued manifests."""
 REQUEST_ID = re.compile(r"\S{1,128}")
 """Names of executions are request ids as well."""
+
+
+class Only(StrEnum):
+    """Which of the selected manifests a reprocess queues again."""
+
+    FAILED = "failed"
+    """FAILED ones, and DONE ones with files that could not be read."""
+    ALL = "all"
+    """Every one that is FAILED or DONE."""
+
+
+@dataclass(slots=True)
+class ReprocessReport(Report):
+    """A report that continues over several invocations, with the hours of what was queued."""
+
+    names: tuple[str, ...] = REPROCESS_COUNTS
+    datasets: set[str] = field(default_factory=set)
+    """The datasets of the queued manifests."""
+    first: str | None = None
+    """Their first hour, ``YYYY-MM-DDTHH``; None: nothing was queued."""
+    last: str | None = None
+    """Their last hour."""
+    after: str = ""
+    """Key after which the listing of a selection continues."""
+
+    def add_queued(self, row: ManifestRow, message: str) -> None:
+        """Add a manifest that is queued; in a dry run, one that would be."""
+        self.add("queued", 1, message)
+        self.counts.update(files=row.files, bytes=row.bytes)
+        self.datasets.add(row.partition.dataset)
+        stamp = row.partition.stamp
+        self.first = min(self.first or stamp, stamp)
+        self.last = max(self.last or stamp, stamp)
+
+    @classmethod
+    def continuing(cls, token: str | None) -> ReprocessReport:
+        """The report of the invocation that returned ``token``, without its messages; None begins a new one.
+
+        Raises ``InvalidInputError``: ``token`` is not one that the function returned.
+        """
+        if token is None:
+            return cls()
+        values = decode_token(token, "reprocess")
+        return cls(**{**values, "counts": Counter(values["counts"]), "datasets": set(values["datasets"])})
+
+    def token(self) -> str:
+        names = ("counts", "first", "last", "after")
+        return encode_token({"datasets": sorted(self.datasets), **{name: getattr(self, name) for name in names}})
+
+    def selection(self) -> dict[str, str] | None:
+        """Input of ``overnight`` that includes every queued manifest; None: nothing was queued."""
+        if self.first is None or self.last is None:
+            return None
+        dataset = {"dataset": min(self.datasets)} if len(self.datasets) == 1 else {}
+        return {**dataset, "from": self.first, "to": self.last}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +148,8 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Every file of a queued manifest is read again, in the manifest's next generation; what it has published stays until
     that one is published, and after it where a file is gone. ``"only": "all"`` includes DONE manifests that left
-    nothing out. A dry run writes nothing, and looks for files that are gone. Idempotent: a repetition with the same
-    ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
+    nothing out. A dry run writes nothing. Idempotent: a repetition with the same ``request`` queues nothing twice.
+    Raises ``InvalidInputError``: the input is not valid; says what to pass.
     """
     request = _parse(event, services)
     target = request.target
@@ -140,7 +209,6 @@ class Reprocessing:
         self._pool = pool
         self._request = request
         self._report = report
-        self._inputs = InputLook(services, pool)
         self._given_back: dict[Partition, bool] = {}
 
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
@@ -202,8 +270,6 @@ class Reprocessing:
     def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
         if row is not None and step.step == Step.ACT:
             message = _format_queued(row, dry_run=self._request.dry_run)
-            if self._request.dry_run and (found := self._inputs.describe(row)) is not None:
-                message += f"; {found}"
             if row.published is not None and self._has_resubmissions(row.partition):
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
@@ -231,56 +297,64 @@ def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
     )
 
 
-MAX_LOOKS = 2_000
-"""Maximum number of files that one invocation looks at: each is a request, and 32 of them run at the same time."""
+def find_listed(
+    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: ReprocessReport, stop_at: datetime
+) -> Iterator[list[ManifestRow]]:
+    """Rows of the selection, a page of the documents' listing at a time, from ``report.after`` on until ``stop_at``.
+
+    Keys of documents begin with the day on which the manifest was made, so the listing begins near the first hour of
+    the selection. It is a hint: a document whose row does not exist never became a manifest. ``report.after`` moves on
+    after the caller is done with a page, and is empty once all documents are listed.
+    """
+    after = report.after or _before(selection)
+    while True:
+        page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=MANIFESTS, StartAfter=after)
+        keys = [item["Key"] for item in page.get("Contents", [])]
+        ids = [manifest for manifest in map(manifest_of_key, keys) if manifest is not None]
+        rows = pool.map(services.ledger.manifests.get, ids)
+        yield [row for row in rows if row is not None and selection.selects(row.partition)]
+        report.after = after = keys[-1] if page["IsTruncated"] else ""
+        if not after or services.clock() >= stop_at:
+            return
 
 
-class InputLook:
-    """Looks at input files by listing their versions, which needs no right to read them."""
+def _before(selection: Selection) -> str:
+    """A key before the first document that can belong to the selection.
 
-    def __init__(self, services: Services, pool: ThreadPoolExecutor) -> None:
-        self._services = services
-        self._pool = pool
-        self._looks = 0
-
-    def describe(self, row: ManifestRow) -> str | None:
-        """What is gone of the manifest's input, and what a reprocess then does; None if all of it is there."""
-        if self._looks + row.files > MAX_LOOKS:
-            return "its files were not looked at: name fewer manifests to have that done"
-        self._looks += row.files
-        services = self._services
-        try:
-            manifest = read_manifest(
-                services.s3, services.resources.control_bucket, row, services.resources.file_buckets
-            )
-            there = self._pool.map(self._is_there, manifest.files)
-            gone = {file for file, is_there in zip(manifest.files, there, strict=True) if not is_there}
-            if not gone:
-                return None
-            files = format_count(len(gone), "of its files is gone", "of its files are gone")
-            return f"{files} (first: {min(gone).uri}){self._consequence(row, manifest, gone)}"
-        except UnusableDocumentError as error:
-            return f"it cannot be converted: {error}"
-
-    def _consequence(self, row: ManifestRow, manifest: Manifest, gone: Collection[ObjectVersion]) -> str:
-        if row.published is None:
-            return ", and would be in the quarantine by reference"
-        document = read_commit(self._services.s3, self._services.resources.control_bucket, row.published.document)
-        unread = {(source.uri, source.version) for source in document.sources if source.failed is not None}
-        if all((file.uri, file.version) in unread for file in gone):
-            return ", and would stay in the quarantine by reference"
-        new = [file for file in manifest.files if (file.uri, file.version) in unread and file not in gone]
-        if not new:
-            return ": it would be DONE again with what it has published, and nothing would change"
-        converted = format_count(len(new), "file that was not readable", "files that were not readable")
-        return f": what it has published would stay, and {converted} would be converted"
-
-    def _is_there(self, file: ObjectVersion) -> bool:
-        versions = list_versions(self._services.s3, file.bucket, file.key)
-        return any(_is_version(file, item["VersionId"], item["ETag"].strip('"')) for item in versions)
+    A manifest is made after its files arrive. One day more than enough, because the clocks of S3 and of the function
+    that made it may differ.
+    """
+    if selection.first is None:
+        return MANIFESTS
+    first = date.fromisoformat(selection.first.partition("T")[0])
+    # `strftime` writes no zeros before a year of three digits.
+    return manifest_day_prefix(date.fromordinal(max(first.toordinal() - 1, 1)).isoformat())
 
 
-def _is_version(file: ObjectVersion, version_id: str, etag: str) -> bool:
-    if file.version_id is not None:
-        return file.version_id == version_id
-    return version_id == UNVERSIONED and file.etag == etag
+def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:
+    """The next step for a manifest, by a consistent read of its row; None: it has no row.
+
+    Only a manifest that has ended is queued, and once for each request: a repetition finds its id in the row.
+    """
+    if row is None or row.state == State.ABANDONED:
+        return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
+    if row.state in (State.SUPERSEDED, State.COLLECTED):
+        return NextStep(Step.FOLLOW)
+    if row.request == request:
+        return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")
+    if row.open:
+        return NextStep(Step.LEAVE, "open", _why_open(row))
+    if row.state == State.FAILED or only == Only.ALL or has_unreadable_files(row):
+        return NextStep(Step.ACT)
+    return NextStep(Step.LEAVE, "converted", "is DONE and all of its files were read: pass all to convert it again")
+
+
+def has_unreadable_files(row: ManifestRow) -> bool:
+    """Whether a DONE manifest left files out, which are in the quarantine by reference."""
+    return row.state == State.DONE and row.published is not None and row.published.totals.failed_files > 0
+
+
+def _why_open(row: ManifestRow) -> str:
+    if row.state == State.QUEUED:
+        return f"waits in the {row.lane} lane already: its next run converts it"
+    return f"is {row.state} by run {row.owner}: wait until it has ended"

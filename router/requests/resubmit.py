@@ -21,7 +21,6 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_s3 import S3Client
 
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry <file>\' does'
@@ -34,7 +33,7 @@ REASON = "repaired lines of the quarantine wait for the overnight run"
 @with_product_errors
 @with_refusals
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines"}``."""
     return resubmit(event, container_services())
 

@@ -1,29 +1,26 @@
-"""Input fields that several functions share, above all a selection: a dataset, a range of UTC hours, both or none.
-
-From a selection to the manifests that it is about.
-"""
+"""What requests have in common: input fields, above all a selection of datasets and UTC hours; and their report."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
-from lake.errors import InvalidInputError, UnknownDatasetError, UnusableDocumentError
-from lake.layout import MANIFESTS, S3Uri, manifest_day_prefix, manifest_of_key, parse_s3_uri
+from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.layout import S3Uri, parse_s3_uri
 from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Manifest, ObjectVersion, Partition, is_manifest_id
-from lake.manifest_documents import read_manifest
+from lake.manifest import Lane, ObjectVersion, Partition, is_manifest_id
 from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER
-from lake.texts import format_count
-from router.collect.divide import divide_selected, draft_selected
 from router.listing.folders import folders_of
-from router.requests.report import Report, ReprocessReport
 from router.services import Services
 
 T = TypeVar("T")
@@ -215,8 +212,74 @@ def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | 
     raise InvalidInputError(f"{name} = {text!r} is not a valid time: {EXPECTED_TIME}")
 
 
-MAX_QUEUED_FILES = 10_000
-"""Maximum number of files of the batch lane per promoted selection: each may need a stream manifest of its own."""
+MAX_MESSAGES = 50
+"""Maximum number of messages in one answer."""
+MAX_MESSAGE_CHARACTERS = 600
+"""Reasons quote errors, whose length nothing limits. With 6 bytes to an escaped character all messages of an answer are
+below the 256 KiB of a state's result (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)."""
+
+
+@dataclass(slots=True)
+class Report:
+    """Collects the counts of a request over all its invocations, and the messages of one of them."""
+
+    names: tuple[str, ...]
+    """The counts that an answer has."""
+    counts: Counter[str] = field(default_factory=Counter)
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, name: str, number: int, message: str | None) -> None:
+        """Add ``number`` to the count ``name``, and a message about them, or none."""
+        self.counts[name] += number
+        if message is not None:
+            self.messages.append(message[:MAX_MESSAGE_CHARACTERS])
+
+    def answer(self, *, dry_run: bool) -> dict[str, Any]:
+        """As a function returns it: the first ``MAX_MESSAGES`` messages, and the number of ``omitted`` ones."""
+        return {
+            "dryRun": dry_run,
+            **{name: self.counts[name] for name in self.names},
+            "messages": self.messages[:MAX_MESSAGES],
+            "omitted": max(len(self.messages) - MAX_MESSAGES, 0),
+        }
+
+
+class Step(StrEnum):
+    """What to do with a manifest, or with the requested files of it."""
+
+    ACT = "act"
+    """Do what was requested: move its files to the stream lane, or queue it in its next generation."""
+    POINT = "point"
+    """Its files wait in the stream lane already: write one more pointer, because the first may be missing."""
+    FOLLOW = "follow"
+    """Continue with its successors, which hold its files."""
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """The step; for LEAVE also how the manifest or its files are counted, and why, with what to do next."""
+
+    step: Step
+    count: str = ""
+    """A count of the request's report."""
+    why: str = ""
+
+
+def encode_token(values: Mapping[str, Any]) -> str:
+    """Opaque text by which the next invocation continues."""
+    return urlsafe_b64encode(json.dumps(values).encode()).decode()
+
+
+def decode_token(token: object, function: str) -> dict[str, Any]:
+    """What ``encode_token`` was given; raises ``InvalidInputError`` for a token that ``function`` has not returned."""
+    try:
+        values = json.loads(urlsafe_b64decode(token))  # type: ignore[arg-type]
+        return dict(values)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(
+            f"token is not one that {function} has returned: leave it out to start from the beginning"
+        ) from error
 
 
 def format_unknown_file(uri: S3Uri) -> str:
@@ -241,78 +304,3 @@ def find_files(
             else:
                 files.setdefault(arrival.manifest, set()).add(arrival.file)
     return files
-
-
-def find_queued(
-    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report, *, dry_run: bool
-) -> dict[str, set[ObjectVersion]]:
-    """The files of QUEUED manifests of the selection, by manifest, from the index: a hint.
-
-    The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
-    a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
-    ``MAX_QUEUED_FILES`` files of the batch lane.
-    """
-    divided = [] if dry_run else divide_selected(services, selection)
-    listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
-    batch = list({row.id: row for row in (*divided, *listed)}.values())
-    number = sum(row.files for row in batch)
-    for manifest in draft_selected(services, selection) if dry_run else ():
-        number += len(manifest.files)
-        moved = f"{format_count(len(manifest.files), 'file')} of {manifest.partition}"
-        report.add("promoted", len(manifest.files), f"{moved} to be in the stream lane, out of the hour's collection")
-    if number > MAX_QUEUED_FILES:
-        raise InvalidInputError(
-            f"the selection holds {format_count(number, 'file')} in {format_count(len(batch), 'manifest')} of the "
-            f"batch lane, one promote takes {MAX_QUEUED_FILES:,}: pass a smaller range, or start overnight"
-        )
-    rows = [*batch, *stream]
-    files = {}
-    for row, document in zip(rows, pool.map(lambda row: _read(services, row), rows), strict=True):
-        if isinstance(document, str):
-            report.add("notMoved", row.files, f"manifest {row.id} is left to the run that will fail it: {document}")
-        else:
-            files[row.id] = set(document.files)
-    return files
-
-
-def _read(services: Services, row: ManifestRow) -> Manifest | str:
-    """The manifest, or why it cannot be read."""
-    resources = services.resources
-    try:
-        return read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
-    except UnusableDocumentError as error:
-        return str(error)
-
-
-def find_listed(
-    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: ReprocessReport, stop_at: datetime
-) -> Iterator[list[ManifestRow]]:
-    """Rows of the selection, a page of the documents' listing at a time, from ``report.after`` on until ``stop_at``.
-
-    Keys of documents begin with the day on which the manifest was made, so the listing begins near the first hour of
-    the selection. It is a hint: a document whose row does not exist never became a manifest. ``report.after`` moves on
-    after the caller is done with a page, and is empty once all documents are listed.
-    """
-    after = report.after or _before(selection)
-    while True:
-        page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=MANIFESTS, StartAfter=after)
-        keys = [item["Key"] for item in page.get("Contents", [])]
-        ids = [manifest for manifest in map(manifest_of_key, keys) if manifest is not None]
-        rows = pool.map(services.ledger.manifests.get, ids)
-        yield [row for row in rows if row is not None and selection.selects(row.partition)]
-        report.after = after = keys[-1] if page["IsTruncated"] else ""
-        if not after or services.clock() >= stop_at:
-            return
-
-
-def _before(selection: Selection) -> str:
-    """A key before the first document that can belong to the selection.
-
-    A manifest is made after its files arrive. One day more than enough, because the clocks of S3 and of the function
-    that made it may differ.
-    """
-    if selection.first is None:
-        return MANIFESTS
-    first = date.fromisoformat(selection.first.partition("T")[0])
-    # `strftime` writes no zeros before a year of three digits.
-    return manifest_day_prefix(date.fromordinal(max(first.toordinal() - 1, 1)).isoformat())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,9 +23,6 @@ from router.services import Services, container_services
 from router.stream.runs import FailedStartsError, ensure_running
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
 START_TRIES = 3
 """Deliveries of an event in which ``route`` tries to start the stream for a file that has an owner. Then the sweep
 does, and the event does not end among the dead letters: nothing of it is left to do."""
@@ -35,7 +32,7 @@ does, and the event does not end among the dead letters: nothing of it is left t
 @logger.inject_lambda_context
 @metrics.log_metrics
 @event_source(data_class=SQSEvent)
-def handler(event: SQSEvent, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: SQSEvent, context: object) -> dict[str, Any]:  # noqa: ARG001
     """SQS batch of S3 events -> ``{"batchItemFailures": [{"itemIdentifier": ...}]}``."""
     return route(event, container_services())
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from lake.bills import MICRO
+from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import CostRow, ManifestRow, State
@@ -21,14 +22,14 @@ from report.figures import ManifestFigures
 from report.model import ExecutionFacts, Report, cost_figures
 from report.page import render_page
 from router.entry import with_product_errors
-from router.estimate.waits import measured_waits
+from router.estimate.night import measured_waits
 from router.executions.run_status import current_row_pages
 from router.services import Services, container_services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files
-from router.settle.tally import Tally
 from router.settle.verdict import (
-    MINUTE,
     ExecutionOutcome,
+    NightOutcome,
+    Tally,
     Verdict,
     format_notification,
     format_quarantine,
@@ -38,14 +39,11 @@ from router.settle.verdict import (
 )
 from router.telemetry import Metric, count, logger, metrics
 
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
 
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, two URIs."""
     return settle(event, container_services())
 
@@ -69,7 +67,10 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not tally.worked_on:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
-    return page.add_to(_record(services, execution, tally))
+    verdict = judge(tally, services.settings.alarms.max_quarantined_share)
+    night = read_night_outcome(services.ledger.executions.get(execution) or {}, services.clock())
+    answer = _record(services, execution, tally, verdict, night)
+    return answer if verdict.outcome == ExecutionOutcome.OPEN else page.add_to(answer, verdict, night)
 
 
 def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:
@@ -81,12 +82,9 @@ def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifest
             published.add(row, row.published.totals)
 
 
-def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
-    alarms, now = services.settings.alarms, services.clock()
-    verdict = judge(tally, alarms.max_quarantined_share)
+def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
     unreadable = read_unreadable_files(services, tally.unreadable)
-    night = read_night_outcome(services.ledger.executions.get(execution) or {}, now)
-    settled_at = iso_utc(now)
+    settled_at = iso_utc(services.clock())
     body = {
         **_format_verdict(verdict),
         "execution": execution,
@@ -112,7 +110,7 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
     count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
     count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, verdict.datasets_above_share)
-    notify = should_notify(verdict, alarms.notify_quarantine) or night.late_minutes > 0
+    notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.late_minutes > 0
     text = format_notification(
         execution,
         verdict,
@@ -125,18 +123,8 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
 
 def _format_verdict(verdict: Verdict) -> dict[str, Any]:
     """The fields of the state machine's answer and of the verdict document."""
-    return {
-        "verdict": verdict.outcome,
-        "done": verdict.done,
-        "failed": verdict.failed,
-        "open": verdict.open,
-        "rows": verdict.rows,
-        "rejects": verdict.rejects,
-        "failedFiles": verdict.failed_files,
-        "damagedObjects": verdict.damaged_objects,
-        "datasetsAboveShare": verdict.datasets_above_share,
-        "message": verdict.message,
-    }
+    facts = to_json(verdict)
+    return {"verdict": facts.pop("outcome"), **facts}
 
 
 PLAN_FACTS = ("engine", "runs", "manifests", "files", "bytes")
@@ -164,40 +152,37 @@ class ReportPage:
         except Exception as error:
             self._fault = error
 
-    def add_to(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The answer of ``settle`` with the pages' URIs, its notification with the command. Unchanged while it is OPEN.
+    def add_to(self, answer: dict[str, Any], verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
+        """The answer of ``settle`` with the pages' URIs, its notification with the command.
 
         A page that cannot be made is logged and changes nothing of the verdict, whatever the fault:
         ``hybrid-router report`` makes it at any time.
         """
-        if answer["verdict"] == ExecutionOutcome.OPEN:
-            return answer
         command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
         told = {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
         for name, write in (("reportUri", self._write), ("indexUri", self._write_index)):
             try:
-                told[name] = write(answer)
+                told[name] = write(verdict, night)
             except Exception as error:
                 logger.warning(f"no {name} was written", execution=self._execution, error=str(error), exc_info=True)
         return told
 
-    def _write_index(self, answer: Mapping[str, Any]) -> str:
+    def _write_index(self, verdict: Verdict, night: NightOutcome) -> str:
         """Add the execution to the list of the last days, and write the page about them."""
         services, now = self._services, self._services.clock()
-        planned_at, deadline = iso_utc(self._planned_at), self._summary.get("forecast", {}).get("deadline")
-        late = now - datetime.fromisoformat(deadline) if deadline else timedelta()
+        planned_at = iso_utc(self._planned_at)
         item = SettledExecution(
             self._execution,
             planned_at,
             iso_utc(now),
-            answer["verdict"],
-            answer["message"],
+            verdict.outcome,
+            verdict.message,
             bytes=self._summary.get("bytes", 0),
-            rows=answer["rows"],
-            rejects=answer["rejects"],
-            failed_files=answer["failedFiles"],
-            not_done=answer["failed"] + answer["open"],
-            late_minutes=max(late // MINUTE, 0),
+            rows=verdict.rows,
+            rejects=verdict.rejects,
+            failed_files=verdict.failed_files,
+            not_done=verdict.failed + verdict.open,
+            late_minutes=night.late_minutes,
             waits=measured_waits(self._cost_rows(now)),
         )
         services.ledger.executions.record_settled(self._execution, planned_at, asdict(item), now)
@@ -215,22 +200,15 @@ class ReportPage:
         self._services.s3.put_object(Bucket=bucket, Key=key, Body=page.encode(), ContentType="text/html; charset=utf-8")
         return f"s3://{bucket}/{key}"
 
-    def _write(self, answer: Mapping[str, Any]) -> str:
+    def _write(self, verdict: Verdict, _: NightOutcome) -> str:
         if self._fault is not None:
             raise self._fault
         services, now = self._services, self._services.clock()
         plan = {name: self._summary[name] for name in PLAN_FACTS}
         plan |= {"planned_at": self._summary["plannedAt"]}
         plan |= {"micro_dollars": round(self._summary["forecast"]["dollars"] * MICRO)}
-        verdict = {
-            "outcome": answer["verdict"],
-            "message": answer["message"],
-            "failed_files": answer["failedFiles"],
-            "damaged_objects": answer["damagedObjects"],
-            **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},
-        }
         costs = cost_figures(self._cost_rows(now))
-        execution = ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs)
+        execution = ExecutionFacts(self._execution, plan, self._summary["forecast"], asdict(verdict), costs.job_runs)
         report = Report(
             title=execution.title,
             stack=services.resources.stack,
@@ -240,6 +218,6 @@ class ReportPage:
             costs=costs,
             executions=(execution,),
             alarms=None,
-            message=answer["message"],
+            message=verdict.message,
         )
         return self._put(report_key(self._execution), render_page(report))

@@ -22,8 +22,6 @@ from router.stream.spill import is_spilling, read_core_seconds
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.ledger.stream import StreamRow
 
 
@@ -174,7 +172,7 @@ ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
     ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count.

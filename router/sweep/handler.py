@@ -1,21 +1,24 @@
-"""Lambda function ``sweep``: all repairs in turn, each for a bounded time."""
+"""Lambda function ``sweep``: it measures what alarms read, then tries all repairs in turn, each for a bounded time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
 
 from lake.bills import MICRO
+from lake.errors import InvalidInputError
+from lake.ledger.manifest_row import OPEN_STATES
+from lake.manifest import Lane
 from router.entry import with_product_errors
-from router.requests.selection import parse_flag
-from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services
+from router.executions.costs import RunCosts
+from router.executions.run_status import current_row_pages
+from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
+from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
-from router.sweep.late_bills import record_late_bills
 from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
 from router.sweep.manifests import (
     divide_collections,
@@ -26,12 +29,14 @@ from router.sweep.manifests import (
     resume_intents,
 )
 from router.sweep.missed import adopt_missed
-from router.sweep.repair import MAX_ITEMS, FailedItem, Repair, error_of_sweep
-from router.sweep.stream_health import measure_stream
+from router.sweep.repair import Repair
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from collections.abc import Callable
+
+    from lake.ledger.costs import DueBill
+
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """Maximum time of a repair but the last: it begins no further item after it, and the next sweep continues."""
@@ -61,10 +66,9 @@ COUNTS = (
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
-    services = replace(container_services(), events=_event_bridge())
-    return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
+def handler(event: dict[str, Any], context: object) -> dict[str, int]:  # noqa: ARG001
+    """``{}`` -> a count for each of ``COUNTS``."""
+    return sweep(replace(container_services(), events=_event_bridge()))
 
 
 @cache
@@ -74,48 +78,42 @@ def _event_bridge() -> EventBridgeClient:
     return client
 
 
-def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
+def sweep(services: Services) -> dict[str, int]:
     """Try every repair; returns counts of what was repaired, by kind.
 
-    A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
-    and keeps no position. Raises ``Exception``: what items or repairs have failed at (``error_of_sweep``), after all
-    the others were tried; the log has the counts.
+    Raises ``Exception``: the first error of an item or a repair, after all the others were tried; the log names each
+    item.
     """
     done = dict.fromkeys(COUNTS, 0)
-    failed: list[list[FailedItem]] = []
-    items: list[str] = []
+    errors: list[Exception] = []
     end = services.clock() + TIME_PER_SWEEP
-    repairs = _repairs(services, dry_run=dry_run)
+    repairs = _repairs(services)
     for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
         now = services.clock()
         # What the others have left is the last one's: after the end of an hour the most hours are due at once.
         share = min(TIME_PER_REPAIR, (end - now) / left) if left > 1 else end - now
-        repair = Repair(services, min(now + share, end), dry_run=dry_run)
+        repair = Repair(services, min(now + share, end))
         with repair.isolated(name):
             work(repair)
-        failed.append(repair.failed)
-        items.extend(repair.items)
+        errors += repair.errors
         for kind, number in repair.counts.items():
             done[kind] += number
-    if not dry_run:
-        count(Metric.SWEEP_VANISHED, done["vanished"])
-        count(Metric.SWEEP_STALLED, done["stalled"])
-        count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
-    logger.info("swept", errors=sum(map(len, failed)), counts=done, dry_run=dry_run)
-    if any(failed):
-        raise error_of_sweep(failed)
-    return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
+    count(Metric.SWEEP_VANISHED, done["vanished"])
+    count(Metric.SWEEP_STALLED, done["stalled"])
+    count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
+    logger.info("swept", errors=len(errors), counts=done)
+    if errors:
+        raise errors[0]
+    return done
 
 
-def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
+def _repairs(services: Services) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
-    recorded: list[tuple[str, Callable[[Repair], object]]] = [
-        ("stream", lambda _: _count_stream_health(services)),
-        ("bills", record_late_bills),
-        ("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services))),
-    ]
+    costs = services.ledger.costs
     return [
-        *(() if dry_run else recorded),
+        ("stream", lambda _: _measure_stream(services)),
+        ("bills", record_late_bills),
+        ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(services.clock().date()) / MICRO)),
         ("ledger.keep_days", lambda _: _check_versions(services)),
         ("publishing", finish_publishing),
         ("leases", release_leases),
@@ -138,14 +136,63 @@ def _check_versions(services: Services) -> None:
         ledger.check_versions(bucket, services.s3.get_bucket_versioning(Bucket=bucket).get("Status"))
 
 
-def _count_stream_health(services: Services) -> None:
-    health = measure_stream(services)
-    if health.silent:
-        logger.warning("streaming jobs do not report that they are alive", shards=health.silent)
-    count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes)
-    count(Metric.STREAM_SILENT, len(health.silent))
+def _measure_stream(services: Services) -> None:
+    """Measure the stream lane, also while no job and no watch of it runs.
+
+    The ages are from the index, which can lag by some seconds. A shard is silent while its window is open and its row
+    has no valid heartbeat, also while its run is starting.
+    """
+    now = services.clock()
+    # The index lists the manifests of a state by age.
+    oldest = [
+        first.created_at
+        for state in OPEN_STATES
+        if (first := next(iter(services.ledger.manifests.open(Lane.STREAM, state)), None)) is not None
+    ]
+    age = now - datetime.fromisoformat(min(oldest)) if oldest else timedelta()
+    silent = []
+    for shard in services.settings.shards.names:
+        row = services.ledger.stream.of(shard).get()
+        in_window = row.window_until is not None and now < datetime.fromisoformat(row.window_until)
+        if in_window and not has_valid_heartbeat(services, row):
+            silent.append(shard)
+    if silent:
+        logger.warning("streaming jobs do not report that they are alive", shards=silent)
+    count(Metric.STREAM_OLDEST_MINUTES, age / timedelta(minutes=1))
+    count(Metric.STREAM_SILENT, len(silent))
 
 
-def _day_dollars(services: Services) -> float:
-    """What the job runs that have ended today (UTC) have cost: both lanes write it as each of theirs ends."""
-    return services.ledger.costs.day_sum(services.clock().date()) / MICRO
+MAX_BILL_WAIT = timedelta(days=1)
+"""After this time what is known of a bill is taken as it is; an assumed value."""
+
+
+def record_late_bills(repair: Repair) -> None:
+    """Record the costs whose bill has become final, each once; the others wait for the next sweep."""
+    services = repair.services
+    for due in services.ledger.costs.due_bills():
+        if repair.expired:
+            return
+        with repair.isolated(due.job_run):
+            _record(services, due)
+
+
+def _record(services: Services, due: DueBill) -> None:
+    now = services.clock()
+    overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
+    try:
+        key = due.run.removeprefix(f"s3://{services.resources.control_bucket}/")
+        document = read_document(services, key, "execution", "manifests")
+    except InvalidInputError as error:
+        if not overdue:
+            raise
+        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run, reason=str(error))
+        services.ledger.costs.close_bill(due.job_run, now)
+        return
+    costs = RunCosts(due.run, document["execution"])
+    for rows in current_row_pages(services, document["manifests"]):
+        costs.add(rows)
+    recorded = costs.record_late(services, due.job_run, estimate=overdue)
+    if not recorded and overdue:
+        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=due.run)
+    if recorded or overdue:
+        services.ledger.costs.close_bill(due.job_run, now)

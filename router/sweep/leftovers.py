@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from router.tables.batch import CatalogEntry
 
 
+Rows = dict[str, tuple[ManifestRow | None, frozenset[str] | None]]
+"""By id: the row of a manifest, and what ``may_abort`` takes as ``committed``."""
 UNPUBLISHABLE = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
 
 
@@ -42,37 +44,32 @@ def abort_uploads(repair: Repair) -> None:
     services = repair.services
     for bucket in services.resources.output_buckets:
         for page in _pages(repair, bucket):
-            rows: dict[str, ManifestRow | None] = {}
-            committed: dict[str, frozenset[str] | None] = {}
+            rows: Rows = {}
             for upload in page:
                 if repair.expired:
                     return
-                if upload["Key"].startswith(f"{PREFLIGHT}/"):
-                    # Never completed, and the run that lost its answer does not know it.
-                    with repair.isolated("upload", key=upload["Key"]):
-                        if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
-                            continue
+                with repair.isolated("upload", key=upload["Key"]):
+                    if _is_useless(services, upload, rows):
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
-                    continue
-                parsed = parse_generation(upload["Key"])
-                if parsed is None:
-                    continue
-                manifest, generation = parsed
-                with repair.isolated("upload", manifest_id=manifest, key=upload["Key"]):
-                    if manifest not in rows:
-                        row = services.ledger.manifests.get(manifest)
-                        committed[manifest] = None if row is None else _committed_uploads(services, row)
-                        rows[manifest] = row
-                    row = rows[manifest]
-                    if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
-                        continue
-                    if may_abort(row, generation, upload["UploadId"], committed[manifest]):
-                        if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
-                            continue
-                        abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
-                        repair.counts["aborted"] += 1
-                        logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)
+                        logger.info("upload aborted", key=upload["Key"])
+
+
+def _is_useless(services: Services, upload: MultipartUploadTypeDef, rows: Rows) -> bool:
+    if upload["Key"].startswith(f"{PREFLIGHT}/"):
+        # Never completed, and the run that lost its answer does not know it.
+        return True
+    parsed = parse_generation(upload["Key"])
+    if parsed is None:
+        return False
+    manifest, generation = parsed
+    if manifest not in rows:
+        row = services.ledger.manifests.get(manifest)
+        rows[manifest] = row, None if row is None else _committed_uploads(services, row)
+    row, committed = rows[manifest]
+    if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
+        return False
+    return may_abort(row, generation, upload["UploadId"], committed)
 
 
 def may_abort(row: ManifestRow, generation: int, upload_id: str, committed: Collection[str] | None) -> bool:
@@ -129,7 +126,7 @@ def delete_replaced(repair: Repair) -> None:
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
-    """Number of deleted objects; a dry run counts them itself."""
+    """Number of deleted objects."""
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
         row = services.ledger.manifests.get(due.manifest)
@@ -137,13 +134,10 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
         if _is_shown(repair, due, row, table):
             return 0
         for bucket, key in _doomed(services, due, row):
-            if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
-                continue
             services.s3.delete_object(Bucket=bucket, Key=key)
             deleted += 1
-        if not repair.dry_run:
-            services.ledger.deletions.close(due, services.clock())
-            logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
+        services.ledger.deletions.close(due, services.clock())
+        logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
     return deleted
 
 
@@ -167,8 +161,7 @@ def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, table: TableRo
         return table is not None and TableCatalog(services, table.dataset).exists()
     if table is not None and is_expired(row, table):
         return False
-    if not repair.dry_run:
-        services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
+    services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
     return True
 
 
@@ -249,18 +242,17 @@ def _clean(repair: Repair, row: TableRow) -> None:
         if item["LastModified"] < before
     }
     entry = catalog.load()
-    if not repair.dry_run and not _takes_batches(services, row, entry):
+    if not _takes_batches(services, row, entry):
         services.ledger.tables.list_expiry(row.dataset, services.clock())
     if entry is not None:
         data = f"{catalog.location}/{DATA_FOLDER}"
         needed = set(_needed(catalog, entry, data if any(uri.startswith(data) for uri in old) else None))
         for uri, key in old.items():
-            if uri not in needed and not repair.only_counts("deleted", uri):
+            if uri not in needed:
                 services.s3.delete_object(Bucket=folder.bucket, Key=key)
                 repair.count("deleted")
-    if not repair.dry_run:
-        services.ledger.tables.note_cleaned(row, services.clock())
-        logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
+    services.ledger.tables.note_cleaned(row, services.clock())
+    logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
 
 
 def _takes_batches(services: Services, row: TableRow, entry: CatalogEntry | None) -> bool:

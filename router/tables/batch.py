@@ -11,14 +11,14 @@ import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lake.commit import read_commit
-from lake.documents import encode_document, get_bound_document, get_document, parse_document, put_document
+from lake.documents import decode_body, encode_body, get_bound_document, get_document, parse_document, put_document
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
-from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, Tabled, TableRow
+from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
 from lake.ledger.table import batches_of
 from lake.ledger.tables import EXPIRY_ENTRY
@@ -30,7 +30,6 @@ from router.telemetry import logger
 
 MAX_MANIFESTS = 1000
 """Manifests of a batch, as long as no whole hour has more."""
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             if entry.name == EXPIRY_ENTRY:
                 expires = True
                 continue
-            found = _published_of_hour(services, entry.hour)
+            found = [row for row in _rows_of_hour(services, entry.hour) if row.published is not None]
             hours.append(entry.name)
             rows |= {item.id: item for item in found}
         rows |= _due(services, entries)
@@ -149,10 +148,6 @@ def _has_ended(row: ManifestRow, generation: int) -> bool:
     return row.generation > generation or row.state == State.FAILED
 
 
-def _published_of_hour(services: Services, hour: Partition) -> list[ManifestRow]:
-    return [row for row in _rows_of_hour(services, hour) if row.published is not None]
-
-
 def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
     listed = services.ledger.partitions.manifests(hour)
     for page in follow(services.ledger, listed, parallel=1):
@@ -186,15 +181,10 @@ def _files(services: Services, row: ManifestRow, reference: CommitReference) -> 
     return tuple(DataFile(f"s3://{item.bucket}/{item.key}", item.size, item.rows, hour) for item in document.objects)
 
 
-def marks_of(batch: PlannedBatch, snapshot: int, now: str) -> dict[str, Tabled]:
-    """What the row of each manifest says once the batch is in the table, as of ``snapshot``."""
-    return {item.manifest: Tabled(item.generation, item.document, batch.number, snapshot, now) for item in batch.items}
-
-
 def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
     """Put the document under a key that was never used before."""
     key = batch_key(batch.dataset, batch.number, secrets.token_hex(8))
-    body = encode_document({"format": FORMAT, **asdict(batch)})
+    body = encode_body(batch)
     put_document(services.s3, services.resources.control_bucket, key, body)
     return BatchReference(batch.number, key, hashlib.sha256(body).hexdigest())
 
@@ -202,30 +192,11 @@ def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
 def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
-    Raises ``InvalidDocumentError``: it does not exist, its hash differs from the ledger's, or another version wrote it.
+    Raises ``InvalidDocumentError``: it does not exist, or its hash differs from the ledger's; ``NewerDocumentError``:
+    another version wrote it.
     """
-    bucket = services.resources.control_bucket
-    data: dict[str, Any] = json.loads(get_bound_document(services.s3, bucket, reference.key, reference.sha256))
-    if data["format"] != FORMAT:
-        raise InvalidDocumentError(
-            f"the batch document {reference.key} has format {data['format']}: deploy its version"
-        )
-    return PlannedBatch(
-        data["dataset"],
-        data["number"],
-        data["expires"],
-        tuple(data["hours"]),
-        tuple(_decoded_item(item) for item in data["items"]),
-    )
-
-
-def _decoded_item(item: dict[str, Any]) -> BatchItem:
-    files = {name: tuple(_decoded_file(file) for file in item[name]) for name in ("files", "before")}
-    return BatchItem(**{**item, "document": CommitReference(**item["document"]), **files})
-
-
-def _decoded_file(item: dict[str, Any]) -> DataFile:
-    return DataFile(**{**item, "hour": tuple(item["hour"])})
+    body = get_bound_document(services.s3, services.resources.control_bucket, reference.key, reference.sha256)
+    return decode_body(PlannedBatch, body, f"batch document {reference.key}")
 
 
 POINTER = "metadata_location"

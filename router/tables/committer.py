@@ -5,17 +5,17 @@ docs/exactly-once.md has the protocol. Nothing here deletes an object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
-from lake.ledger import TableRow
+from lake.ledger import Tabled, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
 from lake.publish import NOT_FOUND_CODES
@@ -34,18 +34,24 @@ from router.iceberg.metadata import (
 )
 from router.services import PARALLEL_REQUESTS, Services
 from router.tables.batch import (
+    BatchItem,
     CatalogEntry,
     PlannedBatch,
     TableCatalog,
     forget,
-    marks_of,
     plan_batch,
     read_batch_document,
     tabled_of_hour,
     write_batch,
 )
-from router.tables.optimizer import follow_setting
 from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.ledger import TableRow
+    from router.services import Services
+
 
 MAX_TRIES = 8
 """Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""
@@ -226,14 +232,60 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
 def _mark(services: Services, batch: PlannedBatch, snapshot: int) -> None:
     """Note in the row of each manifest what the table shows."""
     manifests = services.ledger.manifests
-    marks = marks_of(batch, snapshot, iso_utc(services.clock()))
+    now = iso_utc(services.clock())
 
-    def mark(name: str) -> None:
-        row, shown = manifests.get(name), marks[name]
+    def mark(item: BatchItem) -> None:
+        row = manifests.get(item.manifest)
         assert row is not None
+        shown = Tabled(item.generation, item.document, batch.number, snapshot, now)
         if row.tabled is not None and row.tabled.generation == shown.generation:
             shown = replace(shown, since=row.tabled.since)
         manifests.mark_tabled(row, shown)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        list(pool.map(mark, marks))
+        list(pool.map(mark, batch.items))
+
+
+COMPACTION = "compaction"
+OTHERS = ("retention", "orphan_file_deletion")
+"""Glue's other optimizers delete files by their own rules, also those of the lake. A catalog may switch them on for
+every table that has none, so they are created, and off."""
+CONFIGURATION = {"icebergConfiguration": {"strategy": "binpack"}}
+
+
+def follow_setting(services: Services, row: TableRow) -> None:
+    """Switch the compaction of the table on or off, once for each change of the setting.
+
+    Raises botocore's errors: the next batch tries it again.
+    """
+    wanted = services.settings.tables.compaction
+    if row.compacts == wanted:
+        return
+    table = TableCatalog(services, row.dataset).names()
+    if wanted:
+        for kind in (*OTHERS, COMPACTION):
+            _put(services, {**table, "Type": kind})
+    else:
+        _delete(services, {**table, "Type": COMPACTION})
+    services.ledger.tables.note_compaction(row, compacts=wanted)
+    logger.info("compaction of a table", dataset=row.dataset, compacts=wanted)
+
+
+def _put(services: Services, optimizer: dict[str, Any]) -> None:
+    glue: Any = services.glue
+    enabled = optimizer["Type"] == COMPACTION
+    configuration = {"roleArn": services.optimizer_role, "enabled": enabled}
+    if enabled:
+        configuration["compactionConfiguration"] = CONFIGURATION
+    try:
+        glue.create_table_optimizer(**optimizer, TableOptimizerConfiguration=configuration)
+    except glue.exceptions.AlreadyExistsException:
+        glue.update_table_optimizer(**optimizer, TableOptimizerConfiguration=configuration)
+
+
+def _delete(services: Services, optimizer: dict[str, Any]) -> None:
+    glue: Any = services.glue
+    try:
+        glue.delete_table_optimizer(**optimizer)
+    except glue.exceptions.EntityNotFoundException:
+        return

@@ -23,8 +23,6 @@ from router.telemetry import Metric, count, logger, metrics
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
     from lake.ledger import TableRow
 
 
@@ -38,7 +36,7 @@ INVOCATION_SECONDS = 60
 @with_refusals
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{}`` -> ``{"batches": n}``: all tables are brought up to date, several times a minute.
 
     ``{"restore": dataset}`` -> ``{"batch": n}``; ``{"rebuild": dataset}`` -> ``{"hours": n}``.

@@ -28,24 +28,22 @@ OBJECTS = (
     "tests/unit/lake/test_lake_transitions.py",
     "tests/unit/lake/test_manifest_binding.py",
     "tests/unit/lake/test_publish_errors.py",
-    "tests/unit/router/reprocess",
+    "tests/unit/router/test_reprocess.py",
     "tests/unit/router/sweep",
     "tests/unit/router/test_backfill.py",
-    "tests/unit/router/test_intents.py",
-    "tests/unit/router/test_object_listing.py",
+    "tests/unit/router/test_ownership.py",
     "tests/unit/router/test_resubmit.py",
-    "tests/unit/router/test_route_lookup.py",
-    "tests/unit/router/test_settle_objects.py",
+    "tests/unit/router/test_route_handler.py",
+    "tests/unit/router/test_settle.py",
 )
 """The tests that write documents and objects, complete uploads or list a bucket."""
 LISTED_BY_KEY = "MinIO lists unfinished uploads of a whole key, not of a prefix (its documentation)"
 KEY_MARKERS = "MinIO appends text of its own to the key marker of a page, which S3 never parses"
 BY_PREFIX = "test_lake_publish::test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix"
-BY_PAGE = "test_sweep_interrupted::test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep"
+BY_PAGE = "test_sweep::test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep"
 OWN_CLOCK = "MinIO's objects have the time of its own clock, and this is about their age"
 KNOWN_OF_MINIO = {
     "test_resubmit::test_expired_arrivals_are_not_taken_again": OWN_CLOCK,
-    "test_sweep_dry_run::test_a_dry_run_says_what_the_next_sweep_does": OWN_CLOCK,
     f"{BY_PREFIX}[change_document-was changed after]": LISTED_BY_KEY,
     f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,
     **{f"{BY_PAGE}[{page}]": KEY_MARKERS for page in range(1, 5)},

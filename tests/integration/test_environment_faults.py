@@ -11,8 +11,7 @@ import batch_job.main
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import read_denied
-from router.settle.tally import Tally
-from router.settle.verdict import ExecutionOutcome, judge
+from router.settle.verdict import ExecutionOutcome, Tally, judge
 from tests.integration.faults import Steps
 from tests.integration.one_manifest import check_published_once, convert_with, enqueue
 from transform import preflight

@@ -12,7 +12,6 @@ MODULES_WITH_POOLS = (
     "lake.publish",
     "router.ownership.take",
     "lake.successors",
-    "router.plan.backlog",
     "router.plan.handler",
     "router.collect.divide",
     "router.executions.run_status",

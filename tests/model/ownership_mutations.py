@@ -10,7 +10,8 @@ import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
 from router.ownership.record import RowStamp
 from router.ownership.resolve import delete_intent, write_intent
-from router.requests.report import NextStep, next_reprocess_step
+from router.requests.reprocess import next_reprocess_step
+from router.requests.selection import NextStep
 from tests.model.changed_source import changed_source
 
 

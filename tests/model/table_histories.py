@@ -117,7 +117,7 @@ class TableWorld:
         repair = Repair(self.world.services, self.world.now + timedelta(minutes=1))
         delete_replaced(repair)
         delete_table_files(repair)
-        assert repair.failed == []
+        assert repair.errors == []
         self.check()
 
     def swap(self, metadata: dict[str, Any]) -> None:

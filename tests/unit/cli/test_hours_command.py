@@ -17,8 +17,8 @@ from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.hour_world import listed, with_events
 from tests.unit.router.settling import done
+from tests.unit.router.sweep.sweeping import listed, with_events
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack

@@ -9,7 +9,8 @@ import pytest
 from cli.change.requests import UNPROMOTED_LABELS, UNQUEUED_LABELS, promote_files, reprocess_manifests
 from cli.deployed_stack import FunctionFailedError
 from lake.errors import InvalidInputError, UnknownDatasetError
-from router.requests.report import PROMOTE_COUNTS, REPROCESS_COUNTS
+from router.requests.promote import PROMOTE_COUNTS
+from router.requests.reprocess import REPROCESS_COUNTS
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 
 FILES = {"files": ["s3://b/k"]}

@@ -11,6 +11,7 @@ from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.collect.divide import divide
 from router.services import Services
+from router.stream.handler import stream_control
 from router.telemetry import metrics
 from tests.unit.lake.world import World, new_world
 from tests.unit.router.emr import LAUNCH, ON_EMR, FakeEmr
@@ -40,6 +41,11 @@ class Deployment(World):
     def configure(self, **settings: Any) -> None:
         """Other settings than the defaults."""
         self.services = replace(self.services, settings=parse_settings({**SETTINGS, **settings}))
+
+
+def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
+    """Start, stop or watch the streaming runs, of all shards or of these."""
+    return stream_control({"action": action, "shards": shards}, deployment.services)
 
 
 @pytest.fixture(autouse=True)

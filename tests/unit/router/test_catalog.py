@@ -1,11 +1,28 @@
 """catalog: tables are created once, never lose a column, and only ours are changed."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ndjson_arrow import column_name, original_key
 
-from router.catalog.handler import catalog
-from tests.unit.router.conftest import Deployment
+from lake.ledger import Ledger
+from lake.ledger.costs import MeasuredDataset
+from lake.ledger.datasets import DatasetRow
+from lake.settings import ConvertSettings
+from router.catalog.handler import catalog, key_of_column, new_table
+from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.unit.router.glue import FakeGlue
+
+if TYPE_CHECKING:
+    from router.services import Services
+    from tests.unit.router.conftest import Deployment
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +112,144 @@ def test_a_table_or_view_of_others_is_reported_and_left_alone(deployment: Deploy
     assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": [], "foreign": ["orders"]}
     # Then
     assert deployment.glue.tables["orders"] == theirs
+
+
+def table_of(deployment: Deployment, *columns: str) -> dict[str, Any]:
+    deployment.ledger.datasets.reserve_columns("orders", columns, 1000)
+    catalog(deployment.services)
+    return deployment.glue.tables["orders"]
+
+
+def comments(table: dict[str, Any]) -> dict[str, str | None]:
+    columns = [*table["StorageDescriptor"]["Columns"], *table["PartitionKeys"]]
+    return {column["Name"]: column.get("Comment") for column in columns}
+
+
+def test_a_table_tells_its_promise_and_the_keys_of_its_columns(deployment: Deployment) -> None:
+    table = table_of(deployment, "city", "created__at", "a__020_b")
+    assert "exactly once" in table["Description"]
+    assert table["Parameters"]["hybrid_router.quarantine"] == "s3://quarantine/orders/"
+    assert "rows + quarantined lines + blank lines" in table["Parameters"]["hybrid_router.promise"]
+    told = comments(table)
+    assert (told["city"], told["created__at"], told["a__020_b"]) == (None, "key createdAt", "key a b")
+    assert all(told[name] for name in ("_rescued", "date", "hour"))
+
+
+def test_a_table_that_lacks_comments_gets_them_once_and_keeps_the_words_of_others(deployment: Deployment) -> None:
+    # Given: a table without comments, to which an operator has given some
+    table = table_of(deployment, "created__at", "other__key")
+    del table["Description"]
+    promise = {"hybrid_router.promise": table["Parameters"]["hybrid_router.promise"]}
+    table["Parameters"] = {**promise, "owner": "finance", "projection.date.range": "2024-01-01,NOW"}
+    table["PartitionKeys"] = [{"Name": "date", "Type": "date"}, {"Name": "hour", "Type": "int"}]
+    table["StorageDescriptor"]["Columns"] = [
+        {"Name": "created__at", "Type": "string", "Comment": "when it was ordered"},
+        {"Name": "other__key", "Type": "string"},
+        {"Name": "_rescued", "Type": "string"},
+    ]
+    # When
+    assert catalog(deployment.services)["extended"] == ["orders"]
+    # Then
+    table = deployment.glue.tables["orders"]
+    assert "exactly once" in table["Description"]
+    assert table["Parameters"]["owner"] == "finance"
+    assert table["Parameters"]["projection.date.range"] == "2024-01-01,NOW"
+    assert table["Parameters"]["hybrid_router.quarantine"] == "s3://quarantine/orders/"
+    told = comments(table)
+    assert (told["created__at"], told["other__key"]) == ("when it was ordered", "key otherKey")
+    assert told["_rescued"]
+    # And nothing is written again
+    assert catalog(deployment.services)["extended"] == []
+
+
+@given(key=st.text(st.characters(exclude_categories=["Cs"]), max_size=250))
+def test_the_key_of_a_column_is_that_of_the_reader(key: str) -> None:
+    name = column_name(key)
+    assert key_of_column(name) == original_key(name)
+
+
+def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
+    # Given: keys that command a terminal, and a key whose comment would be too long
+    names = tuple(column_name(key) for key in ("a\n\x1b[2J", "Ä" * 30 + "\t" * 10))
+    row = DatasetRow("orders", names, MeasuredDataset())
+    # When
+    told = comments(new_table(row, ConvertSettings(), "lake", "quarantine"))
+    # Then
+    assert told[names[0]] == "key a\\n\\x1b[2J"
+    assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in told.values())
+
+
+DATASETS = 10_000
+LAMBDA_TIMEOUT = timedelta(minutes=5)
+GLUE_REQUEST = timedelta(milliseconds=100)
+MAX_STATE_BYTES = 256 << 10
+
+
+class SlowGlue(FakeGlue):
+    """A Glue that takes some of the deployment's time for each request, and counts them."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__()
+        self._deployment = deployment
+        self.bad: set[str] = set()
+        self.reads: Counter[str] = Counter()
+
+    def get_table(self, DatabaseName: str, Name: str) -> dict[str, Any]:  # noqa: N803
+        self._deployment.wait(GLUE_REQUEST)
+        self.reads[Name] += 1
+        if Name in self.bad:
+            raise self._error("AccessDeniedException", "GetTable")
+        return super().get_table(DatabaseName, Name)
+
+    def create_table(self, DatabaseName: str, TableInput: dict[str, Any]) -> None:  # noqa: N803
+        self._deployment.wait(GLUE_REQUEST)
+        super().create_table(DatabaseName, TableInput)
+
+
+@pytest.fixture
+def many(deployment: Deployment) -> Services:
+    """A deployment with 10,000 datasets, in memory."""
+    dynamodb: Any = FakeDynamoDB()
+    ledger = Ledger.over(dynamodb, "ledger")
+    for number in range(DATASETS):
+        ledger.datasets.register(f"folder_{number:05d}")
+    glue: Any = SlowGlue(deployment)
+    return replace(deployment.services, ledger=ledger, glue=glue)
+
+
+def test_ten_thousand_datasets_take_several_invocations_and_each_ends_in_time(
+    deployment: Deployment, many: Services
+) -> None:
+    # Given a Glue that answers in 0.1 s
+    glue: Any = many.glue
+    seen, invocations = 0, 0
+    # When catalog is invoked until every dataset has a table
+    while len(glue.tables) < DATASETS:
+        begun = deployment.now
+        answer = catalog(many)
+        # Then each invocation is shorter than its timeout, and its answer fits a state
+        assert deployment.now - begun < LAMBDA_TIMEOUT
+        assert len(str(answer)) < MAX_STATE_BYTES
+        seen, invocations = seen + answer["tables"], invocations + 1
+    # Then no dataset was looked at twice, and the next invocation begins from the first one
+    assert seen == DATASETS
+    assert set(glue.reads.values()) == {1}
+    assert 5 < invocations < 12
+    assert catalog(many)["created"] == []
+    assert glue.reads["folder_00000"] == 2
+
+
+def test_one_bad_table_does_not_stop_the_others_and_is_told(deployment: Deployment) -> None:
+    # Given three datasets, and Glue refuses the first table
+    glue = SlowGlue(deployment)
+    glue.bad = {"a"}
+    services = replace(deployment.services, glue=glue)  # type: ignore[arg-type]
+    for name in "abc":
+        deployment.ledger.datasets.register(name)
+    # When, Then the error leaves the function, which raises its alarm, after the others were created
+    with pytest.raises(Exception, match="AccessDenied"):
+        catalog(services)
+    assert sorted(glue.tables) == ["b", "c", "orders"]
+    # When the table is repaired, then the next round creates it
+    glue.bad = set()
+    assert catalog(services)["created"] == ["a"]

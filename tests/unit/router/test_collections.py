@@ -11,14 +11,14 @@ from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition
-from lake.manifest_documents import read_division, read_manifest
+from lake.manifest_documents import read_manifest
 from lake.successors import files_by_successor
-from router.collect.divide import WritePace, divide
+from router.collect.divide import divide
 from router.ownership import RoutedArrival, take_ownership
 from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.hour_world import repair
+from tests.unit.router.sweep.sweeping import repair
 
 CLICKS = Partition("clicks", "2026-11-20", PARTITION.hour)
 FIRST = CollectionId.numbered(PARTITION.stamp, 1)
@@ -92,25 +92,6 @@ def test_a_full_collection_is_closed_by_the_next_invocation(
     assert [(row.files, row.closed_at is not None, row.final) for row in rows] == [(2, True, False), (2, False, False)]
 
 
-def test_two_processes_carry_out_one_division(deployment: Deployment) -> None:
-    # Given a process that has read which manifests are queued, when another one queues one, and a night converts it
-    collect(deployment, (PARTITION, "a"), (CLICKS, "b"))
-
-    class Overtaken(WritePace):
-        def take(self, writes: int) -> None:
-            row = deployment.ledger.collections.get(FIRST)
-            assert row is not None
-            assert row.division is not None
-            manifest = read_division(deployment.raw_s3, "control", row.division).manifests[1]
-            deployment.ledger.manifests.enqueue_row(manifest.row(FIRST.hour))
-            assert deployment.ledger.manifests.claim(deployment.row(manifest.id), "jr", deployment.now, HOURS)
-
-    # When it goes on
-    manifests = divide(deployment.services, FIRST, Overtaken())
-    # Then this row stays, and the other manifest is queued
-    assert [deployment.row(manifest).state for manifest in manifests] == [State.QUEUED, State.RUNNING]
-
-
 def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_restored(
     deployment: Deployment,
 ) -> None:
@@ -128,9 +109,9 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert all(row.done for row in deployment.ledger.collections.of_hour(PARTITION.stamp))
     assert read_hour(deployment.ledger, PARTITION, has_table=False).waits_for == damaged
     assert read_hour(deployment.ledger, CLICKS, has_table=False).waits_for != damaged
-    (failed,) = sweep.failed
-    assert isinstance(failed.error, InvalidDocumentError)
-    assert part_key(damaged) in str(failed.error)
+    (error,) = sweep.errors
+    assert isinstance(error, InvalidDocumentError)
+    assert part_key(damaged) in str(error)
     # When it is restored, then it is divided like any other
     deployment.raw_s3.put_object(Bucket="control", Key=part_key(damaged), Body=body)
     divide_collections(repair(deployment))

@@ -1,4 +1,4 @@
-"""``max_datasets`` bounds how many datasets keys create; what is beyond it is IGNORED with its reason, and not lost."""
+"""What is IGNORED and not lost: datasets beyond ``max_datasets``, folders of one dataset, keys without a rule."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -95,44 +95,6 @@ def test_datasets_of_a_version_without_the_limit_stay_and_count(deployment: Depl
     assert datasets(deployment) == ["old", "orders"]
 
 
-def test_two_invocations_at_once_do_not_exceed_the_limit(deployment: Deployment) -> None:
-    # Given room for one dataset, and an invocation that is about to let one in
-    limit(deployment, 3)
-
-    def meanwhile() -> None:
-        assert deployment.ledger.datasets.admit("fast", 3, ())
-
-    deployment.faults.pause = (1, meanwhile)
-    # When another one lets in another dataset before
-    admitted = deployment.ledger.datasets.admit("slow", 3, ())
-    # Then
-    assert not admitted
-    assert deployment.ledger.datasets.admit("fast", 3, ())
-
-
-@pytest.mark.parametrize("number", range(1, 10))
-@pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop"])
-def test_whatever_happens_to_a_write_the_file_gets_one_owner_and_the_dataset_one_place(
-    deployment: Deployment, fault: str, number: int
-) -> None:
-    # Given the first file of a dataset, and a fault of one of the writes
-    limit(deployment, 3)
-    event = put(deployment, "new/a.json")
-    deployment.faults.reset()
-    setattr(deployment.faults, fault, number)
-    try:
-        route(event, deployment.services)
-    except Crash:
-        assert fault == "crash_before"
-    deployment.faults.reset()
-    # When the event is redelivered
-    deployment.wait(timedelta(minutes=12))
-    assert failures(route(event, deployment.services)) == []
-    # Then
-    assert sum(row.files for row in deployment.waiting()) == 1
-    assert not deployment.ledger.datasets.admit("another", 3, ())
-
-
 MANY = [f"new_{number}" for number in range(5)]
 
 
@@ -151,14 +113,15 @@ def cold(deployment: Deployment) -> Services:
     return replace(deployment.services, ledger=Ledger.over(deployment.faults.wrap(deployment.dynamodb), "ledger"))
 
 
+@pytest.mark.parametrize("folders", [MANY[:1], MANY], ids=["one", "many"])
 @pytest.mark.parametrize("number", range(1, 13))
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
-def test_whatever_happens_to_a_write_new_datasets_that_come_together_get_one_place_each(
-    deployment: Deployment, fault: str, number: int
+def test_whatever_happens_to_a_write_each_file_gets_one_owner_and_each_new_dataset_one_place(
+    deployment: Deployment, fault: str, number: int, folders: list[str]
 ) -> None:
     # Given files of new datasets for which there is just room, and a fault of one of the writes
-    limit(deployment, 2 + len(MANY))
-    files = [file_of(f"{folder}/a.json") for folder in MANY]
+    limit(deployment, 2 + len(folders))
+    files = [file_of(f"{folder}/a.json") for folder in folders]
     deployment.faults.reset()
     setattr(deployment.faults, fault, number)
     with suppress(Crash):
@@ -169,9 +132,9 @@ def test_whatever_happens_to_a_write_new_datasets_that_come_together_get_one_pla
     assert route_arrivals(cold(deployment), files).count(ArrivalOutcome.UNSETTLED) == 0
     deployment.faults.deliver()
     # Then
-    assert sum(row.files for row in deployment.waiting()) == len(MANY)
-    assert datasets(deployment) == MANY
-    assert admissions(deployment) == {"clicks", "orders", *MANY}
+    assert sum(row.files for row in deployment.waiting()) == len(folders)
+    assert datasets(deployment) == folders
+    assert admissions(deployment) == {"clicks", "orders", *folders}
     assert count_row(deployment) == len(admissions(deployment))
 
 
@@ -316,3 +279,99 @@ def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkey
     # When, Then: the first ones in order get the room
     assert sweep(deployment.services)["adopted"] == 1
     assert [prefix for prefix in listed if prefix] == ["folder_0/", "folder_1/", "folder_2/"]
+
+
+WEB_LOGS = {"dataset": "web_logs", "from": "2000-01-01", "to": "2100-01-01"}
+
+
+def owned(deployment: Deployment) -> dict[str, str | None]:
+    """The dataset of each key; None: it is IGNORED."""
+    found: dict[str, str | None] = {}
+    for key in ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json"):
+        for row in deployment.ledger.arrivals.versions("input", key):
+            found[key] = row.partition.dataset if row.partition else None
+    return found
+
+
+@pytest.fixture
+def stage(deployment: Deployment) -> Deployment:
+    deployment.configure(datasets=FOLDERS, peak={"hours": []})
+    return deployment
+
+
+def test_the_first_folder_has_the_dataset_and_no_other_is_mixed_with_it(stage: Deployment) -> None:
+    # When files of three folders come one after another
+    for key in ("web-logs/a.json", "web_logs/a.json", "Web.Logs/a.json"):
+        route_arrivals(stage.services, [file_of(key)])
+    # Then
+    assert owned(stage) == {"web-logs/a.json": "web_logs", "web_logs/a.json": None, "Web.Logs/a.json": None}
+    (row,) = stage.ledger.arrivals.versions("input", "web_logs/a.json")
+    assert row.reason == (
+        "the folder 'web_logs' would share the dataset web_logs, which the folder 'web-logs' has: add [[datasets]] "
+        "with another name and prefix = 'web_logs/' before the others"
+    )
+    # And each is counted by its reason
+    groups, complete = stage.ledger.ignored.groups()
+    assert complete
+    assert [(group.files, group.example) for group in groups] == [
+        (1, "s3://input/Web.Logs/a.json"),
+        (1, "s3://input/web_logs/a.json"),
+    ]
+
+
+def test_of_folders_that_come_at_once_the_one_of_the_name_itself_has_it(stage: Deployment) -> None:
+    ownership = route_arrivals(stage.services, [file_of("web-logs/a.json"), file_of("web_logs/a.json")])
+    assert ownership.count(ArrivalOutcome.OWNED) == ownership.count(ArrivalOutcome.IGNORED) == 1
+    assert ownership.beyond_dataset_limit == 0
+    assert owned(stage) == {"web-logs/a.json": None, "web_logs/a.json": "web_logs"}
+
+
+def test_invocations_at_once_agree_on_the_folder(stage: Deployment) -> None:
+    # Given an invocation that is about to take the dataset, while another one does
+    def meanwhile() -> None:
+        assert stage.ledger.datasets.admit("web_logs", 1000, (), "web-logs") == "web-logs"
+
+    stage.faults.pause = (1, meanwhile)
+    # Then both name the same folder
+    assert stage.ledger.datasets.admit("web_logs", 1000, (), "web_logs") == "web-logs"
+
+
+def test_a_backfill_and_a_sweep_find_the_files_of_a_folder_that_is_not_the_name(stage: Deployment) -> None:
+    # Given files whose events never came
+    put(stage, "web-logs/a.json")
+    # When, Then
+    found = backfill({"action": "find", "request": {**WEB_LOGS, "dryRun": True}, "token": None}, stage.services)
+    assert found["recorded"] == 1
+    stage.wait(timedelta(hours=7))
+    assert sweep(stage.services)["adopted"] == 1
+    assert owned(stage) == {"web-logs/a.json": "web_logs"}
+
+
+def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage: Deployment) -> None:
+    # Given an ignored file
+    put(stage, "web-logs/a.json")
+    route(put(stage, "web-logs/a.json"), stage.services)
+    event: Any = put(stage, "web_logs/a.json")
+    route(event, stage.services)
+    assert len(stage.ledger.ignored.groups()[0]) == 1
+    # When the rule is deployed, and the event redelivered
+    stage.configure(datasets=[{"name": "other", "prefix": "web_logs/"}, *FOLDERS], peak={"hours": []})
+    route(event, stage.services)
+    # Then
+    assert owned(stage)["web_logs/a.json"] == "other"
+    assert stage.ledger.ignored.groups() == ([], True)
+    assert sum(row.files for row in stage.waiting()) == 2
+
+
+def test_ignored_files_are_counted_once_and_only_data(stage: Deployment) -> None:
+    # Given files at the top of the bucket, of a suffix that is not taken, and markers
+    files = [file_of(key) for key in ("a.json", "b.json", "orders/a.csv", "orders/_SUCCESS", "orders/", "orders/.x")]
+    # When they come twice
+    for _ in range(2):
+        route_arrivals(stage.services, files)
+    # Then
+    groups, _ = stage.ledger.ignored.groups()
+    assert [(group.files, group.reason.partition(":")[0][:40]) for group in groups] == [
+        (2, "no rule of [[datasets]] matches the key,"),
+        (1, "the name ends in none of .ndjson, .jsonl"),
+    ]

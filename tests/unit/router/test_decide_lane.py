@@ -8,13 +8,13 @@ import pytest
 
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.decide_lane import decide_lane, spill
+from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane, spill
 from tests.unit.lake.world import file_of
 
 BERLIN = {"stage": "test", "time_zone": "Europe/Berlin"}
 
 
-def decided(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple[Any, ...]:
+def decided_at(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple[Any, ...]:
     body = {**BERLIN, **settings}
     instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
     decision = decide_lane(file_of(key, size), parse_settings(body), instant)
@@ -27,7 +27,6 @@ def decided(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple[An
     [
         ("orders/a.ndjson", "orders"),
         ("orders/2026/11/a.jsonl.gz", "orders"),
-        ("orders/a.json.bz2", "orders"),
         ("orders/a.ndjson.zst", "orders"),
         ("orders/A.NDJSON", "orders"),
         ("orders/ü b+%41.json", "orders"),
@@ -35,7 +34,7 @@ def decided(key: str, now: str, *, size: int = 100, **settings: Any) -> tuple[An
     ],
 )
 def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
-    assert decided(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the overnight run")
+    assert decided_at(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the overnight run")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
     ],
 )
 def test_keys_that_no_rule_selects_are_ignored(key: str, reason: str) -> None:
-    lane, dataset, why = decided(key, "2026-11-20T12:00")
+    lane, dataset, why = decided_at(key, "2026-11-20T12:00")
     assert (lane, dataset) == (None, None)
     assert why.startswith(reason)
 
@@ -63,7 +62,7 @@ def test_keys_that_no_rule_selects_are_ignored(key: str, reason: str) -> None:
 def test_the_first_dataset_rule_wins() -> None:
     rules = [{"name": "clicks", "prefix": "web/c"}, {"name": "{folder}", "prefix": "web/"}, {"name": "rest"}]
     keys = ("web/clicks/a.json", "web/orders/a.json", "web/a.json", "app/a.json")
-    datasets = [decided(key, "2026-11-21T12:00", datasets=rules)[1] for key in keys]
+    datasets = [decided_at(key, "2026-11-21T12:00", datasets=rules)[1] for key in keys]
     assert datasets == ["clicks", "orders", "rest", "rest"]
 
 
@@ -82,78 +81,61 @@ def test_the_first_dataset_rule_wins() -> None:
 )
 def test_peak_hours_are_local(now: str, lane: Lane) -> None:
     reason = "peak hours 08:00-20:00 Europe/Berlin" if lane == Lane.STREAM else "waits for the overnight run"
-    assert decided("orders/a.json", now) == (lane, "orders", reason)
+    assert decided_at("orders/a.json", now) == (lane, "orders", reason)
+
+
+SUNDAY, FRIDAY_NIGHT = {"hours": ["02:30-03:30"], "days": ["sun"]}, {"hours": ["22:00-06:00"], "days": ["fri"]}
 
 
 @pytest.mark.parametrize(
-    ("now", "lane"),
+    ("peak", "now", "lane"),
     [
         # Sunday 29 March 2026: 01:59 is followed by 03:00.
-        ("2026-03-29T00:59", Lane.BATCH),
-        ("2026-03-29T01:00", Lane.STREAM),
-        ("2026-03-29T01:29", Lane.STREAM),
-        ("2026-03-29T01:30", Lane.BATCH),
+        (SUNDAY, "2026-03-29T00:59", Lane.BATCH),
+        (SUNDAY, "2026-03-29T01:00", Lane.STREAM),
+        (SUNDAY, "2026-03-29T01:30", Lane.BATCH),
         # Sunday 25 October 2026: 02:00 to 03:00 comes twice, the second time as winter time.
-        ("2026-10-25T00:00", Lane.BATCH),
-        ("2026-10-25T00:30", Lane.STREAM),
-        ("2026-10-25T00:59", Lane.STREAM),
-        ("2026-10-25T01:00", Lane.BATCH),
-        ("2026-10-25T01:30", Lane.STREAM),
-        ("2026-10-25T02:00", Lane.STREAM),
-        ("2026-10-25T02:30", Lane.BATCH),
+        (SUNDAY, "2026-10-25T00:30", Lane.STREAM),
+        (SUNDAY, "2026-10-25T01:00", Lane.BATCH),
+        (SUNDAY, "2026-10-25T01:30", Lane.STREAM),
+        (SUNDAY, "2026-10-25T02:30", Lane.BATCH),
+        # A window over midnight belongs to the day on which it begins.
+        (FRIDAY_NIGHT, "2026-11-20T20:59", Lane.BATCH),
+        (FRIDAY_NIGHT, "2026-11-20T21:00", Lane.STREAM),
+        (FRIDAY_NIGHT, "2026-11-21T04:59", Lane.STREAM),
+        (FRIDAY_NIGHT, "2026-11-21T05:00", Lane.BATCH),
+        (FRIDAY_NIGHT, "2026-11-20T04:00", Lane.BATCH),
+        (FRIDAY_NIGHT, "2026-11-21T22:00", Lane.BATCH),
+        ({"hours": ["20:00-24:00"], "days": ["fri"]}, "2026-11-20T22:59", Lane.STREAM),
+        ({"hours": ["20:00-24:00"], "days": ["fri"]}, "2026-11-20T23:00", Lane.BATCH),
     ],
 )
-def test_clock_changes_follow_the_wall_clock(now: str, lane: Lane) -> None:
-    peak = {"hours": ["02:30-03:30"], "days": ["sun"]}
-    assert decided("orders/a.json", now, peak=peak)[0] == lane
-
-
-@pytest.mark.parametrize(
-    ("now", "lane"),
-    [
-        ("2026-11-20T20:59", Lane.BATCH),
-        ("2026-11-20T21:00", Lane.STREAM),
-        ("2026-11-20T23:30", Lane.STREAM),
-        ("2026-11-21T04:59", Lane.STREAM),
-        ("2026-11-21T05:00", Lane.BATCH),
-        ("2026-11-20T04:00", Lane.BATCH),
-        ("2026-11-21T22:00", Lane.BATCH),
-    ],
-    ids=["before", "start", "after midnight", "last minute", "end", "the morning before", "the evening after"],
-)
-def test_a_window_over_midnight_belongs_to_the_day_it_begins_on(now: str, lane: Lane) -> None:
-    peak = {"hours": ["22:00-06:00"], "days": ["fri"]}
-    assert decided("orders/a.json", now, peak=peak)[0] == lane
-
-
-def test_a_window_can_end_at_midnight() -> None:
-    peak = {"hours": ["20:00-24:00"], "days": ["fri"]}
-    lanes = [decided("orders/a.json", now, peak=peak)[0] for now in ("2026-11-20T22:59", "2026-11-20T23:00")]
-    assert lanes == [Lane.STREAM, Lane.BATCH]
+def test_windows_follow_the_wall_clock(peak: dict[str, list[str]], now: str, lane: Lane) -> None:
+    assert decided_at("orders/a.json", now, peak=peak)[0] == lane
 
 
 def test_the_second_window_gives_its_own_reason() -> None:
     peak = {"hours": ["06:00-09:00", "12:00-14:00"]}
-    assert decided("orders/a.json", "2026-11-20T12:30", peak=peak)[2] == "peak hours 12:00-14:00 Europe/Berlin"
+    assert decided_at("orders/a.json", "2026-11-20T12:30", peak=peak)[2] == "peak hours 12:00-14:00 Europe/Berlin"
 
 
 @pytest.mark.parametrize("peak", [{"hours": []}, {"days": []}])
 def test_no_peak_at_all(peak: dict[str, list[str]]) -> None:
-    assert decided("orders/a.json", "2026-11-20T12:00", peak=peak)[0] == Lane.BATCH
+    assert decided_at("orders/a.json", "2026-11-20T12:00", peak=peak)[0] == Lane.BATCH
 
 
 def test_a_dataset_can_stay_out_of_peak() -> None:
     rules = [{"name": "archive", "prefix": "archive/", "peak": False}, {"name": "{folder}"}]
-    lanes = [decided(key, "2026-11-20T12:00", datasets=rules)[0] for key in ("archive/a.json", "orders/a.json")]
+    lanes = [decided_at(key, "2026-11-20T12:00", datasets=rules)[0] for key in ("archive/a.json", "orders/a.json")]
     assert lanes == [Lane.BATCH, Lane.STREAM]
 
 
 def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None:
     overnight = "2026-11-21T23:00"
-    urgent = decided("orders/urgent/a.json", overnight)
+    urgent = decided_at("orders/urgent/a.json", overnight)
     assert urgent == (Lane.STREAM, "orders", "urgent: the key matches */urgent/*")
-    assert decided("orders/urgent/a.csv", overnight)[0] is None
-    assert decided("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
+    assert decided_at("orders/urgent/a.csv", overnight)[0] is None
+    assert decided_at("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
 
 
 @pytest.mark.parametrize(("suffix", "limit"), [("", 4 * 40_000_000 * 300), (".gz", 15_750_000 * 300)])
@@ -163,7 +145,7 @@ def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_conv
 ) -> None:
     # Given 4 cores, and a goal of 300 seconds; a compressed file is read by one core
     key, size = f"orders/urgent/a.json{suffix}", limit + larger
-    decision = decided(key, "2026-11-20T12:00", size=size, stream={"max_workers": 2})
+    decision = decided_at(key, "2026-11-20T12:00", size=size, stream={"max_workers": 2})
     expected = f"larger than what the stream lane converts in time ({size} > {limit} bytes)"
     assert decision == (Lane.BATCH, "orders", expected) if larger else decision[0] == Lane.STREAM
 
@@ -176,3 +158,108 @@ def test_a_peak_file_that_spills_says_why() -> None:
         reason="waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "
         "but the stream's backlog takes longer than stream.latency_goal_seconds",
     )
+
+
+TAGS, METADATA = Attribute.TAGS, Attribute.METADATA
+SATURDAY, FRIDAY = datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 20, 12, tzinfo=UTC)
+WAITS = "waits for the overnight run"
+BOTH = {"tags": ["priority=high", "stage=*"], "metadata": ["feed=live*"]}
+GONE, DENIED = NotRead("gone (404)"), NotRead("access denied (403)", is_denied=True)
+
+
+def decided(
+    urgent: dict[str, Any],
+    attributes: dict[Attribute, Any] | None = None,
+    *,
+    key: str = "orders/a.json",
+    size: int = 100,
+    now: datetime = SATURDAY,
+    **stream: Any,
+) -> LaneDecision:
+    rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
+    settings = parse_settings({"stage": "test", "datasets": rules, "stream": stream})
+    return decide_lane(file_of(key, size), settings, now, attributes or {})
+
+
+@pytest.mark.parametrize(
+    ("urgent", "size", "reason"),
+    [
+        ({}, 0, None),
+        ({"max_bytes": 100}, 0, "its 0 bytes are within datasets.urgent.max_bytes (100)"),
+        ({"max_bytes": 100}, 100, "its 100 bytes are within datasets.urgent.max_bytes (100)"),
+        ({"max_bytes": 100}, 101, None),
+        ({"min_bytes": 100}, 99, None),
+        ({"min_bytes": 100}, 100, "its 100 bytes are within datasets.urgent.min_bytes (100)"),
+        ({"min_bytes": 2, "max_bytes": 3}, 1, None),
+        (
+            {"min_bytes": 2, "max_bytes": 3},
+            3,
+            "its 3 bytes are within datasets.urgent.min_bytes (2) and datasets.urgent.max_bytes (3)",
+        ),
+        ({"min_bytes": 2, "max_bytes": 3}, 4, None),
+    ],
+)
+def test_a_size_can_be_urgent(urgent: dict[str, Any], size: int, reason: str | None) -> None:
+    expected = (Lane.BATCH, WAITS) if reason is None else (Lane.STREAM, f"urgent: {reason}")
+    decision = decided(urgent, size=size)
+    assert (decision.lane, decision.reason, decision.unread) == (*expected, None)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "lane", "reason", "unread"),
+    [
+        ({}, Lane.BATCH, WAITS, TAGS),
+        ({TAGS: {}}, Lane.BATCH, WAITS, METADATA),
+        ({TAGS: {"priority": "high"}}, Lane.STREAM, "urgent: priority=high is in its tags", None),
+        ({TAGS: {"priority": "higher"}}, Lane.BATCH, WAITS, METADATA),
+        ({TAGS: {"Priority": "high", "x": "priority=high"}}, Lane.BATCH, WAITS, METADATA),
+        ({TAGS: {"stage": ""}}, Lane.STREAM, "urgent: stage=* is in its tags", None),
+        ({TAGS: {}, METADATA: {}}, Lane.BATCH, WAITS, None),
+        ({TAGS: {}, METADATA: {"feed": "live-1"}}, Lane.STREAM, "urgent: feed=live* is in its metadata", None),
+        ({TAGS: {}, METADATA: {"priority": "high"}}, Lane.BATCH, WAITS, None),
+        ({TAGS: GONE}, Lane.BATCH, f"{WAITS}; its tags were not read: gone (404)", METADATA),
+        (
+            {TAGS: GONE, METADATA: DENIED},
+            Lane.BATCH,
+            f"{WAITS}; its tags were not read: gone (404); its metadata were not read: access denied (403)",
+            None,
+        ),
+        ({TAGS: DENIED, METADATA: {"feed": "live"}}, Lane.STREAM, "urgent: feed=live* is in its metadata", None),
+    ],
+)
+def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
+    attributes: dict[Attribute, Any], lane: Lane, reason: str, unread: Attribute | None
+) -> None:
+    assert decided(BOTH, attributes) == LaneDecision(
+        lane, "orders", reason, unread, urgent=reason.startswith("urgent: ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "reason"),
+    [
+        ("orders/urgent/a.json", 100, "urgent: the key matches */urgent/*"),
+        ("orders/a.json", 5, "urgent: its 5 bytes are within datasets.urgent.max_bytes (9)"),
+        ("orders/a.csv", 100, "the name ends in none of"),
+        ("clicks/a.json", 100, WAITS),
+    ],
+    ids=["key", "size", "ignored", "another dataset"],
+)
+def test_nothing_is_asked_for_where_cheaper_rules_decide(key: str, size: int, reason: str) -> None:
+    decision = decided({**BOTH, "max_bytes": 9}, key=key, size=size)
+    assert decision.unread is None
+    assert decision.reason.startswith(reason)
+
+
+def test_a_file_of_peak_hours_is_asked_for_as_well_and_falls_back_to_them() -> None:
+    # The order of the rules is the same at all hours.
+    before, unknown = decided(BOTH, now=FRIDAY), decided(BOTH, {TAGS: GONE, METADATA: {}}, now=FRIDAY)
+    assert (before.lane, before.unread) == (Lane.STREAM, TAGS)
+    assert (unknown.lane, unknown.reason) == (
+        Lane.STREAM,
+        "peak hours 08:00-20:00 UTC; its tags were not read: gone (404)",
+    )
+
+
+def test_values_with_an_equals_sign_are_compared_whole() -> None:
+    assert decided({"tags": ["a=b=c"]}, {TAGS: {"a": "b=c"}}).lane == Lane.STREAM

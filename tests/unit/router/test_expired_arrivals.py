@@ -11,7 +11,6 @@ from lake.ledger import State
 from lake.ledger.arrivals import EXPIRY, arrival_key
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
-from lake.time import iso_utc
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.requests.backfill import backfill
 from router.route.handler import route_arrivals
@@ -79,14 +78,6 @@ def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_ackn
     assert item(deployment) is None
 
 
-def test_an_old_event_whose_row_is_still_there_is_a_duplicate(deployment: Deployment) -> None:
-    keep(deployment)
-    outcome(deployment)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-    assert outcome(deployment) == [ArrivalOutcome.DUPLICATE]
-    assert manifests(deployment) == 1
-
-
 def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt(deployment: Deployment) -> None:
     # Given: a file that was converted, its row expired, and rules that do not route it any more
     keep(deployment)
@@ -147,21 +138,6 @@ def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -
     assert len(deployment.keys("control", "intents/")) == 1
 
 
-def test_the_row_of_a_file_without_a_version_never_expires(deployment: Deployment) -> None:
-    # Given: a bucket without versions, where the same bytes can be put again at any time
-    keep(deployment, None)
-    file = file_of("orders/a.json", version=None)
-    assert outcome(deployment, file) == [ArrivalOutcome.OWNED]
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-    # When they are put again / Then the row is there
-    again = replace(file, arrived_at=iso_utc(deployment.now))
-    row = item(deployment, file)
-    assert row is not None
-    assert EXPIRY not in row
-    assert outcome(deployment, again) == [ArrivalOutcome.DUPLICATE]
-    assert manifests(deployment) == 1
-
-
 def test_the_row_of_repaired_lines_never_expires(deployment: Deployment) -> None:
     # Given: a file of the control bucket, whose resubmission is repeated whenever its lines are exported again
     keep(deployment)
@@ -176,13 +152,10 @@ def test_the_row_of_repaired_lines_never_expires(deployment: Deployment) -> None
     assert take_ownership(deployment.services, [arrival], {}).outcomes == {Identity.of(file): ArrivalOutcome.DUPLICATE}
 
 
-@pytest.mark.parametrize("versions", ["Enabled", "Suspended", None])
+@pytest.mark.parametrize("versions", ["Suspended", None])
 def test_the_sweep_reports_a_bucket_without_versions_whose_rows_should_expire(
     deployment: Deployment, versions: str | None
 ) -> None:
     keep(deployment, versions)
-    if versions == "Enabled":
-        sweep(deployment.services)
-        return
     with pytest.raises(InvalidSettingsError, match=r"ledger\.keep_days = 60 is wrong: .*input .*switch versions on"):
         sweep(deployment.services)

@@ -1,21 +1,42 @@
-"""Ownership: adoption, presumed-dead owners, ignored arrivals, number of writes."""
+"""Ownership: drafts, the intent that precedes all rows, adoption, what a listing may skip, number of writes."""
 
+import itertools
+import json
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
-from lake.ledger import State
-from lake.manifest import Lane, Partition
+import pytest
+from botocore.exceptions import ReadTimeoutError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.ledger import ArrivalRow, State
+from lake.manifest import Identity, Lane, Partition
 from lake.manifest_documents import read_manifest
+from lake.settings import parse_settings
+from lake.time import iso_utc
+from router.ownership import ArrivalOutcome, RoutedArrival, cut_drafts, take_ownership
+from router.ownership.resolve import read_intent, without_known, write_intent
+from router.requests.reprocess import reprocess
 from router.route.handler import route
-from tests.unit.lake.world import MORNING, PARTITION
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import MORNING, PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
-from tests.unit.router.owning import (
-    IGNORED,
-    event,
-    orphan,
-    outside_peak,
-    owners,
-)
+from tests.unit.router.owning import orphan
+from tests.unit.router.planning import files
+from tests.unit.router.settling import done
+from tests.unit.router.sweep.sweeping import listed
+
+
+def owned_files(deployment: Deployment) -> Counter[str]:
+    return files(deployment, [row.id for row in deployment.waiting()])
 
 
 def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment) -> None:
@@ -33,20 +54,21 @@ def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment)
 
 
 def test_an_orphaned_arrival_is_adopted_even_when_its_key_is_ignored_now(deployment: Deployment) -> None:
-    orphan(deployment, IGNORED, PARTITION, Lane.BATCH)
-    assert failures(route(event((IGNORED,)), deployment.services)) == []
-    assert owners(deployment) == Counter([IGNORED])
+    key = "orders/d.csv"
+    orphan(deployment, key, PARTITION, Lane.BATCH)
+    assert failures(route(batch(message("m1", s3_record(key))), deployment.services)) == []
+    assert owned_files(deployment) == Counter([key])
 
 
 def test_an_hour_that_fails_does_not_affect_others(deployment: Deployment) -> None:
     # Given: the arrival row of the first file has no answer
-    outside_peak(deployment)
+    deployment.wait(timedelta(hours=12))
     deployment.faults.drop = 2
     keys = ("orders/a.json", "orders/b.json")
     times = ("2026-11-20T01:10:00.000Z", "2026-11-20T02:10:00.000Z")
     records = batch(*(message(key, s3_record(key, time=time)) for key, time in zip(keys, times, strict=True)))
     [unacknowledged] = failures(route(records, deployment.services))
-    assert owners(deployment) == Counter({*keys} - {unacknowledged})
+    assert owned_files(deployment) == Counter({*keys} - {unacknowledged})
 
 
 def test_one_write_per_file_and_four_or_five_per_manifest(deployment: Deployment) -> None:
@@ -66,3 +88,204 @@ def writes(deployment: Deployment) -> Counter[str]:
     found = Counter(deployment.faults.writes)
     deployment.faults.writes.clear()
     return found
+
+
+SETTINGS = parse_settings(
+    {
+        "stage": "t",
+        "stream": {"manifest_bytes": 100, "manifest_files": 3},
+    }
+)
+drafted = st.lists(
+    st.builds(
+        lambda number, size, partition, lane, urgent: RoutedArrival(
+            file_of(f"{number}", size), partition, lane, "why", urgent=urgent
+        ),
+        st.integers(),
+        st.integers(0, 150),
+        st.sampled_from([PARTITION, Partition("clicks", "2026-11-20", 9), Partition("orders", "2026-11-20", 10)]),
+        st.sampled_from(list(Lane)),
+        st.booleans(),
+    ),
+    unique_by=lambda arrival: arrival.file.key,
+)
+
+
+def numbered() -> object:
+    numbers = itertools.count()
+    return lambda: f"m{next(numbers)}"
+
+
+@given(drafted)
+def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[RoutedArrival]) -> None:
+    drafts = cut_drafts(given_arrivals, SETTINGS, numbered())  # type: ignore[arg-type]
+    held = Counter(arrival.file.key for draft in drafts for arrival in draft.arrivals)
+    assert held == Counter(arrival.file.key for arrival in given_arrivals)
+    assert len({draft.id for draft in drafts}) == len(drafts)
+    for draft in drafts:
+        assert draft.arrivals
+        if draft.lane == Lane.BATCH:
+            assert {arrival.lane for arrival in draft.arrivals} == {Lane.BATCH}
+            assert len({arrival.partition.stamp for arrival in draft.arrivals}) == 1
+            continue
+        kinds = {(arrival.partition, arrival.lane, arrival.urgent) for arrival in draft.arrivals}
+        assert kinds == {(draft.partition, draft.lane, draft.urgent)}
+        assert len(draft.arrivals) <= SETTINGS.stream.manifest_files
+        size = sum(arrival.file.size for arrival in draft.arrivals)
+        assert size <= SETTINGS.stream.manifest_bytes or len(draft.arrivals) == 1
+
+
+def test_an_invocation_has_one_draft_for_each_hour_of_the_batch_lane() -> None:
+    hours = [Partition(dataset, "2026-11-20", hour) for hour in (9, 10) for dataset in ("orders", "clicks")]
+    routed = [
+        RoutedArrival(file_of(f"{number}", 500), hour, Lane.BATCH, "why") for number, hour in enumerate(hours * 9)
+    ]
+    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    assert [len(draft.arrivals) for draft in drafts] == [18, 18]
+
+
+def test_a_draft_is_filled_to_its_limit() -> None:
+    # Given six files of half a draft each
+    routed = [RoutedArrival(file_of(f"{number}", 50), PARTITION, Lane.STREAM, "why") for number in range(6)]
+    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    assert [len(draft.arrivals) for draft in drafts] == [2, 2, 2]
+
+
+ARRIVALS = [
+    RoutedArrival(file_of("orders/a.json"), PARTITION, Lane.BATCH, "waits for the overnight run"),
+    RoutedArrival(file_of("orders/b.json"), PARTITION, Lane.STREAM, "matches urgent/*", urgent=True),
+]
+
+
+def changed(deployment: Deployment, key: str, **changes: object) -> None:
+    """The document with other values."""
+    bucket = deployment.resources.control_bucket
+    body = json.loads(deployment.raw_s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=json.dumps({**body, **changes}).encode())
+
+
+def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment: Deployment) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    assert list(read_intent(deployment.services, key).arrivals) == ARRIVALS
+
+
+def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    changed(deployment, key, format=2)
+    with pytest.raises(NewerDocumentError, match="its format is 2, not 1"):
+        read_intent(deployment.services, key)
+
+
+@pytest.mark.parametrize("body", [b'{"format": 1, "arri', b"{}"])
+def test_a_damaged_intent_is_named_as_such(deployment: Deployment, body: bytes) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
+        read_intent(deployment.services, key)
+
+
+def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment) -> None:
+    deployment.faults.drop = 1
+    ownership = take_ownership(deployment.services, ARRIVALS, {})
+    assert ownership.outcomes == {Identity.of(arrival.file): ArrivalOutcome.UNSETTLED for arrival in ARRIVALS}
+    assert deployment.faults.writes == ["put_object"]
+
+
+def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
+    take_ownership(deployment.services, [], {ARRIVALS[0].file: "no rule"})
+    assert deployment.faults.writes == ["put_item", "update_item"]
+
+
+NEW, NO_RULE, QUEUED, DONE, NO_OWNER, DEAD = (file_of(f"orders/{name}.json") for name in "abcdef")
+RETURNED = file_of("orders/g.json", version=None)
+KNOWN = {QUEUED, DONE, RETURNED}
+
+
+def routed(file: Any) -> RoutedArrival:
+    return RoutedArrival(file, PARTITION, Lane.BATCH, "test")
+
+
+def record(deployment: Deployment, file: Any, manifest: str | None) -> None:
+    deployment.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "test", iso_utc(MORNING)))
+
+
+@pytest.fixture
+def arrivals(deployment: Deployment) -> list[RoutedArrival]:
+    """One of each kind."""
+    manifests = deployment.ledger.manifests
+    queued, done = deployment.queued("c.json"), deployment.queued("d.json")
+    record(deployment, NO_RULE, None)
+    record(deployment, QUEUED, queued.id)
+    record(deployment, RETURNED, queued.id)
+    record(deployment, DONE, done.id)
+    manifests.fail(done, "ended", deployment.now)
+    record(deployment, NO_OWNER, "20261120T093000nobody")
+    record(deployment, DEAD, "20261120T093000abandoned")
+    manifests.abandon("20261120T093000abandoned", deployment.now)
+    later = replace(RETURNED, arrived_at=iso_utc(MORNING + timedelta(hours=1)))
+    return [*map(routed, (NEW, NO_RULE, QUEUED, DONE, NO_OWNER, DEAD)), routed(later)]
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def test_only_arrivals_with_a_living_owner_are_known(
+    deployment: Deployment, arrivals: list[RoutedArrival], pool: ThreadPoolExecutor
+) -> None:
+    remaining = without_known(deployment.ledger, pool, arrivals)
+    assert {arrival.file.key for arrival in arrivals} - {arrival.file.key for arrival in remaining} == {
+        file.key for file in KNOWN
+    }
+
+
+@pytest.mark.parametrize("rows", ["arrivals", "manifests"])
+def test_a_read_without_an_answer_makes_nothing_known(
+    deployment: Deployment,
+    arrivals: list[RoutedArrival],
+    pool: ThreadPoolExecutor,
+    rows: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # Given reads of the arrivals, or of their owners, that get no answer
+    def no_answer(_: object) -> None:
+        raise ReadTimeoutError(endpoint_url="loopback")
+
+    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", lambda _, keys: no_answer(keys))
+
+    # When / Then every arrival stays, for the writes that decide
+    assert without_known(deployment.ledger, pool, arrivals) == arrivals
+    # Then the log says why: a missing permission would make every listing slow, and nothing else would tell
+    (warning,) = caplog.records
+    assert (warning.levelname, "loopback" in vars(warning)["error"]) == ("WARNING", True)
+
+
+def test_an_hour_with_a_new_manifest_is_unsettled(deployment: Deployment) -> None:
+    route(batch(message("m1", s3_record("orders/a.json"), s3_record("orders/b.json"))), deployment.services)
+    row = deployment.ledger.partitions.get(PARTITION)
+    assert row.touched == 1
+    assert [found.partition for found in deployment.ledger.partitions.unsettled()] == [PARTITION]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_hour_is_touched_before_a_manifest_of_it_is_queued_again(deployment: Deployment, number: int) -> None:
+    # Given
+    row = listed(deployment, "a.json")
+    done(deployment, row, 10)
+    deployment.faults.reset()
+    touched = deployment.ledger.partitions.get(PARTITION).touched
+    # When
+    deployment.faults.crash_before = number
+    with suppress(Crash):
+        reprocess({"manifests": [row.id], "only": "all", "request": "again"}, deployment.services)
+    deployment.faults.reset()
+    # Then
+    is_queued = deployment.row(row.id).state == State.QUEUED
+    assert (is_queued, deployment.ledger.partitions.get(PARTITION).touched - touched) == [
+        (False, 0),
+        (False, 1),
+        (True, 1),
+    ][number - 1]

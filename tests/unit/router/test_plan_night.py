@@ -1,22 +1,31 @@
-"""plan: the engine, the number of runs and their order, and the forecast; pure."""
+"""plan: the engine, the number of runs, what is in each of them, and the forecast; pure."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lake.engines import Engine
 from lake.ledger import DatasetSpeed, ManifestRow, State
 from lake.manifest import Lane, Partition
-from lake.settings import PriceSettings, parse_settings
-from lake.speed import FILES_PER_SECOND, Speeds
+from lake.settings import BatchSettings, PriceSettings, parse_settings
+from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
+from lake.speed import Speeds
+from lake.time import next_local_time
 from router.estimate.night import TAIL_OF_LONGEST, TAIL_SECONDS, RunWork, offers, run_seconds
+from router.plan import night as pack_module
 from router.plan.glue_room import configured_room
-from router.plan.night import PlannedNight, plan_night
+from router.plan.night import MAX_TRIES, PlannedNight, PlannedRun, pack_evenly, pack_oldest_first, plan_night
 from tests.unit.lake.world import PARTITION
+from tests.unit.router.planning import HOURS
 
 START = datetime(2026, 11, 20, 21, tzinfo=UTC)
 GB = 10**9
@@ -119,13 +128,7 @@ def test_a_manifest_of_both_kinds_takes_the_time_of_each() -> None:
 
 @pytest.mark.parametrize(
     ("speed", "compressed", "measured"),
-    [
-        (DatasetSpeed(1.0, None), 0, True),
-        (DatasetSpeed(1.0, None), 5, False),
-        (DatasetSpeed(None, 1.0), 10, True),
-        (DatasetSpeed(None, 1.0), 5, False),
-        (DatasetSpeed(1.0, 1.0), 5, True),
-    ],
+    [(DatasetSpeed(1.0, None), 0, True), (DatasetSpeed(1.0, None), 5, False), (DatasetSpeed(None, 1.0), 10, True)],
 )
 def test_a_speed_is_measured_if_that_of_every_kind_of_its_files_is(
     speed: DatasetSpeed, compressed: int, measured: bool
@@ -198,12 +201,6 @@ def test_a_forecast_counts_requests_and_storage_by_the_units_of_cost() -> None:
     assert found.storage_dollars_per_month == pytest.approx(22_533 * 67 / 5 * 0.023, rel=0.001)
 
 
-def test_many_small_files_take_the_time_of_their_requests() -> None:
-    # Given a manifest of 15 files, 1 kB each
-    row, speeds = manifests(1, 15_000)[0], Speeds({}, PriceSettings())
-    assert speeds.core_seconds(row) == pytest.approx(15 / FILES_PER_SECOND)
-
-
 def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
     # Given runs of the same work, of which one has files that take 400 seconds each
     offer = next(offers(parse_settings({"stage": "t"})))
@@ -214,3 +211,140 @@ def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
     row = replace(manifests(1, 75 * GB)[0], compressed_bytes=40 * GB)
     price = PriceSettings(compressed_mb_per_second_per_core=10)
     assert Speeds({}, price).longest_seconds(row) == pytest.approx(5 * GB / 10e6)
+
+
+GIB = 1 << 30
+LARGE_LIMITS = parse_settings({"stage": "t", "batch": {"run_bytes": 512 * GIB}}).batch
+
+
+def manifest(number: int, size: int, files: int = 1) -> ManifestRow:
+    return ManifestRow(f"m{number:05}", State.QUEUED, Lane.BATCH, PARTITION, "", size, files)
+
+
+def seconds(row: ManifestRow) -> float:
+    return row.bytes / GIB
+
+
+def test_runs_take_about_the_same_time() -> None:
+    # Given manifests of 1 to 64 GiB
+    random = Random(1)
+    backlog = [manifest(number, random.randint(1, 64) * GIB) for number in range(2000)]
+    # When
+    runs = pack_evenly(backlog, LARGE_LIMITS, 150, seconds)
+    # Then: no run is longer than the mean and a tenth of the largest manifest
+    lengths = [sum(map(seconds, run.manifests)) for run in runs]
+    assert len(runs) == 150
+    assert max(lengths) <= sum(lengths) / len(lengths) + 6.4
+
+
+def test_a_dataset_that_is_converted_slowly_weighs_more_than_its_bytes() -> None:
+    # Given: a manifest that takes as long as four others of its size
+    backlog = [manifest(number, 10 * GIB) for number in range(5)]
+    # When
+    runs = pack_evenly(backlog, LARGE_LIMITS, 2, lambda row: 4.0 if row.id == "m00000" else 1.0)
+    # Then
+    assert sorted(len(run.manifests) for run in runs) == [1, 4]
+
+
+@pytest.mark.parametrize("files", [lambda random: 1, lambda random: random.randint(1, RUN_FILES)])
+def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(
+    files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: sizes between nothing and a whole run
+    random, checks = Random(1), 0
+    backlog = [manifest(number, int(LARGE_LIMITS.run_bytes * random.random()), files(random)) for number in range(1500)]
+    has_room = pack_module.PlannedRun.has_room
+
+    def counted(run: Any, row: ManifestRow, limits: Any) -> bool:
+        nonlocal checks
+        checks += 1
+        return has_room(run, row, limits)
+
+    monkeypatch.setattr(pack_module.PlannedRun, "has_room", counted)
+    # When
+    runs = pack_evenly(backlog, LARGE_LIMITS, 1, seconds)
+    # Then
+    assert checks <= len(backlog) * MAX_TRIES
+    assert sum(len(run.manifests) for run in runs) == len(backlog)
+
+
+Pack = Callable[[list[ManifestRow], BatchSettings, int, Callable[[ManifestRow], float]], list[PlannedRun]]
+rows = st.lists(
+    st.builds(
+        lambda number, size, files, hour: ManifestRow(
+            f"m{number}", State.QUEUED, Lane.BATCH, hour, f"2026-11-20T{number:04d}", size, files
+        ),
+        st.integers(0, 9999),
+        st.integers(0, 120),
+        st.integers(1, 12),
+        st.sampled_from(HOURS),
+    ),
+    unique_by=lambda row: row.id,
+    max_size=60,
+)
+LIMITS = parse_settings(
+    {
+        "stage": "t",
+        "batch": {"manifest_bytes": 100, "manifest_files": 20, "run_bytes": 300},
+        "stream": {"manifest_bytes": 10, "manifest_files": 10},
+    }
+).batch
+
+
+def by_size(row: ManifestRow) -> float:
+    return row.bytes / 10
+
+
+@pytest.mark.parametrize("pack", [pack_evenly, pack_oldest_first])
+@given(backlog=rows, count=st.integers(1, 12))
+def test_every_manifest_is_in_exactly_one_run(pack: Pack, backlog: list[ManifestRow], count: int) -> None:
+    runs = pack(backlog, LIMITS, count, by_size)
+    assert Counter(row.id for run in runs for row in run.manifests) == Counter(row.id for row in backlog)
+    for run in runs:
+        assert run.manifests
+        assert len(run.manifests) == 1 or run.bytes <= 300
+
+
+def test_small_files_fill_a_run_by_their_number() -> None:
+    # Given: manifests of many empty files, and one that has more files than a run may have
+    backlog = [
+        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, files)
+        for number, files in enumerate([80_000, 80_000, 80_000, RUN_FILES + 1])
+    ]
+    # When, Then: the large one has a run of its own
+    assert sorted(run.files for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [80_000, 160_000, RUN_FILES + 1]
+
+
+def test_a_run_has_a_limited_number_of_manifests() -> None:
+    backlog = [
+        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 1)
+        for number in range(RUN_MANIFESTS + 1)
+    ]
+    assert sorted(len(run.manifests) for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [1, RUN_MANIFESTS]
+
+
+def test_runs_of_a_late_night_begin_with_the_oldest_hours() -> None:
+    backlog = [
+        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, hour, "", 100 + number, 1)
+        for number, hour in enumerate(reversed(HOURS * 3))
+    ]
+    runs = pack_oldest_first(backlog, LIMITS, 6, by_size)
+    ages = [row.partition.stamp for run in runs for row in run.manifests]
+    assert ages == sorted(ages)
+    assert 4 <= len(runs) <= 6
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("2026-11-20T21:00", "2026-11-21T05:00"),
+        ("2026-11-21T04:59", "2026-11-21T05:00"),
+        ("2026-11-21T05:00", "2026-11-22T05:00"),
+        ("2026-03-28T22:00", "2026-03-29T04:00"),
+        ("2026-10-24T22:00", "2026-10-25T05:00"),
+    ],
+    ids=["this night", "in a minute", "just passed", "spring", "autumn"],
+)
+def test_the_deadline_is_the_next_one_by_the_local_clock(now: str, expected: str) -> None:
+    instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    assert next_local_time("06:00", "Europe/Berlin", instant) == datetime.fromisoformat(expected).replace(tzinfo=UTC)

@@ -19,7 +19,7 @@ from router.requests.resubmit import resubmit
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.reprocess.reprocessing import convert, done, failed
+from tests.unit.router.reprocessing import convert, done, failed
 
 if TYPE_CHECKING:
     from lake.ledger import ResubmissionRow

@@ -1,4 +1,4 @@
-"""route: a batch of messages, from the event to the ledger and back."""
+"""route: a batch of messages, from the event to the ledger and back; no event is lost, one message ends no other."""
 
 import json
 from dataclasses import replace
@@ -12,13 +12,14 @@ from botocore.exceptions import ClientError
 
 from infra.arrivals import INVISIBLE_TIMEOUTS, MAX_RECEIVES
 from infra.functions import ROUTE_TIMEOUT_SECONDS
-from lake.errors import TransientError
+from lake.errors import InvalidInputError, TerminalError, TransientError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
 from lake.manifest_documents import read_manifest
+from router.requests.backfill import backfill
 from router.route import handler as route_module
-from router.route.events import pause_seconds
+from router.route.events import AnnouncedVersion, VersionLookup, pause_seconds
 from router.route.handler import route
 from router.stream.runs import FailedStartsError
 from tests.unit.lake.world import PARTITION
@@ -95,18 +96,6 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
     assert deployment.faults.writes == ["update_item", "put_object", "put_item", "delete_object", "start_job_run"]
     assert len(deployment.keys("control", "inbox/")) == 1
     assert deployment.keys("control", "intents/") == []
-
-
-def test_keys_that_no_rule_selects_are_ignored_with_the_reason(deployment: Deployment) -> None:
-    keys = ["orders/a.csv", "orders/", "toplevel.ndjson", "東京/a.ndjson"]
-    answer = route(batch(message("m1", *(s3_record(key) for key in keys))), deployment.services)
-    assert failures(answer) == []
-    reasons = [deployment.ledger.arrivals.versions("input", key)[0].reason for key in keys]
-    assert reasons[0].startswith("the name ends in none of .ndjson, .jsonl")
-    assert reasons[1] == "a folder marker, not a file"
-    assert reasons[2].startswith("no rule of [[datasets]] matches the key, which has no folder: add one")
-    assert reasons[3].startswith("the folder '東京' gives no name of a dataset")
-    assert list(deployment.ledger.datasets.names()) == []
 
 
 def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
@@ -217,3 +206,134 @@ def test_the_lambda_handler_prints_its_metrics(
     [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
     assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
     assert (counts["outcomes"], counts["manifests"], counts["parts"]) == ({"owned": 1, "ignored": 1}, 1, 0)
+
+
+def lone_surrogate(identity: str) -> dict[str, Any]:
+    """A message whose key is valid JSON, and cannot be encoded."""
+    record = s3_record("orders/x.ndjson")
+    record["s3"]["object"]["key"] = "orders/\ud800.ndjson"
+    return raw_message(identity, json.dumps({"Records": [record]}))
+
+
+def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> None:
+    # Given: one message among others whose key cannot be hashed
+    good = [message(f"m{number}", s3_record(f"orders/{number}.ndjson")) for number in range(6)]
+    event = batch(*good[:3], lone_surrogate("bad"), *good[3:])
+    # When, Then
+    assert failures(route(event, deployment.services)) == ["bad"]
+    rows = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    assert sum(row.files for row in rows) == len(good)
+
+
+@pytest.mark.parametrize("error", [TransientError("later"), TerminalError("broken")])
+def test_an_error_of_all_messages_returns_them_all(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    calls = []
+
+    def raising(*arguments: object) -> None:
+        calls.append(arguments)
+        raise error
+
+    monkeypatch.setattr(route_module, "route_arrivals", raising)
+    event = batch(*(message(f"m{number}", s3_record(f"orders/{number}.ndjson")) for number in range(4)))
+    assert failures(route(event, deployment.services)) == ["m0", "m1", "m2", "m3"]
+    # A fault that passes concerns all of them: no part is tried by itself.
+    assert len(calls) == (1 if isinstance(error, TransientError) else 7)
+
+
+KEY = "clicks/a.json"
+
+
+def put(deployment: Deployment, body: bytes = b"{}\n") -> dict[str, Any]:
+    answer: dict[str, Any] = deployment.raw_s3.put_object(Bucket="input", Key=KEY, Body=body)
+    return {"eTag": answer["ETag"].strip('"'), "versionId": answer.get("VersionId"), "size": len(body)}
+
+
+def keep_versions(deployment: Deployment, status: str = "Enabled") -> None:
+    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": status})
+
+
+def send(deployment: Deployment, facts: dict[str, Any], *missing: str) -> list[str]:
+    record = s3_record(KEY, **facts)
+    for name in missing:
+        record["s3"]["object"].pop(name, None)
+    deployment.configure(peak={"hours": []})
+    return failures(route(batch(message("m1", record)), deployment.services))
+
+
+def owned_files(deployment: Deployment) -> list[ObjectVersion]:
+    rows = deployment.waiting()
+    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
+    return [file for manifest in manifests for file in manifest.files]
+
+
+@pytest.mark.parametrize(
+    ("missing", "has_versions"),
+    [
+        (("size",), False),
+        (("size",), True),
+        (("eTag",), True),
+        (("versionId",), True),
+        (("size", "versionId"), True),
+        (("size", "eTag"), True),
+    ],
+)
+def test_what_is_missing_is_looked_up(deployment: Deployment, missing: tuple[str, ...], has_versions: bool) -> None:
+    if has_versions:
+        keep_versions(deployment)
+    facts = put(deployment)
+    deployment.raw_s3.put_object(Bucket="input", Key=KEY + "l", Body=b"other")
+    assert send(deployment, facts, *missing) == []
+    [file] = owned_files(deployment)
+    assert (file.key, file.etag, file.size, file.version_id) == (KEY, facts["eTag"], 3, facts["versionId"])
+
+
+def test_a_listing_knows_the_version_that_an_event_did_not_name(deployment: Deployment) -> None:
+    keep_versions(deployment)
+    facts = put(deployment)
+    send(deployment, facts, "versionId")
+    event = {"action": "find", "request": {"dataset": "clicks", "from": "2000-01-01", "to": "2100-01-01"}}
+    result = backfill(event, deployment.services)
+    assert (result["found"], result["known"]) == (1, 1)
+
+
+@pytest.mark.parametrize("missing", [("size", "eTag", "versionId"), ("eTag", "versionId")])
+def test_an_event_that_pins_nothing_is_refused(deployment: Deployment, missing: tuple[str, ...]) -> None:
+    assert send(deployment, put(deployment), *missing) == ["m1"]
+    assert owned_files(deployment) == []
+
+
+def test_an_event_without_a_size_whose_object_is_gone_is_refused(deployment: Deployment) -> None:
+    facts = put(deployment)
+    deployment.raw_s3.delete_object(Bucket="input", Key=KEY)
+    assert send(deployment, facts, "size") == ["m1"]
+    assert owned_files(deployment) == []
+    # And the reason says what to do
+    announced = AnnouncedVersion("input", KEY, facts["eTag"], None, deployment.now, None)
+    with pytest.raises(InvalidInputError, match="put the file again"):
+        VersionLookup(deployment.services).complete(announced)
+
+
+def test_an_event_of_the_time_before_versions_names_the_null_version(deployment: Deployment) -> None:
+    # Given an object that was put before versions were switched on, and was overwritten after that
+    facts = put(deployment)
+    keep_versions(deployment)
+    newer = put(deployment, b"newer\n")
+    # When both events come
+    assert send(deployment, {**facts, "versionId": None}) == []
+    deployment.wait(timedelta(seconds=1))
+    assert send(deployment, newer) == []
+    # Then each version is an arrival
+    assert {file.version_id for file in owned_files(deployment)} == {None, newer["versionId"]}
+
+
+def test_a_complete_event_costs_no_request_for_its_version(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_versions(deployment)
+    facts = put(deployment)
+    monkeypatch.delattr(deployment.raw_s3.__class__, "get_bucket_versioning", raising=False)
+    monkeypatch.delattr(deployment.raw_s3.__class__, "list_object_versions", raising=False)
+    assert send(deployment, facts) == []
+    assert [file.version_id for file in owned_files(deployment)] == [facts["versionId"]]

@@ -1,9 +1,9 @@
-"""The cost of the job runs of a run: recorded once by its status, divided without a remainder."""
+"""The cost of the job runs of a run: recorded once, divided without a remainder, added up by day."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,16 +11,18 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import TransientError
-from lake.ledger import CommitReference, ManifestRow, Published, PublishedTotals, State
+from lake.errors import InvalidInputError, TransientError
+from lake.ledger import CommitReference, CostRow, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane, Partition
+from lake.time import iso_utc
 from router.executions.costs import cost_shares
 from router.executions.run_status import run_status
+from router.sweep.handler import sweep
+from router.telemetry import Metric, metrics
 from tests.unit.router.settling import done, planned
 
 if TYPE_CHECKING:
-    from lake.ledger import CostRow
     from tests.unit.router.conftest import Deployment
 
 RUN = "s3://control/plans/overnight/runs/00000.json"
@@ -177,3 +179,123 @@ def test_what_is_held_and_not_published_has_the_cost_of_a_run_without_a_result()
 )
 def test_the_shares_are_the_whole_cost(cost: int, rows: list[ManifestRow]) -> None:
     assert sum(share.micro_dollars for share in cost_shares(cost, "jr_1", rows)) == cost
+
+
+@pytest.fixture
+def job_run(deployment: Deployment) -> str:
+    """A run of Flex that has ended, of which Glue does not tell the DPU seconds when its status is asked for."""
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10)
+    job_run = holder(deployment, row)
+    ended(deployment, job_run, WorkerType="G.1X", NumberOfWorkers=10)
+    del deployment.glue.bills[job_run]["DPUSeconds"]
+    for _ in range(2):
+        run_status({"run": RUN, "jobRun": job_run}, deployment.services)
+    assert recorded(deployment) == []
+    return job_run
+
+
+def due(deployment: Deployment) -> list[str]:
+    return [item.job_run for item in deployment.ledger.costs.due_bills()]
+
+
+def test_the_sweep_records_it_when_it_is_final(deployment: Deployment, job_run: str) -> None:
+    # When it is not final yet, Then it is awaited
+    sweep(deployment.services)
+    assert due(deployment) == [job_run]
+    # When it is, and the sweep comes twice, Then the cost is there once, by Glue's own figure
+    deployment.glue.bills[job_run]["DPUSeconds"] = 7200.0
+    for _ in range(2):
+        sweep(deployment.services)
+    (row,) = recorded(deployment)
+    assert (row.id, row.micro_dollars, row.execution) == (
+        job_run,
+        2 * round(deployment.services.settings.price.dpu_hour_flex * 1_000_000),
+        "overnight",
+    )
+    assert row.shares[0].dataset == "orders"
+    assert due(deployment) == []
+
+
+def test_a_status_that_comes_before_the_sweep_records_it(deployment: Deployment, job_run: str) -> None:
+    deployment.glue.bills[job_run]["DPUSeconds"] = 7200.0
+    run_status({"run": RUN, "jobRun": job_run}, deployment.services)
+    sweep(deployment.services)
+    assert len(recorded(deployment)) == 1
+    assert due(deployment) == []
+
+
+def test_after_a_day_what_is_known_is_taken(deployment: Deployment, job_run: str) -> None:
+    # Given ten workers of one DPU for an hour, and a service that never tells more
+    deployment.wait(timedelta(days=1, minutes=1))
+    # When
+    sweep(deployment.services)
+    # Then
+    (row,) = recorded(deployment)
+    assert row.dpu_milliseconds == 36_000_000
+    assert due(deployment) == []
+
+
+def test_a_job_run_that_is_forgotten_is_awaited_for_a_day(deployment: Deployment, job_run: str) -> None:
+    del deployment.glue.runs["batch-job"][job_run]
+    sweep(deployment.services)
+    assert due(deployment) == [job_run]
+    deployment.wait(timedelta(days=1, minutes=1))
+    sweep(deployment.services)
+    assert (due(deployment), recorded(deployment)) == ([], [])
+
+
+def test_one_bill_that_cannot_be_completed_holds_up_no_other(deployment: Deployment, job_run: str) -> None:
+    # Given: of another run the document is lost
+    lost = "s3://control/plans/gone/runs/00000.json"
+    ended(deployment, "jr_a", Arguments={"--run": lost})
+    due_bill = next(deployment.ledger.costs.due_bills())
+    deployment.ledger.costs.await_bill(type(due_bill)("jr_a", lost, due_bill.since))
+    deployment.glue.bills[job_run] = BILL
+    # When, Then
+    with pytest.raises(Exception, match="gone"):
+        sweep(deployment.services)
+    assert [row.id for row in recorded(deployment)] == [job_run]
+    # When its day is over, Then no further sweep fails for it
+    deployment.wait(timedelta(days=1, minutes=1))
+    sweep(deployment.services)
+    assert due(deployment) == []
+
+
+@pytest.mark.parametrize("body", [b'{"exec', b"{}"])
+def test_a_bill_whose_run_document_is_damaged_is_awaited_for_a_day(
+    deployment: Deployment, job_run: str, body: bytes
+) -> None:
+    deployment.raw_s3.put_object(Bucket="control", Key=RUN.removeprefix("s3://control/"), Body=body)
+    with pytest.raises(InvalidInputError, match=f"{RUN} is damaged: restore the object"):
+        sweep(deployment.services)
+    deployment.wait(timedelta(days=1, minutes=1))
+    sweep(deployment.services)
+    assert (due(deployment), recorded(deployment)) == ([], [])
+
+
+def cost(deployment: Deployment, job_run: str, dollars: float, ended_at: datetime) -> None:
+    ended = iso_utc(ended_at)
+    deployment.ledger.costs.record(
+        CostRow(job_run, Lane.BATCH, "glue", ended, ended, 60, 1, 0, 0, round(dollars * 1_000_000), ())
+    )
+
+
+def day_dollars(deployment: Deployment) -> float:
+    metrics.clear_metrics()
+    sweep(deployment.services)
+    (value,) = metrics.metric_set[Metric.DAY_DOLLARS]["Value"]
+    return float(value)
+
+
+def test_the_metric_is_what_the_job_runs_of_this_day_have_cost(deployment: Deployment) -> None:
+    assert day_dollars(deployment) == 0
+    # Given job runs that ended today, in both lanes, and one that ended yesterday
+    cost(deployment, "jr_1", 1.5, deployment.now)
+    cost(deployment, "jr_2", 0.25, deployment.now)
+    cost(deployment, "jr_0", 100, deployment.now - timedelta(days=1))
+    # Then
+    assert day_dollars(deployment) == 1.75
+    # When the day is over, Then the next one begins with nothing
+    deployment.wait(timedelta(days=1))
+    assert day_dollars(deployment) == 0

@@ -1,14 +1,29 @@
-"""run_status and settle: what is open, what is done, and the verdict on an execution."""
+"""settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
+
+from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.layout import result_key
+from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
 from router.executions.run_status import run_status
-from tests.unit.router.conftest import Deployment
+from router.settle.published import list_digests
+from tests.model.fake_s3 import FakeS3
+from tests.unit.lake.world import MORNING
 from tests.unit.router.settling import done, planned, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lake.ledger import ManifestRow
+    from tests.unit.router.conftest import Deployment
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
@@ -64,20 +79,6 @@ def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployme
         settled(deployment)
 
 
-def test_run_status_counts_and_releases_what_an_ended_run_held(deployment: Deployment) -> None:
-    # Given: one done, one held by an ended run, one held by a live run, one queued
-    first, ended, live, _ = planned(deployment, "a.json", "b.json", "c.json", "d.json")
-    deployment.glue.runs["batch-job"] = {"jr_ended": "TIMEOUT", "jr_live": "RUNNING"}
-    done(deployment, first, 1)
-    deployment.claimed(deployment.row(ended.id), "jr_ended")
-    deployment.claimed(deployment.row(live.id), "jr_live")
-    # When
-    status = run_status({"run": "s3://control/plans/overnight/runs/00000.json"}, deployment.services)
-    # Then
-    assert status == {"open": 3, "terminal": 1, "held": 1, "denied": 0}
-    assert [deployment.row(row.id).state for row in (ended, live)] == ["QUEUED", "RUNNING"]
-
-
 def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment) -> None:
     # Given: of two files of a planned manifest one was promoted
     (source,) = planned(deployment, "a.json")
@@ -103,3 +104,181 @@ def test_a_plan_that_names_an_unknown_manifest_is_refused(deployment: Deployment
     deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=body)
     with pytest.raises(InvalidDocumentError, match="no manifest ghost"):
         settled(deployment)
+
+
+@pytest.fixture
+def row(deployment: Deployment) -> ManifestRow:
+    """The only manifest of an execution: DONE, with an object in the lake and one in the quarantine."""
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10, 2)
+    return row
+
+
+def verdict_document(deployment: Deployment) -> dict[str, Any]:
+    body = deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, row: ManifestRow) -> None:
+    # Given: an object of another manifest's generation under the same partition
+    prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
+    deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-99999.parquet", Body=b"not of this commit")
+    # Then
+    result = settled(deployment)
+    assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
+    assert verdict_document(deployment)["damaged"] == []
+
+
+@pytest.mark.parametrize("bucket", ["lake", "quarantine"])
+def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: ManifestRow, bucket: str) -> None:
+    # Given
+    (key,) = deployment.keys(bucket)
+    deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    # When
+    result = settled(deployment)
+    # Then
+    assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
+    assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
+    assert verdict_document(deployment)["damaged"] == [
+        {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda _: b"short", "has 5 bytes, and {size} were published"),
+        (lambda body: body[::-1], "was replaced after it"),
+    ],
+    ids=["another size", "other bytes of the same size"],
+)
+def test_an_object_that_was_replaced_is_found(
+    deployment: Deployment, row: ManifestRow, change: Callable[[bytes], bytes], problem: str
+) -> None:
+    (key,) = deployment.keys("lake")
+    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=change(body))
+    settled(deployment)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["problem"].startswith(problem.format(size=len(body)))
+
+
+def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
+    (result,) = deployment.keys("control", "results/")
+    deployment.raw_s3.delete_object(Bucket="control", Key=result)
+    assert settled(deployment)["damagedObjects"] == 0
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
+    assert settled(deployment)["damagedObjects"] == 1
+
+
+def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("control", "commits/")
+    deployment.raw_s3.delete_object(Bucket="control", Key=key)
+    result = settled(deployment)
+    assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["uri"] == f"s3://control/{key}"
+    assert "is gone" in damage["problem"]
+
+
+@pytest.mark.parametrize("body", [b'{"files": [', b"{}", b'{"sources": []}'])
+def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deployment: Deployment, body: bytes) -> None:
+    # Given: of two manifests with unreadable files, one whose result document is cut and one whose object is short
+    first, second = planned(deployment, "a.json", "b.json")
+    for row in (first, second):
+        done(deployment, row, 10, unreadable="s3://input/b")
+    for name, row in (("result", first), ("object", second)):
+        bucket, key = ("control", result_key(row.id, 1)) if name == "result" else ("lake", lake_key_of(deployment, row))
+        deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
+    # Then
+    assert settled(deployment)["damagedObjects"] == 1
+    assert [item["manifest"] for item in verdict_document(deployment)["damaged"]] == [second.id]
+
+
+def lake_key_of(deployment: Deployment, row: ManifestRow) -> str:
+    return next(key for key in deployment.keys("lake") if row.id in key)
+
+
+def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:
+    # Given: one of two manifests is still being worked on, and the object of the other one was deleted
+    first, second = planned(deployment, "a.json", "b.json")
+    done(deployment, first, 10)
+    deployment.claimed(deployment.row(second.id))
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    # Then: OPEN is asked for again and again, the last verdict has the finding
+    assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
+
+
+@pytest.mark.parametrize("number", [2, 3], ids=["after the listing", "after the comparison"])
+def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    # Given: a manifest whose objects are gone, and that a person forces after the listing, or after the comparison
+    for bucket in ("lake", "quarantine"):
+        for key in deployment.keys(bucket):
+            deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    manifests, before = deployment.ledger.manifests, deployment.row(row.id)
+    get_many, calls = manifests.get_many, []
+
+    def reading(_: object, ids: Sequence[str]) -> Any:
+        calls.append(ids)
+        if len(calls) == number:
+            manifests.force(before, deployment.now)
+        return get_many(ids)
+
+    monkeypatch.setattr(type(manifests), "get_many", reading)
+    # Then
+    assert settled(deployment)["damagedObjects"] == 0
+    assert len(calls) == number
+
+
+FOLDER = "orders/date=2026-11-20/hour=09/"
+
+
+@given(
+    listed=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 30)), unique=True),
+    expected=st.sets(st.sampled_from("abcdx")),
+    page=st.integers(1, 4),
+)
+def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
+    listed: list[tuple[str, int]], expected: set[str], page: int
+) -> None:
+    # Given: objects of manifests and of others in one folder, listed in small pages
+    s3 = FakeS3(MORNING)
+    s3.PAGE_SIZE = page
+    s3.create_bucket(Bucket="lake")
+    keys = [f"{FOLDER}{manifest}-g1-{number:05d}.parquet" for manifest, number in listed]
+    for key in keys:
+        s3.put_object(Bucket="lake", Key=key, Body=key.encode())
+    prefixes = sorted(f"{FOLDER}{manifest}-g1-" for manifest in expected)
+    # When
+    found = list_digests(s3, "lake", FOLDER, prefixes)  # type: ignore[arg-type]
+    # Then
+    objects = s3.buckets["lake"]
+    assert found == [
+        digest_objects((key, len(objects[key].body), objects[key].etag) for key in keys if key.startswith(prefix))
+        for prefix in prefixes
+    ]
+
+
+def test_the_listing_leaps_over_what_no_manifest_of_the_night_has_written() -> None:
+    # Given: a folder of three pages, of which the manifest's objects are on the last one
+    s3 = FakeS3(MORNING)
+    s3.PAGE_SIZE = 10
+    s3.create_bucket(Bucket="lake")
+    for number in range(30):
+        s3.put_object(Bucket="lake", Key=f"{FOLDER}a-g1-{number:05d}.parquet", Body=b"")
+    s3.put_object(Bucket="lake", Key=f"{FOLDER}b-g1-00000.parquet", Body=b"")
+    pages, list_page = [], s3.list_objects_v2
+
+    def counted(**request: Any) -> Any:
+        pages.append(request)
+        return list_page(**request)
+
+    s3.list_objects_v2 = counted  # type: ignore[method-assign]
+    # When, Then
+    (found,) = list_digests(s3, "lake", FOLDER, [f"{FOLDER}b-g1-"])  # type: ignore[arg-type]
+    assert (found.count, len(pages)) == (1, 1)

@@ -1,17 +1,39 @@
-"""The verdict on an execution: outcome, message, and whether a person is notified."""
+"""The verdict: outcome, message, what is in the quarantine, and what a person is told."""
 
+from __future__ import annotations
+
+import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.layout import verdict_key
 from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
-from lake.manifest import Lane
-from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject
-from router.settle.tally import MAX_NAMED_MANIFESTS, Tally
-from router.settle.verdict import MAX_QUOTED_CHARACTERS, Verdict, judge, should_notify
+from lake.manifest import Lane, Partition
+from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
+from router.settle.verdict import (
+    MAX_NAMED_DATASETS,
+    MAX_NAMED_MANIFESTS,
+    MAX_QUOTED_CHARACTERS,
+    DatasetTallies,
+    ExecutionOutcome,
+    Tally,
+    Verdict,
+    format_notification,
+    format_quarantine,
+    judge,
+    read_night_outcome,
+    should_notify,
+)
 from tests.unit.lake.world import LEASE, MORNING, PARTITION
+from tests.unit.router.planning import document
+from tests.unit.router.settling import done, planned, settled
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
 
 ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
 LEASED = int((MORNING + LEASE).timestamp() * 1000)
@@ -28,7 +50,7 @@ def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None, *dama
     return judge(tally)
 
 
-def counts(rows: int, rejects: int, failed_files: int) -> PublishedTotals:
+def counts(rows: int, rejects: int, failed_files: int = 0) -> PublishedTotals:
     return PublishedTotals(rows, {"not JSON": rejects} if rejects else {}, failed_files, NO_OBJECTS, NO_OBJECTS, 1000)
 
 
@@ -147,3 +169,167 @@ def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
     assert (tally.failed, len(tally.not_done)) == (1000, MAX_NAMED_MANIFESTS)
     assert (tally.damaged_objects, len(tally.damaged)) == (30_000, MAX_NAMED_OBJECTS)
     assert len(judge(tally).message) < 2 * MAX_QUOTED_CHARACTERS
+
+
+LARGE_ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 400, 4)
+
+
+def row_of(dataset: str) -> ManifestRow:
+    return replace(LARGE_ROW, partition=Partition(dataset, "2026-11-20", 9))
+
+
+@pytest.mark.parametrize(
+    ("published", "share"),
+    [
+        (counts(0, 0), 0),
+        (counts(95, 5), 0.05),
+        (counts(0, 793), 1),
+        (counts(100, 0, failed_files=1), 0.25),
+        (counts(50, 50, failed_files=1), 0.5),
+    ],
+)
+def test_the_share_is_that_of_the_lines_or_of_the_files(published: PublishedTotals, share: float) -> None:
+    tallies = DatasetTallies()
+    tallies.add_totals(LARGE_ROW, published)
+    assert [tally.quarantined_share for tally in tallies.above(-1)] == [share]
+
+
+def test_the_message_counts_the_datasets_above_the_share_and_names_the_worst() -> None:
+    # Given: five datasets that lose everything, and one that loses one line in 20
+    tally = Tally(now=MORNING)
+    for name in ("a", "b", "c", "d", "e", "f"):
+        tally.add(row_of(name))
+        tally.add_totals(row_of(name), counts(19, 1) if name == "f" else counts(0, 793))
+    # When
+    verdict = judge(tally, 0.05)
+    # Then
+    assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
+    assert verdict.datasets_above_share == 5
+    assert verdict.message.endswith(
+        "; more than alarms.max_quarantined_share of 5 datasets is in the quarantine (most: a, 100 %)"
+    )
+    assert judge(tally, 1).datasets_above_share == 0
+
+
+def test_the_document_lists_the_datasets_with_most_lines_in_the_quarantine_first() -> None:
+    tallies = DatasetTallies()
+    for number in range(MAX_NAMED_DATASETS + 1):
+        tallies.add(row_of(f"d{number}"))
+        tallies.add_totals(row_of(f"d{number}"), counts(1, number))
+    listed = tallies.to_json()
+    assert (len(listed), listed[0]["dataset"], listed[0]["rejects"]) == (200, "d200", {"not JSON": 200})
+    assert {name: listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")} == {
+        "done": 1,
+        "failed": 0,
+        "open": 0,
+        "files": 4,
+        "bytes": 400,
+        "rows": 1,
+    }
+
+
+def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: Deployment) -> None:
+    # Given: a night with a manifest that lost two lines and a file
+    (row,) = planned(deployment, "a")
+    done(deployment, row, rows=3, rejects=2, unreadable="s3://input/orders/b")
+    # When
+    answer = settled(deployment)
+    # Then
+    body = deployment.raw_s3.get_object(Bucket="control", Key=verdict_key("overnight"))["Body"].read()
+    document = json.loads(body)
+    (dataset,) = document["datasets"]
+    assert (dataset["dataset"], dataset["rows"], dataset["rejects"], dataset["failed_files"]) == (
+        "orders",
+        3,
+        {"not JSON": 2},
+        1,
+    )
+    assert document["unreadableFiles"] == [
+        {"uri": "s3://input/orders/b", "version": "v1", "manifest": row.id, "reason": "it was deleted"}
+    ]
+    assert answer["datasetsAboveShare"] == 1
+    assert "Quarantined lines: 2 not JSON.\nUnreadable: s3://input/orders/b: it was deleted" in answer["notification"]
+
+
+def test_the_notification_names_a_few_files_in_one_line_each() -> None:
+    files = [UnreadableFile(f"s3://input/{number}\n", "v1", "m", "why") for number in range(11)]
+    lines = format_quarantine({"not JSON": 2, "too long": 3}, files)
+    assert lines[0] == "Quarantined lines: 3 too long, 2 not JSON."
+    assert (len(lines), lines[1]) == (11, "Unreadable: s3://input/0\\n: why")
+    assert format_quarantine({}, []) == []
+
+
+LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
+OVERNIGHT = "start the state machine overnight again"
+REPROCESS = "hybrid-router reprocess"
+QUARANTINE = "hybrid-router quarantine ls --stage prod"
+
+
+def notification(outcome: ExecutionOutcome, **counts: int) -> str:
+    numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
+    numbers["datasets_above_share"] = 0
+    verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
+    return format_notification("x", verdict, (), stage="prod")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts", "named", "not_named"),
+    [
+        (
+            "FAILED",
+            {"failed": 1},
+            [LOOK, f"{REPROCESS} --manifest <id> --stage prod"],
+            [OVERNIGHT, "quarantine ls", "Restore"],
+        ),
+        ("FAILED", {"open": 1}, [LOOK, OVERNIGHT], ["Restore", "status", REPROCESS]),
+        ("FAILED", {"damaged_objects": 1}, [LOOK, "Restore the damaged", f"{REPROCESS} --manifest"], [OVERNIGHT]),
+        ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], [OVERNIGHT]),
+        ("SUCCEEDED_WITH_QUARANTINE", {"rejects": 1}, [QUARANTINE, "hybrid-router explain"], [REPROCESS]),
+        ("SUCCEEDED_WITH_QUARANTINE", {"failed_files": 1}, [QUARANTINE, f"{REPROCESS} s3://"], []),
+    ],
+)
+def test_each_finding_has_its_next_step(
+    outcome: str, counts: dict[str, int], named: list[str], not_named: list[str]
+) -> None:
+    text = notification(ExecutionOutcome(outcome), **counts)
+    assert [step for step in named if step not in text] == []
+    assert [step for step in not_named if step in text] == []
+
+
+PLAN = {"deadline": MORNING.isoformat(), "ends_at": (MORNING - timedelta(hours=1)).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("row", "minutes", "late", "named"),
+    [
+        ({}, 5, 0, []),
+        ({"plan": {"runs": 1}}, 5, 0, []),
+        ({"plan": PLAN}, -1, 0, []),
+        ({"plan": PLAN}, 0.9, 0, []),
+        ({"plan": PLAN}, 34, 34, ["it ended 34 minutes after its deadline", "planned was"]),
+    ],
+)
+def test_a_late_end_is_reported(row: dict[str, Any], minutes: float, late: int, named: list[str]) -> None:
+    outcome = read_night_outcome(row, MORNING + timedelta(minutes=minutes))
+    assert outcome.late_minutes == late
+    text = "; ".join(outcome.sentences())
+    assert bool(text) == bool(named)
+    assert [part for part in named if part not in text] == []
+
+
+def test_settle_notifies_of_a_late_end(deployment: Deployment) -> None:
+    # Given: an execution that is done after its deadline, 06:00 in Berlin
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10)
+    deployment.wait(timedelta(hours=20))
+    # When
+    answer = settled(deployment)
+    # Then: it has succeeded, and a person gets a message
+    assert (answer["verdict"], answer["notify"]) == ("SUCCEEDED", True)
+    lines = answer["notification"].splitlines()
+    assert any(line.startswith("It ended 30 minutes after its deadline 2026-11-21T05:00") for line in lines)
+    assert [line for line in lines if line.startswith("- ")] == [
+        "- See its datasets, what failed and why, and the logs: hybrid-router night overnight --stage test"
+    ]
+    # And the document has it for programs
+    assert document(deployment, answer["verdictUri"])["night"]["late_minutes"] == 30

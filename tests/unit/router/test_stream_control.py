@@ -1,7 +1,11 @@
-"""stream_control: the streaming run inside its window, at the end of the window and after it."""
+"""stream_control: the streaming run inside its window, at its end and after it, and a job that dies at its start."""
+
+from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +15,18 @@ from lake.ledger.costs import MIN_SAMPLE_BYTES, DatasetMeasurement
 from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
 from router.route.decide_lanes import decide_lanes
+from router.route.handler import route
+from router.stream.handler import stream_control
+from router.stream.runs import MAX_STARTS, FailedStartsError
 from router.stream.spill import is_spilling
+from router.sweep.manifests import renew_pointers
+from router.sweep.repair import Repair
 from tests.unit.lake.world import PARTITION, file_of
-from tests.unit.router.conftest import Deployment
-from tests.unit.router.stream_actions import act
+from tests.unit.router.conftest import Deployment, act
+from tests.unit.router.events import batch, failures, message, s3_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def runs(deployment: Deployment) -> list[str]:
@@ -33,12 +45,6 @@ def test_a_window_opens_until_its_local_end(deployment: Deployment) -> None:
     # Then
     row = deployment.ledger.stream.get()
     assert (row.stop_requested, row.window_until) == (False, "2026-11-20T19:15:00.000+00:00")
-    assert runs(deployment) == ["RUNNING"]
-
-
-def test_starting_twice_starts_one_run(deployment: Deployment) -> None:
-    act(deployment, "start")
-    act(deployment, "start")
     assert runs(deployment) == ["RUNNING"]
 
 
@@ -259,3 +265,92 @@ def test_a_watch_measures_the_micro_batch_of_a_live_run(deployment: Deployment) 
     # When it has died, Then its micro-batch is none
     deployment.wait(timedelta(minutes=4))
     assert act(deployment, "watch")["microBatchMinutes"] == 0
+
+
+REASON = "LAUNCH ERROR | the zip of wheels could not be installed"
+MINUTE = timedelta(minutes=1)
+WINDOW = 9 * 60
+"""Minutes."""
+
+
+def die_on_glue(deployment: Deployment) -> Callable[[], None]:
+    def die() -> None:
+        runs = deployment.glue.runs["stream-job"]
+        for run in runs:
+            runs[run] = "FAILED"
+            deployment.glue.bills[run] = {"ErrorMessage": REASON}
+
+    return die
+
+
+def test_a_job_that_dies_at_its_start_is_started_less_and_less_often(deployment: Deployment) -> None:
+    # Given a window that is watched each minute, in which every run dies at once
+    die, runs = die_on_glue(deployment), deployment.glue.runs.setdefault("stream-job", {})
+    errors, started = list[str](), list[datetime]()
+    act(deployment, "start")
+    for _ in range(WINDOW):
+        if len(runs) > len(started):
+            started.append(deployment.now)
+        die()
+        deployment.wait(MINUTE)
+        try:
+            act(deployment, "watch")
+        except FailedStartsError as error:
+            errors.append(str(error))
+    assert [(after - before) / MINUTE for before, after in pairwise(started)] == [1, 2, 4, 8, 16, 30, 30]
+    # Then the third failure has reported why
+    assert errors[0].startswith("3 runs of the streaming job stream-job have ended in succession before they began")
+    assert REASON in errors[0]
+    assert "starts at 2026-11-20T09:37:00.000+00:00: remove the cause, then run 'hybrid-router" in errors[0]
+    # And in the end only a person's command starts it
+    assert errors[-1].startswith(f"{MAX_STARTS} runs of")
+    assert "no other run is started by itself" in errors[-1]
+    row = deployment.ledger.stream.get()
+    assert (row.starts, REASON in str(row.start_failure)) == (MAX_STARTS, True)
+    assert not act(deployment, "start")["running"]
+    assert len(runs) == MAX_STARTS
+    assert stream_control({"action": "start", "manual": True}, deployment.services)["running"]
+    assert len(runs) == MAX_STARTS + 1
+    # When that one works, Then the failures are forgotten
+    deployment.ledger.stream.begin_run("jr_9", deployment.now)
+    row = deployment.ledger.stream.get()
+    assert (row.starts, row.start_failure) == (0, None)
+
+
+def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deployment: Deployment) -> None:
+    # Given urgent files, in the first minutes of which each run dies
+    die, runs = die_on_glue(deployment), deployment.glue.runs.setdefault("stream-job", {})
+    deployment.wait(timedelta(hours=12))
+    for minutes in (0, 0, 0, 1, 0, 2, 0, 3):
+        deployment.wait(minutes * MINUTE)
+        event = batch(message("m", s3_record(f"clicks/urgent/{deployment.now:%M}.json")))
+        assert failures(route(event, deployment.services)) == []
+        die()
+    assert len(runs) == 3
+    # When a sweep finds one that waits, Then it does not start a run either, and its error has the reason
+    stream = deployment.ledger.stream
+    stream.count_start(stream.get(), "jr_4", deployment.now + timedelta(hours=1))
+    runs["jr_4"] = "FAILED"
+    deployment.queued("late.json", lane=Lane.STREAM)
+    deployment.wait(timedelta(hours=1))
+    repair = Repair(deployment.services, deployment.now + timedelta(hours=1))
+    renew_pointers(repair)
+    assert ([type(error) for error in repair.errors], len(runs)) == ([FailedStartsError], 4)
+    assert deployment.ledger.stream.get().start_failure == "FAILED, without a reason"
+
+
+def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
+    act(deployment, "start")
+    for _ in range(30):
+        deployment.wait(MINUTE)
+        assert act(deployment, "watch")["running"]
+    assert deployment.ledger.stream.get().starts == 1
+
+
+def test_a_run_that_has_worked_is_replaced_at_once(deployment: Deployment) -> None:
+    act(deployment, "start")
+    for number in range(1, 6):
+        deployment.ledger.stream.begin_run(f"jr_{number}", deployment.now)
+        deployment.glue.runs["stream-job"][f"jr_{number}"] = "FAILED"
+        assert act(deployment, "watch")["running"]
+    assert len(deployment.glue.runs["stream-job"]) == 6

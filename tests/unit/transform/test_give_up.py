@@ -17,7 +17,7 @@ from lake.manifest import Lane, Manifest, Partition
 from lake.manifest_documents import read_manifest, write_manifest
 from lake.settings import BatchSettings, Settings
 from lake.time import iso_utc
-from router.settle.tally import PERMISSION
+from router.settle.verdict import PERMISSION
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import World
 from transform.give_up import EnvironmentFault, attempts_allowed, fault_of, record_fault, supersede_or_fail

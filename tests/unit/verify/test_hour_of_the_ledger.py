@@ -15,9 +15,8 @@ from lake.publish import roll_forward
 from tests.modified_at import ModifiedAt
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.hour_world import listed
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import published
+from tests.unit.router.sweep.sweeping import listed, published
 from verify import hours as module
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest

@@ -1,27 +1,23 @@
-"""What the tests of sweep share: uploads and manifests in every state, and what a sweep changed."""
+"""What the tests of sweep and hours share: uploads, manifests in every state, markers, and what a sweep changed."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from lake.commit import CommitDocument, PendingObject, write_commit
-from lake.layout import commit_key, lake_key, quarantine_key
+from lake.layout import commit_key, complete_marker_key, lake_key, quarantine_key
 from lake.ledger import Claim, ManifestRow
+from lake.manifest import Lane, Partition
 from lake.publish import roll_forward
+from router.sweep.handler import COUNTS, sweep
+from router.sweep.repair import Repair
 from tests.unit.lake.uploads import upload as upload_body
+from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.event_bridge import FakeEventBridge
 
-NOTHING = {
-    "rolledForward": 0,
-    "vanished": 0,
-    "released": 0,
-    "repointed": 0,
-    "resumed": 0,
-    "adopted": 0,
-    "divided": 0,
-    "aborted": 0,
-    "deleted": 0,
-    "stalled": 0,
-    "completed": 0,
-    "reopened": 0,
-    "aboveShare": 0,
-}
+HOUR = timedelta(hours=1)
 
 
 def upload(deployment: Deployment, bucket: str, key: str) -> PendingObject:
@@ -60,5 +56,38 @@ def unfinished(deployment: Deployment) -> list[str]:
 
 
 def changes(done: dict[str, int]) -> dict[str, int]:
-    assert done.keys() == NOTHING.keys()
+    assert tuple(done) == COUNTS
     return {name: number for name, number in done.items() if number}
+
+
+def with_events(deployment: Deployment) -> FakeEventBridge:
+    """The deployment sends its events to what is returned."""
+    bridge = FakeEventBridge()
+    deployment.services = replace(deployment.services, events=deployment.faults.wrap(bridge))
+    return bridge
+
+
+def listed(
+    deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH
+) -> ManifestRow:
+    """A QUEUED manifest that the ledger lists for its hour, as ``enqueue_manifest`` makes it."""
+    row = deployment.queued(*names, partition=partition, lane=lane)
+    deployment.ledger.partitions.list_manifest(partition, row.id, deployment.now)
+    return row
+
+
+def marker(deployment: Deployment, partition: Partition = PARTITION) -> dict[str, Any] | None:
+    """The marker of an hour; None: there is none."""
+    key = complete_marker_key(partition)
+    if key not in deployment.keys("lake", key):
+        return None
+    body: dict[str, Any] = json.loads(deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read())
+    return body
+
+
+def swept(deployment: Deployment) -> dict[str, int]:
+    return changes(sweep(deployment.services))
+
+
+def repair(deployment: Deployment) -> Repair:
+    return Repair(deployment.services, deployment.now + HOUR)

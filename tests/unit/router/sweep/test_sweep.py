@@ -1,21 +1,32 @@
-"""Repairs of the sweep on manifests: publishes, leases, pointers, stalled ones."""
+"""The sweep on manifests, intents and the stream lane; a killed one loses nothing, one bad item holds back no other."""
+
+from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import router.sweep.handler as handler_module
+from infra.functions import SPECS
 from lake.errors import TransientError
 from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
-from router.ownership import RoutedArrival
+from lake.time import iso_utc
+from router.ownership import OWNER_GRACE, RoutedArrival
 from router.ownership.resolve import write_intent
-from router.sweep.handler import sweep
+from router.sweep.handler import TIME_PER_SWEEP, sweep
+from router.telemetry import Metric, metrics
+from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
-from tests.unit.router.conftest import Deployment
+from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
+from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
 
 
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
@@ -162,3 +173,152 @@ def _throttled(deployment: Deployment) -> Any:
         raise deployment.glue.exceptions.ClientError({"Error": {"Code": "ThrottlingException"}}, "GetJobRun")
 
     return get_job_run
+
+
+TIME_FOR_WORK_UNDER_WAY = timedelta(minutes=5)
+REPAIRS = (
+    "finish_publishing",
+    "release_leases",
+    "renew_pointers",
+    "resume_intents",
+    "adopt_missed",
+    "divide_collections",
+    "abort_uploads",
+    "report_stalled",
+    "announce_hours",
+    "record_late_bills",
+    "delete_replaced",
+)
+KEYS = [f"orders/{number}.json" for number in range(4)]
+
+
+class PagesOfOne:
+    """Listings of one object each; the n-th call dies, before or after S3 has answered."""
+
+    def __init__(self, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, bucket: str) -> None:
+        self.markers: list[str] = []
+        self.dies_at = 0
+        listing = getattr(deployment.raw_s3, operation)
+
+        def list_one(**request: Any) -> Any:
+            if request["Bucket"] != bucket or "Delimiter" in request:
+                return listing(**request)
+            self.markers.append(request.get("KeyMarker", request.get("StartAfter", "")))
+            if len(self.markers) == self.dies_at:
+                raise Crash
+            return listing(**{**request, "MaxKeys": 1})
+
+        monkeypatch.setattr(deployment.raw_s3, operation, list_one)
+
+
+@pytest.mark.parametrize("number", range(1, len(KEYS) + 1))
+def test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    # Given a sweep that is killed at one of its pages
+    deployment.now = put(deployment, *KEYS) + timedelta(hours=7)
+    pages = PagesOfOne(deployment, monkeypatch, "list_object_versions", "input")
+    pages.dies_at = number
+    with pytest.raises(Crash):
+        sweep(deployment.services)
+    # When the next one comes
+    pages.dies_at = 0
+    sweep(deployment.services)
+    # Then it begins with the page that was lost, and every object has one owner
+    assert pages.markers == ["", *KEYS[: number - 1], *["", *KEYS[:-1]][number - 1 :]]
+    assert owned_keys(deployment) == KEYS
+
+
+def test_no_repair_starves_where_all_use_their_time(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given repairs that use all the time they get
+    begun, budgets = deployment.now, []
+
+    def use_up(repair: Any, *_: Any) -> None:
+        budgets.append(repair.stop_at - deployment.now)
+        deployment.now = max(deployment.now, repair.stop_at)
+
+    for name in REPAIRS:
+        monkeypatch.setattr(handler_module, name, use_up)
+    # When
+    sweep(deployment.services)
+    # Then each gets its share, and what is under way at the end has time left
+    (spec,) = (spec for spec in SPECS if spec.name == "sweep")
+    assert len(budgets) == len(REPAIRS)
+    assert min(budgets) >= TIME_PER_SWEEP / (len(budgets) + 2)
+    assert deployment.now - begun <= TIME_PER_SWEEP
+    assert deployment.now - begun + TIME_FOR_WORK_UNDER_WAY <= timedelta(seconds=spec.timeout_seconds)
+
+
+def test_an_intent_that_cannot_be_read_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:
+    # Given an intent that this version cannot read, and an orphan with an intent after it
+    deployment.raw_s3.put_object(Bucket="control", Key="intents/20260101T000000a.json", Body=b'{"format": 99}')
+    key = "clicks/a.json"
+    orphan(deployment, key, PARTITION, Lane.BATCH)
+    [row] = deployment.ledger.arrivals.versions("input", key)
+    assert row.partition is not None
+    write_intent(deployment.services, [RoutedArrival(row.file, row.partition, Lane.BATCH, "test")], deployment.now)
+    deployment.wait(OWNER_GRACE + timedelta(minutes=1))
+    # When two sweeps come
+    for _ in range(2):
+        with pytest.raises(Exception, match="cannot read the intent"):
+            sweep(deployment.services)
+    # Then the second intent is done, and the first is kept
+    [row] = deployment.ledger.arrivals.versions("input", key)
+    assert row.manifest != "crashed"
+    assert deployment.keys("control", "intents/") == ["intents/20260101T000000a.json"]
+
+
+def test_a_young_intent_is_left_to_the_invocation_that_wrote_it(deployment: Deployment) -> None:
+    arrival = RoutedArrival(file_of("orders/a.json"), PARTITION, Lane.BATCH, "test")
+    write_intent(deployment.services, [arrival], deployment.now)
+    deployment.wait(OWNER_GRACE)
+    assert sweep(deployment.services)["resumed"] == 0
+    deployment.wait(timedelta(minutes=15))
+    assert sweep(deployment.services)["resumed"] == 1
+
+
+def measured(deployment: Deployment, metric: Metric) -> float:
+    metrics.clear_metrics()
+    sweep(deployment.services)
+    (value,) = metrics.metric_set[metric]["Value"]
+    return float(value)
+
+
+def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployment: Deployment) -> None:
+    assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 0
+    # Given a manifest that a run converts, younger ones that wait, and an older one of the batch lane
+    deployment.queued("batch.json", lane=Lane.BATCH)
+    deployment.wait(timedelta(minutes=20))
+    claim = deployment.claimed(deployment.queued("a.json", lane=Lane.STREAM))
+    deployment.wait(timedelta(minutes=7))
+    deployment.queued("b.json", lane=Lane.STREAM)
+    deployment.wait(timedelta(minutes=2, seconds=30))
+    assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 9.5
+    # When it has ended, Then the next one is the oldest
+    deployment.ledger.manifests.fail(claim.row, "because", deployment.now)
+    assert measured(deployment, Metric.STREAM_OLDEST_MINUTES) == 2.5
+
+
+@pytest.mark.parametrize(
+    ("window_minutes", "heartbeat_minutes", "silent"),
+    [
+        (60, None, 1),
+        (60, 4, 1),
+        (60, 2, 0),
+        (-1, None, 0),
+        (-1, 300, 0),
+        (None, None, 0),
+    ],
+)
+def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
+    deployment: Deployment, window_minutes: int | None, heartbeat_minutes: int | None, silent: int
+) -> None:
+    # Given a heartbeat that is valid for 3 minutes, which are 6 intervals of 30 seconds
+    deployment.configure(stream={"trigger_seconds": 30})
+    stream = deployment.ledger.stream
+    if window_minutes is not None:
+        stream.open_window(iso_utc(deployment.now + timedelta(minutes=window_minutes)))
+    if heartbeat_minutes is not None:
+        stream.record_heartbeat("jr_1", deployment.now - timedelta(minutes=heartbeat_minutes))
+    # Then
+    assert measured(deployment, Metric.STREAM_SILENT) == silent

@@ -12,13 +12,11 @@ from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
 from lake.time import iso_utc
-from router.iceberg.metadata import batch_of, oldest_batch
 from router.tables.handler import rebuild_table
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import (
     TABLES,
-    by_another_writer,
     commit,
     compacted,
     forced,
@@ -26,7 +24,6 @@ from tests.unit.router.tables.tabling import (
     name_of,
     publish,
     shown,
-    swapped,
     table,
 )
 
@@ -108,75 +105,6 @@ def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) 
         f'{{"field-id":{field_id("_pos")},"names":["_pos"]}}'
         in table(deployment)["properties"]["schema.name-mapping.default"]
     )
-
-
-def test_a_failed_generation_leaves_no_entry(deployment: Deployment) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    failing = deployment.claimed(forced(deployment, row)).row
-    deployment.ledger.tables.list_generation("orders", row.id, 2, deployment.now)
-    assert deployment.ledger.manifests.fail(failing, "no attempts are left", deployment.now)
-    assert commit(deployment) is None
-    assert not list(deployment.ledger.tables.outbox("orders"))
-    assert shown(deployment) == [name_of(row)]
-
-
-def test_a_generation_that_is_not_done_keeps_its_entry(deployment: Deployment) -> None:
-    row = listed(deployment, "a")
-    deployment.ledger.tables.list_generation("orders", row.id, 1, deployment.now)
-    assert commit(deployment) is None
-    publish(deployment, row)
-    assert commit(deployment) == 1
-    assert shown(deployment) == [name_of(row)]
-
-
-def test_another_table_of_the_name_stops_the_committer(deployment: Deployment) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    swapped(deployment, {**table(deployment), "table-uuid": "another"})
-    publish(deployment, listed(deployment, "b"))
-    with pytest.raises(TableStoppedError, match="another table"):
-        commit(deployment)
-    row = deployment.ledger.tables.get("orders")
-    assert row is not None
-    assert row.stopped is not None
-    assert "tables rebuild orders" in row.stopped
-
-
-def test_a_rollback_by_another_writer_stops_the_committer(deployment: Deployment) -> None:
-    first = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    publish(deployment, listed(deployment, "b"))
-    commit(deployment)
-    metadata = table(deployment)
-    number = metadata["snapshots"][0]["snapshot-id"]
-    refs = {**metadata["refs"], "main": {"snapshot-id": number, "type": "branch"}}
-    swapped(deployment, {**metadata, "refs": refs, "current-snapshot-id": number})
-    publish(deployment, listed(deployment, "c"))
-    with pytest.raises(TableStoppedError, match="not a descendant"):
-        commit(deployment)
-    assert shown(deployment) == [name_of(first)]
-
-
-@pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
-def test_rows_of_another_writer_stop_the_committer(deployment: Deployment, operation: str) -> None:
-    publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    swapped(deployment, by_another_writer(deployment, operation))
-    publish(deployment, listed(deployment, "b"))
-    with pytest.raises(TableStoppedError, match=f"operation {operation}"):
-        commit(deployment)
-
-
-def test_a_replace_after_a_compaction_builds_the_hour_anew(deployment: Deployment) -> None:
-    rows = [publish(deployment, listed(deployment, name)) for name in "abc"]
-    commit(deployment)
-    compacted(deployment)
-    assert shown(deployment) == ["compacted-g0"]
-    publish(deployment, forced(deployment, rows[1]))
-    late = publish(deployment, listed(deployment, "late", partition=MIDNIGHT))
-    assert commit(deployment) == 2
-    assert shown(deployment) == sorted([name_of(rows[0]), name_of(rows[1], 2), name_of(rows[2]), name_of(late)])
 
 
 def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -> None:
@@ -292,20 +220,3 @@ def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deploym
     assert first is not None
     assert second == replace(first, batch=2, snapshot=second.snapshot if second else 0)
     assert commit(deployment) is None
-
-
-def test_snapshots_expire_with_the_next_batch(deployment: Deployment) -> None:
-    deployment.configure(datasets=TABLES, tables={"keep_hours": 1})
-    row = publish(deployment, listed(deployment, "a"))
-    for minutes in (1, 50, 70):
-        commit(deployment)
-        deployment.wait(timedelta(minutes=minutes))
-        publish(deployment, forced(deployment, row))
-    assert commit(deployment) == 4
-    metadata = table(deployment)
-    assert [item["summary"]["hybrid-router.batch"] for item in metadata["snapshots"]] == ["3", "4"]
-    assert oldest_batch(metadata) == 3
-    ledger_row = deployment.ledger.tables.get("orders")
-    assert ledger_row is not None
-    assert (ledger_row.applied, ledger_row.oldest, ledger_row.pending) == (4, 3, None)
-    assert batch_of(metadata) == 4

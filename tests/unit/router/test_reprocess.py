@@ -1,27 +1,24 @@
 """reprocess: manifests that have ended are queued once in their next generation; what is open stays as it is."""
 
+from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lake.ledger import Published
-from lake.manifest import Lane
+from lake.errors import InvalidInputError
+from lake.ledger import ManifestRow, Published, State
+from lake.manifest import Lane, Partition
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from router.requests.reprocess import Only, next_reprocess_step
+from router.requests.selection import Step
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
+from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.reprocess.reprocessing import (
-    ask,
-    convert,
-    counts,
-    done,
-    fail,
-    failed,
-    generations,
-    owned,
-    superseded,
-)
+from tests.unit.router.owning import counts, owned
+from tests.unit.router.reprocessing import ask, convert, done, fail, failed, generations, superseded
 
 
 def test_a_failed_manifest_is_queued_for_the_batch_lane_by_its_id(deployment: Deployment) -> None:
@@ -137,3 +134,130 @@ def test_an_invocation_without_a_request_id_uses_its_own(
     assert counts(handler_module.handler({"manifests": [manifest]}, context))["queued"] == 1
     assert counts(handler_module.handler({"manifests": [manifest]}, context)) == {"repeated": 1}
     assert deployment.row(manifest).request == "the-aws_request_id"
+
+
+HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "queued"),
+    [
+        ({"dataset": "orders"}, ["orders8", "orders9"]),
+        ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
+        ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
+        ({"from": "0001-01-01", "to": "9999-12-31"}, ["clicks8", "clicks9", "orders8", "orders9"]),
+        ({"from": "0900-01-01"}, ["clicks8", "clicks9", "orders8", "orders9"]),
+        ({"to": "2026-11-19"}, []),
+    ],
+)
+def test_datasets_and_hours_select_what_failed(
+    deployment: Deployment, fields: dict[str, Any], queued: list[str]
+) -> None:
+    manifests = {f"{hour.dataset}{hour.hour}": failed(deployment, "a", str(hour), partition=hour) for hour in HOURS}
+    assert ask(deployment, **fields)["queued"] == len(queued)
+    expected = [("QUEUED", 2) if name in queued else ("FAILED", 1) for name in manifests]
+    assert generations(deployment, *manifests.values()) == expected
+
+
+def test_a_manifest_that_was_made_days_after_its_hour_is_selected(deployment: Deployment) -> None:
+    deployment.wait(timedelta(days=3))
+    failed(deployment, "a")
+    answer = ask(deployment, **{"from": "2026-11-20T09", "to": "2026-11-20T09"})
+    assert counts(answer) == {"queued": 1, "files": 1}
+
+
+def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: Deployment) -> None:
+    # Given: one of each
+    partial, _, _ = done(deployment, "a", unreadable=True), done(deployment, "b"), owned(deployment, "c")
+    superseded(deployment, owned(deployment, "d", "e"), ("d",), ("e",))
+    deployment.ledger.manifests.abandon("20261120T093000" + "0" * 20, deployment.now)
+    # When
+    answer = ask(deployment, dataset="orders")
+    # Then
+    assert counts(answer) == {"queued": 1, "files": 1, "converted": 1, "open": 3}
+    assert [partial in message for message in answer["messages"]] == [True]
+
+
+def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_pages(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: pages of two documents, and a clock that allows one page per call
+    monkeypatch.setattr(handler_module, "TIME_PER_CALL", timedelta(microseconds=1))
+    manifests = [failed(deployment, str(number)) for number in range(5)]
+    listing, client = deployment.raw_s3.list_objects_v2, deployment.services.s3
+
+    def small_pages(**request: Any) -> Any:
+        deployment.wait(timedelta(seconds=1))
+        return listing(**request, MaxKeys=2)
+
+    monkeypatch.setattr(client, "list_objects_v2", small_pages, raising=False)
+    # When
+    totals, token = [], None
+    for _ in range(3):
+        continued: dict[str, Any] = {"from": "2026-11-20", "token": token}
+        answer = ask(deployment, **continued)
+        totals.append(answer["queued"])
+        token = answer["token"]
+    # Then
+    assert (totals, token) == ([2, 4, 5], None)
+    assert generations(deployment, *manifests) == [("QUEUED", 2)] * 5
+    # And: the whole request again, from the beginning
+    assert ask(deployment, **{"from": "2026-11-20"})["repeated"] == 2
+
+
+VALID_ID = "20261120T093000" + "0" * 20
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"manifests": [VALID_ID], "files": ["s3://a/b"]}, "reprocess was given manifests and files: pass"),
+        ({"manifests": [VALID_ID], "to": "2026-11-20"}, "reprocess was given manifests and a dataset or hours"),
+        ({"manifests": ["../x"]}, "'../x' is not a valid manifest id: pass one as explain and the verdicts name it"),
+        ({"files": ["s3://a/b"], "only": "done"}, "only = 'done' is unknown: pass failed or all"),
+        ({"files": ["s3://a/b"], "request": "a b"}, "request = 'a b' is not a valid id"),
+        ({"from": "2026-11-20", "token": "xyz"}, "token is not one that reprocess has returned"),
+    ],
+)
+def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
+    deployment.ledger.datasets.register(PARTITION.dataset)
+    with pytest.raises(InvalidInputError) as caught:
+        ask(deployment, **fields)
+    assert str(caught.value).startswith(sentence)
+    assert deployment.faults.writes[1:] == []
+
+
+REQUEST = "r-2"
+
+
+def without_unreadable_files(row: ManifestRow) -> ManifestRow:
+    """The row, with totals that count no unreadable file."""
+    if row.published is None:
+        return row
+    return replace(row, published=replace(row.published, totals=replace(TOTALS, failed_files=0)))
+
+
+CASES = [
+    ("FAILED", Only.FAILED, Step.ACT, ""),
+    ("DONE", Only.FAILED, Step.LEAVE, "converted"),
+    ("DONE", Only.ALL, Step.ACT, ""),
+    ("QUEUED", Only.ALL, Step.LEAVE, "open"),
+    ("RUNNING", Only.ALL, Step.LEAVE, "open"),
+    ("PUBLISHING", Only.ALL, Step.LEAVE, "open"),
+    ("SUPERSEDED", Only.ALL, Step.FOLLOW, ""),
+    ("COLLECTED", Only.ALL, Step.FOLLOW, ""),
+    # No manifest document was written for it: its files have another owner.
+    ("ABANDONED", Only.ALL, Step.LEAVE, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("state", "only", "step", "count"), CASES)
+def test_only_a_manifest_that_has_ended_is_queued(
+    deployment: Deployment, state: str, only: Only, step: Step, count: str
+) -> None:
+    found = next_reprocess_step(without_unreadable_files(row_in_state(deployment, state)), only, REQUEST)
+    assert (found.step, found.count) == (step, count)
+
+
+def test_each_state_has_a_case() -> None:
+    assert {state for state, *_ in CASES} == set(State)

@@ -4,15 +4,47 @@ from typing import Any
 
 import pytest
 
+from lake.errors import InvalidInputError
+from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import CommitReference, ManifestRow, State
-from lake.manifest import Lane
+from lake.manifest import Lane, Manifest, Partition
+from lake.manifest_documents import read_manifest
 from router.ownership import RoutedArrival, take_ownership
 from router.requests import promote as move
+from router.requests.promote import promote
+from router.requests.selection import MAX_MESSAGES
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
+from tests.unit.router.owning import counts, owned
+
+
+def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
+    files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
+    return promote({**files, **fields}, deployment.services)
+
+
+def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
+    """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
+    found: dict[Lane, list[list[str]]] = {}
+    for lane in Lane:
+        rows = deployment.ledger.manifests.open(lane, State.QUEUED)
+        found[lane] = sorted(
+            sorted(file.key.split("/")[-1] for file in document(deployment, row).files) for row in rows
+        )
+    return found
+
+
+def document(deployment: Deployment, row: ManifestRow) -> Manifest:
+    manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
+    assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
+    return manifest
+
+
+def pointed(deployment: Deployment) -> set[str]:
+    """Manifests of the urgent pointers: a promoted file does not wait behind those of peak hours."""
+    return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}
 
 
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
@@ -71,7 +103,7 @@ def test_files_are_followed_through_their_collection_and_promote(deployment: Dep
     for names in (("a", "b"), ("c", "d")):
         routed = [RoutedArrival(file_of(f"orders/{name}"), PARTITION, Lane.BATCH, "test") for name in names]
         take_ownership(deployment.services, routed, {})
-    assert counts(ask(deployment, "a", dryRun=True)) == {"dryRun": 1, "promoted": 1, "manifests": 1}
+    assert counts(ask(deployment, "a", dryRun=True)) == {"promoted": 1, "manifests": 1}
     # When: one file of each, one after the other
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     assert counts(ask(deployment, "d", "a")) == {"promoted": 1, "manifests": 1, "inStream": 1}
@@ -91,7 +123,7 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
     owned(deployment, "a", "b", "c")
     owned(deployment, "urgent", lane=Lane.STREAM)
     answer = ask(deployment, "a", "b", "urgent", dryRun=True)
-    assert counts(answer) == {"dryRun": 1, "promoted": 2, "manifests": 2, "inStream": 1}
+    assert counts(answer) == {"promoted": 2, "manifests": 2, "inStream": 1}
     message = next(message for message in answer["messages"] if "waiting" not in message)
     assert message.startswith("2 files (first: s3://input/orders/a) are to be in the stream lane")
     assert deployment.faults.writes == []
@@ -172,3 +204,67 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     (row,) = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
+
+
+HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "urgent"),
+    [
+        ({"dataset": "orders"}, ["orders8", "orders9"]),
+        ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
+        ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
+        ({"to": "2026-11-19"}, []),
+    ],
+)
+def test_a_part_of_the_backlog_can_be_selected(
+    deployment: Deployment, fields: dict[str, Any], urgent: list[str]
+) -> None:
+    for hour in HOURS:
+        owned(deployment, f"{hour.dataset}{hour.hour}", partition=hour)
+    assert ask(deployment, **fields)["promoted"] == len(urgent)
+    assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
+
+
+def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
+    owned(deployment, "a")
+    broken = owned(deployment, "b")
+    deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{broken[:8]}/{broken}.json")
+    assert counts(ask(deployment, dataset="orders")) == {"promoted": 1, "manifests": 1, "notMoved": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "promote was given neither files nor a dataset or hours: pass"),
+        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given files and a dataset or hours: pass"),
+        ({"files": "s3://input/a"}, "files = 's3://input/a' is not a valid list: pass"),
+        ({"files": []}, "files = [] is not a valid list: pass"),
+        ({"files": ["/input/a"]}, "'/input/a' is not a valid S3 URI: pass s3://bucket/key"),
+        ({"files": [7]}, "7 is not a valid S3 URI"),
+        ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
+    ],
+)
+def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        promote(fields, deployment.services)
+    assert str(caught.value).startswith(message)
+
+
+def test_too_much_at_once_is_refused_before_anything_is_done(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned(deployment, "a", "b")
+    monkeypatch.setattr("router.requests.selection.MAX_NAMED", 1)
+    monkeypatch.setattr(move, "MAX_QUEUED_FILES", 1)
+    with pytest.raises(InvalidInputError, match="files has 2 entries, one promote takes 1: pass fewer"):
+        ask(deployment, "a", "b")
+    with pytest.raises(InvalidInputError, match="2 files in 1 manifest of the batch lane, one promote takes 1: pass"):
+        ask(deployment, dataset="orders")
+    assert deployment.faults.writes == []
+
+
+def test_messages_beyond_the_maximum_are_omitted(deployment: Deployment) -> None:
+    answer = ask(deployment, *(f"{number}" for number in range(MAX_MESSAGES + 3)))
+    assert (len(answer["messages"]), answer["omitted"], answer["unknown"]) == (MAX_MESSAGES, 3, MAX_MESSAGES + 3)

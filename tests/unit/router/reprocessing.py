@@ -6,20 +6,11 @@ from typing import Any
 from lake.ledger import ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from router.ownership import RoutedArrival, take_ownership
 from router.requests.reprocess import reprocess
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
-
-
-def owned(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:
-    """One manifest whose files have arrival rows; its id."""
-    routed = [RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, lane, "test") for name in names]
-    made = take_ownership(deployment.services, routed, {}).manifests
-    (manifest,) = [manifest.id for manifest in made] or deployment.divide()
-    deployment.faults.writes.clear()
-    return manifest
+from tests.unit.router.owning import owned
 
 
 def failed(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:
@@ -76,11 +67,6 @@ def successor(deployment: Deployment, row: ManifestRow, files: tuple[ObjectVersi
 def ask(deployment: Deployment, *names: str, request: str = "request-1", **fields: Any) -> dict[str, Any]:
     files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
     return reprocess({"request": request, **files, **fields}, deployment.services)
-
-
-def counts(answer: dict[str, Any]) -> dict[str, int]:
-    """Counts that are not zero, without sizes."""
-    return {name: value for name, value in answer.items() if type(value) is int and value and name != "bytes"}
 
 
 def generations(deployment: Deployment, *manifests: str) -> list[tuple[str, int]]:

@@ -1,0 +1,212 @@
+"""Uploads and objects that no publish needs are removed when it is due by the ledger; copies of people stay."""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.layout import commit_key, lake_key, manifest_prefix, preflight_key, quarantine_key
+from lake.ledger import CommitReference, ManifestRow, State
+from router.sweep.handler import sweep
+from router.sweep.leftovers import delete_replaced
+from router.sweep.repair import Repair
+from tests.load.request_counts import counted_requests
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload, uploaded
+
+
+def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Deployment) -> None:
+    # Given uploads of a running attempt, of a committed one (named and stray) and of one that is done
+    running = deployment.claimed(deployment.queued("a")).row
+    uploaded(deployment, running)
+    publishing = committed(deployment, deployment.claimed(deployment.queued("b")))
+    stray = upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))
+    done = published(deployment, deployment.queued("c"))
+    late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
+    # When the sweep runs
+    assert changes(sweep(deployment.services)) == {"aborted": 2}
+    # Then only what can never be published is aborted
+    left = unfinished(deployment)
+    assert stray.key not in left
+    assert late.key not in left
+    assert len(left) == 6
+
+
+def test_uploads_that_a_preflight_left_are_aborted(deployment: Deployment) -> None:
+    for bucket in ("lake", "quarantine"):
+        upload(deployment, bucket, preflight_key("jr_1"))
+    assert changes(sweep(deployment.services)) == {"aborted": 2}
+    assert not unfinished(deployment)
+
+
+def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
+    row = deployment.queued("a", "b")
+    uploaded(deployment, row)
+    deployment.ledger.manifests.supersede(row, [deployment.manifest("a", "b")], "test", deployment.now)
+    forced = published(deployment, deployment.queued("c"))
+    upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))
+    assert deployment.ledger.manifests.force(forced, deployment.now)
+    assert changes(sweep(deployment.services)) == {"aborted": 4}
+
+
+def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:
+    # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
+    claim = deployment.claimed(deployment.queued("a"))
+    row, _ = claim.row, uploaded(deployment, claim.row)
+    body = b'{"format":99}'
+    key = commit_key(row.id, 1, 1, "n")
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    reference = CommitReference(key, hashlib.sha256(body).hexdigest())
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    done = published(deployment, deployment.queued("b"))
+    late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
+    # When the sweep runs
+    assert changes(sweep(deployment.services)) == {"aborted": 1}
+    # Then the uploads of the first one are kept
+    assert late.key not in unfinished(deployment)
+    assert len(unfinished(deployment)) == 3
+
+
+def reprocessed(deployment: Deployment, name: str = "a") -> ManifestRow:
+    """A manifest whose second generation is published."""
+    row = published(deployment, deployment.queued(name))
+    assert deployment.ledger.manifests.force(row, deployment.now)
+    return published(deployment, deployment.row(row.id))
+
+
+def generations(deployment: Deployment) -> set[str]:
+    keys = deployment.keys("lake") + deployment.keys("quarantine")
+    return {key.rsplit("-", 2)[1] for key in keys if not key.endswith("_complete.json")}
+
+
+def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = reprocessed(deployment)
+    deployment.wait(timedelta(minutes=61))
+    listing, prefixes = deployment.raw_s3.list_objects_v2, []
+
+    def listed(**request: Any) -> Any:
+        prefixes.append((request["Bucket"], request.get("Prefix")))
+        return listing(**request)
+
+    monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", listed)
+    # When the first sweep after the grace period runs, Then its time does not depend on the size of the lake
+    assert sweep(deployment.services)["deleted"] == 3
+    prefix = manifest_prefix(row.partition, row.id)
+    assert [item for item in prefixes if item[0] != "control"] == [("lake", prefix), ("quarantine", prefix)]
+    assert generations(deployment) == {"g2"}
+
+
+def test_the_deletions_of_a_dataset_read_its_table_once(deployment: Deployment) -> None:
+    for name in "abc":
+        reprocessed(deployment, name)
+    deployment.wait(timedelta(minutes=61))
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    with counted_requests() as counts:
+        delete_replaced(repair)
+    # Then each has read the row of its manifest, and all of them the row of a table, which the dataset does not have
+    assert repair.counts["deleted"] == 9
+    assert (counts["GetItem"], counts["BatchGetItem"]) == (3, 1)
+
+
+def test_a_generation_is_deleted_after_the_grace_period_of_its_successor(deployment: Deployment) -> None:
+    # Given generation 1 published and generation 2 queued for hours
+    row = published(deployment, deployment.queued("a"))
+    assert deployment.ledger.manifests.force(row, deployment.now)
+    deployment.wait(timedelta(hours=5))
+    assert sweep(deployment.services)["deleted"] == 0
+    # When generation 2 is published, then both are visible for the grace period
+    published(deployment, deployment.row(row.id))
+    deployment.wait(timedelta(minutes=59))
+    assert sweep(deployment.services)["deleted"] == 0
+    assert generations(deployment) == {"g1", "g2"}
+    deployment.wait(timedelta(minutes=2))
+    assert sweep(deployment.services)["deleted"] == 3
+    assert generations(deployment) == {"g2"}
+    # And nothing is left to do
+    assert sweep(deployment.services)["deleted"] == 0
+    assert list(deployment.ledger.deletions.due(deployment.now)) == []
+
+
+def test_a_generation_that_was_replaced_again_stays_for_the_last_grace_period(deployment: Deployment) -> None:
+    # Given generation 3 published when the deletion of generation 1 is nearly due
+    row = reprocessed(deployment)
+    deployment.wait(timedelta(minutes=59))
+    assert deployment.ledger.manifests.force(row, deployment.now)
+    published(deployment, deployment.row(row.id))
+    # When it is due, then queries may still read generation 2
+    deployment.wait(timedelta(minutes=2))
+    assert sweep(deployment.services)["deleted"] == 0
+    deployment.wait(timedelta(minutes=59))
+    assert sweep(deployment.services)["deleted"] == 6
+    assert generations(deployment) == {"g3"}
+
+
+def test_remains_of_a_failed_publish_are_deleted_and_the_published_generation_is_kept(deployment: Deployment) -> None:
+    # Given a publish that has failed, and a process that died before it deleted what was completed
+    row = published(deployment, deployment.queued("a"))
+    deployment.ledger.manifests.force(row, deployment.now)
+    publishing = committed(deployment, deployment.claimed(deployment.row(row.id)))
+    deployment.raw_s3.put_object(Bucket="lake", Key=lake_key(row.partition, row.id, 2, 0), Body=b"half")
+    assert deployment.ledger.manifests.fail(publishing, "test", deployment.now)
+    # When
+    deployment.wait(timedelta(minutes=61))
+    # Then
+    assert sweep(deployment.services)["deleted"] == 1
+    assert generations(deployment) == {"g1"}
+    assert deployment.row(row.id).state == State.FAILED
+
+
+def test_a_generation_that_cannot_be_compared_stops_no_other_deletion(deployment: Deployment) -> None:
+    # Given two reprocessed manifests, one without its commit document
+    first, second = reprocessed(deployment), reprocessed(deployment)
+    assert first.published is not None
+    deployment.raw_s3.delete_object(Bucket="control", Key=first.published.document.key)
+    deployment.wait(timedelta(minutes=61))
+    # When
+    with pytest.raises(Exception, match=f"{first.published.document.key} is gone"):
+        sweep(deployment.services)
+    # Then the objects of the first one wait for a person
+    left = [key for key in deployment.keys("lake") if "-g1-" in key]
+    assert left
+    assert all(first.id in key and second.id not in key for key in left)
+
+
+COPIES = (
+    "analysis/{key}",
+    "orders/date=2026-11-20/hour=10/{name}",
+    "{stem}-copy.parquet",
+    "{stem}.parquet.bak",
+    "{stem}/{name}",
+)
+
+
+def copy_of(key: str, copy: str) -> str:
+    return copy.format(key=key, name=key.rsplit("/", 1)[-1], stem=key.removesuffix(".parquet"))
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_a_replaced_object_is_kept(deployment: Deployment, copy: str) -> None:
+    # Given a person's copy of an object of generation 1, which generation 2 has replaced
+    row = published(deployment, deployment.queued("a"))
+    own = lake_key(row.partition, row.id, 1, 0)
+    key = copy_of(own, copy)
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"copy")
+    deployment.ledger.manifests.force(row, deployment.now)
+    published(deployment, deployment.row(row.id))
+    deployment.wait(timedelta(hours=5))
+    # When the sweep deletes that generation
+    assert changes(sweep(deployment.services)) == {"deleted": 3}
+    # Then the copy is still there
+    assert key in deployment.keys("lake")
+    assert own not in deployment.keys("lake")
+
+
+def test_an_upload_of_a_copy_is_left_alone(deployment: Deployment) -> None:
+    # Given a person's upload with the name of an object of a manifest that is DONE, elsewhere in the lake
+    row = published(deployment, deployment.queued("a"))
+    upload(deployment, "lake", f"analysis/{lake_key(row.partition, row.id, 1, 0)}")
+    # When, Then
+    assert changes(sweep(deployment.services)) == {}

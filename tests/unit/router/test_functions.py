@@ -1,0 +1,173 @@
+"""What functions have in common: their services, the names of their errors, and how a wrong request is refused."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import NoRegionError
+from botocore.utils import parse_timestamp
+
+import router
+from infra.functions import SPECS
+from lake.errors import InvalidInputError, OwnershipError, TerminalError, TransientError
+from lake.ledger.table import RefusedError
+from lake.settings import dump_settings, parse_settings
+from router.entry import with_product_errors
+from router.plan import handler as plan
+from router.requests import backfill, promote, reprocess, resubmit
+from router.services import container_services, parse_time
+from tests.unit.lake.world import RESOURCES
+from tests.unit.router.emr import LAUNCH
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: a Lambda's environment
+    file = tmp_path / "settings.json"
+    file.write_text(dump_settings(parse_settings({"stage": "test"})), encoding="utf-8")
+    for key, value in {
+        **RESOURCES.to_environment(),
+        "SETTINGS_FILE": str(file),
+        "AWS_DEFAULT_REGION": "eu-west-1",
+    }.items():
+        monkeypatch.setenv(key, value)
+    container_services.cache_clear()
+    # When
+    first = container_services()
+    file.unlink()
+    # Then
+    assert first.resources == RESOURCES
+    assert first.settings.stage == "test"
+    assert first.clock().tzinfo is not None
+    assert container_services() is first
+    container_services.cache_clear()
+
+
+def test_a_function_is_told_how_a_streaming_run_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given the environment of a stage whose streaming jobs are on EMR Serverless
+    file = tmp_path / "settings.json"
+    settings = parse_settings({"stage": "test", "stream": {"engine": "emr-serverless"}})
+    file.write_text(dump_settings(settings), encoding="utf-8")
+    environment = {**RESOURCES.to_environment(), "SETTINGS_FILE": str(file), "AWS_DEFAULT_REGION": "eu-west-1"}
+    for key, value in {**environment, "STREAM_LAUNCH": LAUNCH.to_text()}.items():
+        monkeypatch.setenv(key, value)
+    container_services.cache_clear()
+    # When
+    found = container_services()
+    container_services.cache_clear()
+    # Then
+    assert found.stream_launch == LAUNCH
+    assert set(found.job_clients) == {"glue", "emr-serverless"}
+
+
+@pytest.mark.parametrize(
+    "value", ["2026-11-20T09:30:00.000Z", "2026-11-20T09:30:00Z", "Fri, 20 Nov 2026 09:30:00 GMT", 1795167000]
+)
+def test_times_of_every_format_are_read_and_those_of_listings_without_botocores_parser(value: Any) -> None:
+    assert parse_time(value) == parse_timestamp(value) == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+
+
+def test_handlers_import_nothing_of_the_data_plane() -> None:
+    imports = "; ".join(f"import router.{spec.module}" for spec in SPECS)
+    heavy = "('pyspark', 'pyarrow', 'transform', 'obstore', 'ndjson_arrow', 'pydantic')"
+    code = f"import sys; {imports}; print([name for name in sys.modules if name in {heavy}])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert answer.stdout.strip() == "[]"
+
+
+MODULES = {spec.name: spec.module for spec in SPECS}
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (RefusedError(), TransientError, "another process changed the same row"),
+        (ZeroDivisionError("division by zero"), TerminalError, "ZeroDivisionError: division by zero: the function's"),
+        (NoRegionError(), TerminalError, "You must specify a region.: a repetition would fail in the same way"),
+    ],
+)
+def test_what_is_no_answer_of_aws_leaves_under_a_name_of_the_product_too(
+    error: Exception, kind: type[Exception], message: str
+) -> None:
+    # Given
+    def handler() -> None:
+        raise error
+
+    # When, Then
+    with pytest.raises(kind, match=message) as raised:
+        with_product_errors(handler)()
+    assert type(raised.value) is kind
+    assert raised.value.__cause__ is error
+
+
+def test_errors_of_the_product_keep_their_class() -> None:
+    def handler() -> None:
+        raise OwnershipError("later")
+
+    with pytest.raises(OwnershipError):
+        with_product_errors(handler)()
+
+
+def test_every_handler_is_decorated_outermost() -> None:
+    for module in MODULES.values():
+        file = Path(router.__file__).parent / f"{module.replace('.', '/')}.py"
+        (handler,) = (
+            node
+            for node in ast.parse(file.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef) and node.name == "handler"
+        )
+        assert ast.unparse(handler.decorator_list[0]) == "with_product_errors", file
+
+
+ATTRIBUTES = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
+REFUSED = [
+    (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to"),
+    (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),
+    (promote, {"dataset": "nowhere"}, "dataset = 'nowhere' is unknown"),
+    (promote, {"file": "s3://input/a"}, "promote does not know the input field 'file'"),
+    (reprocess, {"manifests": ["20261120"]}, "20261120"),
+    (reprocess, [], "reprocess needs an object as its input"),
+    (resubmit, {"resubmission": "../plans"}, "resubmission = '../plans' is not a valid name"),
+]
+
+
+def invoke(module: ModuleType, deployment: Deployment, event: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Call the function as Lambda does."""
+    monkeypatch.setattr(module, "container_services", lambda: deployment.services)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    return module.handler(event, SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES}))
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+@pytest.mark.parametrize(("module", "event", "message"), REFUSED)
+def test_a_wrong_request_is_answered(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
+) -> None:
+    answer = invoke(module, deployment, event, monkeypatch)
+    assert set(answer) == {"refused", "error"}
+    assert message in answer["refused"]
+    assert answer["error"] == ("UnknownDatasetError" if "dataset = " in message else "InvalidInputError")
+
+
+def test_a_state_machine_gets_the_error_that_it_catches(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given the field with which the state machine of a backfill calls reprocess
+    event = {"dataset": "nowhere", "raiseRefusal": True}
+    with pytest.raises(InvalidInputError, match="dataset = 'nowhere' is unknown"):
+        invoke(reprocess, deployment, event, monkeypatch)
+    # And the field changes nothing of a request that is valid
+    answer = invoke(reprocess, deployment, {"from": "2026-11-20", "raiseRefusal": True}, monkeypatch)
+    assert answer["queued"] == 0

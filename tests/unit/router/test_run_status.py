@@ -1,0 +1,384 @@
+"""run_status: why job runs failed, what was denied, the engine of the next one, take-over from every engine."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from lake.bills import Bill
+from lake.engines import Engine
+from lake.engines.emr_serverless import run_id
+from lake.errors import InvalidInputError
+from lake.layout import denial_key
+from lake.ledger import DatasetMeasurement, State
+from lake.manifest import Partition
+from lake.manifest_documents import format_blocked_run, write_denied
+from lake.settings import BatchSettings, EmrSettings, Settings
+from lake.time import iso_utc
+from router.estimate.night import offers
+from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
+from router.telemetry import metrics
+from tests.unit.lake.world import LEASE, MORNING
+from tests.unit.router.planning import document, plan_overnight
+from tests.unit.router.settling import done, planned, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.router.conftest import Deployment
+
+RUN = "s3://control/plans/overnight/runs/00000.json"
+REFUSAL = (
+    "Glue.AccessDeniedException: User: arn:aws:sts::1:assumed-role/r/s is not authorized to perform: glue:StartJobRun"
+)
+FAILURE = "States.TaskFailed: jr_1 FAILED AccessDeniedException: not authorized to perform: dynamodb:UpdateItem"
+
+
+def test_the_verdict_names_why_a_job_run_did_not_start(deployment: Deployment) -> None:
+    # Given: a run of which one manifest is done, when the next job run is refused
+    first, second = planned(deployment, "a.json", "b.json")
+    done(deployment, first, 1)
+    # When
+    status = run_status({"run": RUN, "refusal": f"{REFUSAL}\nnext line"}, deployment.services)
+    # Then
+    assert status == {"open": 1, "terminal": 1, "held": 0, "denied": 0}
+    assert deployment.row(second.id).reason == f"its job run did not start: {REFUSAL}\\nnext line"
+    assert deployment.row(first.id).reason is None
+    assert REFUSAL in settled(deployment)["message"]
+
+
+def test_a_manifest_that_a_run_works_on_keeps_its_reason(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    deployment.claimed(row, deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
+    run_status({"run": RUN, "refusal": REFUSAL}, deployment.services)
+    assert deployment.row(row.id).reason is None
+
+
+def test_the_verdict_names_how_a_job_run_failed_that_could_not_write_the_ledger(deployment: Deployment) -> None:
+    # Given: a run whose job failed before it claimed anything
+    (row,) = planned(deployment, "a.json")
+    # When, Then
+    run_status({"run": RUN, "refusal": "", "failure": FAILURE}, deployment.services)
+    assert deployment.row(row.id).reason == f"its last job run failed: {FAILURE}"
+    assert FAILURE in settled(deployment)["message"]
+    # And the next one replaces it
+    run_status({"run": RUN, "failure": "States.Timeout: "}, deployment.services)
+    assert deployment.row(row.id).reason == "its last job run failed: States.Timeout: "
+
+
+def test_a_job_run_that_did_not_begin_leaves_the_fault_alone_as_reason(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    failure = f"States.TaskFailed: jr_1 FAILED {format_blocked_run('jr_1', 's3:PutObject on lake is denied')}"
+    run_status({"run": RUN, "failure": failure}, deployment.services)
+    assert deployment.row(row.id).reason == "s3:PutObject on lake is denied"
+
+
+def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment: Deployment) -> None:
+    # Given: a run that died with a manifest
+    (row,) = planned(deployment, "a.json")
+    deployment.glue.runs["batch-job"] = {"jr_1": "FAILED"}
+    deployment.claimed(row, "jr_1")
+    # When
+    status = run_status({"run": RUN, "failure": FAILURE}, deployment.services)
+    # Then
+    assert status == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
+    reason = deployment.row(row.id).reason
+    assert reason == f"run jr_1 has ended without finishing it; its last job run failed: {FAILURE}"
+
+
+def test_what_the_run_itself_has_recorded_stays(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    deployment.ledger.manifests.record_reason(row, "s3:GetObject is denied")
+    run_status({"run": RUN, "failure": FAILURE}, deployment.services)
+    assert deployment.row(row.id).reason == "s3:GetObject is denied"
+
+
+def test_open_manifests_that_were_denied_are_counted(deployment: Deployment) -> None:
+    # Given: of five manifests one is done and one is held; three were denied, of which one is done by now
+    rows = planned(deployment, *(f"{name}.json" for name in "abcde"))
+    done(deployment, rows[0], 1)
+    deployment.claimed(rows[1], deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
+    write_denied(deployment.raw_s3, "control", RUN, [row.id for row in rows[:3]])
+    # When, Then
+    assert run_status({"run": RUN}, deployment.services) == {"open": 4, "terminal": 1, "held": 1, "denied": 1}
+
+
+def test_without_a_list_nothing_counts_as_denied(deployment: Deployment) -> None:
+    # Given a list of another run, and then one that cannot be read
+    (row,) = planned(deployment, "a.json")
+    write_denied(deployment.raw_s3, "control", RUN.replace("00000", "00001"), [row.id])
+    assert run_status({"run": RUN}, deployment.services)["denied"] == 0
+    deployment.raw_s3.put_object(Bucket="control", Key=denial_key("plans/overnight/runs/00000.json"), Body=b"{")
+    # When, Then
+    assert run_status({"run": RUN}, deployment.services)["denied"] == 0
+
+
+FLEX, GLUE, EMR = Engine.GLUE_FLEX, Engine.GLUE, Engine.EMR_SERVERLESS
+IN_TIME, LATE = MORNING + timedelta(minutes=1), MORNING - timedelta(minutes=1)
+"""When a run has to begin, seen at ``MORNING``."""
+RUNS = 4
+
+
+def bill(seconds: int) -> Bill:
+    return Bill("jr_1", None, FLEX, MORNING, MORNING, seconds)
+
+
+@pytest.mark.parametrize(
+    ("planned", "fallback", "engine", "begin_by", "no_capacity", "following"),
+    [
+        (FLEX, GLUE, FLEX, IN_TIME, False, FLEX),
+        (FLEX, GLUE, FLEX, IN_TIME, True, GLUE),
+        (FLEX, GLUE, FLEX, LATE, False, GLUE),
+        (GLUE, EMR, GLUE, LATE, False, EMR),
+        # Once only, and not where the settings allow no other engine.
+        (FLEX, GLUE, GLUE, LATE, True, GLUE),
+        (FLEX, "", FLEX, LATE, True, FLEX),
+    ],
+)
+def test_a_run_goes_on_dearer_where_it_must(
+    planned: Engine, fallback: str, engine: Engine, begin_by: datetime, no_capacity: bool, following: Engine
+) -> None:
+    run = {"engine": planned, "fallback": fallback, "beginBy": iso_utc(begin_by)}
+    assert next_engine(run, engine, MORNING, no_capacity=no_capacity) == following
+
+
+@pytest.mark.parametrize(
+    ("engine", "refusal", "seconds", "failed", "found"),
+    [
+        (FLEX, "", 0, True, True),
+        (FLEX, "", 60, True, False),
+        (FLEX, "", 0, False, False),
+        (FLEX, "", None, True, False),
+        (GLUE, "", 0, True, False),
+        (GLUE, "Glue.ConcurrentRunsExceededException: 50 runs", None, True, True),
+        (GLUE, "Glue.AccessDeniedException: no", None, True, False),
+    ],
+)
+def test_what_is_a_lack_of_capacity(
+    engine: Engine, refusal: str, seconds: int | None, failed: bool, found: bool
+) -> None:
+    known = None if seconds is None else bill(seconds)
+    assert found_no_capacity(engine, refusal, known, failed=failed) == found
+
+
+def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:
+    """The index of four runs of one manifest each, which take an hour of their 396 vCPUs."""
+    deployment.configure(
+        batch={"engines": list(engines), "run_bytes": 1, "workers": 100},
+        quota={"dpus": 410},
+        price={"dpu_hour": 0.44, "dpu_hour_flex": 0.29},
+    )
+    deployment.ledger.datasets.register("orders")
+    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100_000_000, 1, 396 * 3600 * 10**9))
+    for hour in range(RUNS):
+        deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", hour))
+    answer = plan_overnight(deployment)
+    assert (answer["engine"], answer["runs"]) == ("glue-flex", RUNS)
+    index: list[dict[str, Any]] = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
+    return index
+
+
+def end_of_round(deployment: Deployment, run: str, *, seconds: int, **event: Any) -> dict[str, Any]:
+    """The answer to a job run that has failed; Glue has metered ``seconds`` of it."""
+    now = deployment.now
+    deployment.glue.runs.setdefault("batch-job", {})["jr_1"] = "FAILED"
+    deployment.glue.bills["jr_1"] = {
+        "StartedOn": now - timedelta(minutes=20),
+        "CompletedOn": now,
+        "ExecutionTime": seconds,
+        "DPUSeconds": 100.0 * seconds,
+        "ExecutionClass": "FLEX",
+        "Arguments": {"--run": run},
+    }
+    given = {"engine": "glue-flex", "failed": True, "jobRun": "jr_1", **event}
+    return run_status({"run": run, **given}, deployment.services)
+
+
+def late_minutes() -> float:
+    return float(max(json.loads(json.dumps(metrics.serialize_metric_set()))["NightLateMinutes"]))
+
+
+def test_the_plan_names_the_dearer_engine_and_when_each_run_has_to_begin(deployment: Deployment) -> None:
+    for item in planned_runs(deployment, "glue-flex", "glue"):
+        assert (item["engine"], item["fallback"]) == ("glue-flex", "glue")
+        run = document(deployment, item["run"])
+        assert (run["fallback"], run["beginBy"]) == (item["fallback"], item["beginBy"])
+        # An hour of work, the wait for capacity and the start
+        assert run["beginBy"] < run["deadline"]
+
+
+def test_a_plan_of_one_engine_names_no_other(deployment: Deployment) -> None:
+    assert [item["fallback"] for item in planned_runs(deployment, "glue-flex")] == [""] * RUNS
+
+
+def test_a_run_without_capacity_goes_on_on_the_other_engine_and_no_other_run_does(deployment: Deployment) -> None:
+    first, second, *_ = (item["run"] for item in planned_runs(deployment, "glue-flex", "glue"))
+    assert end_of_round(deployment, first, seconds=0)["engine"] == "glue"
+    assert end_of_round(deployment, second, seconds=60)["engine"] == "glue-flex"
+    assert late_minutes() == 0
+
+
+def test_a_run_that_is_late_goes_on_on_the_other_engine_and_raises_the_metric(deployment: Deployment) -> None:
+    run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
+    deployment.wait(timedelta(hours=24))
+    assert end_of_round(deployment, run, seconds=60)["engine"] == "glue"
+    assert late_minutes() > 60
+
+
+def test_a_run_that_is_done_keeps_its_engine_and_is_not_late(deployment: Deployment) -> None:
+    run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
+    (manifest,) = document(deployment, run)["manifests"]
+    done(deployment, deployment.row(manifest), 10)
+    deployment.wait(timedelta(hours=24))
+    assert end_of_round(deployment, run, seconds=0)["engine"] == "glue-flex"
+    assert late_minutes() == 0
+
+
+def test_what_cannot_be_judged_holds_up_no_conversion(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = planned_runs(deployment, "glue-flex", "glue")[0]["run"]
+    monkeypatch.setattr("router.executions.run_status.late_minutes", lambda *_: 1 / 0)
+    answer = end_of_round(deployment, run, seconds=0)
+    assert (answer["open"], answer["engine"]) == (1, "glue-flex")
+
+
+APPLICATION, JOB_RUN = "00application", "00jobrun"
+HOLDER = run_id(APPLICATION, JOB_RUN)
+
+
+def allow(deployment: Deployment, *engines: str) -> None:
+    """Glue standard costs more than EMR Serverless, as before version 6.0."""
+    services = deployment.services
+    settings = services.settings
+    batch, price = replace(settings.batch, engines=engines), replace(settings.price, dpu_hour=0.44)
+    deployment.services = replace(services, settings=replace(settings, batch=batch, price=price))
+
+
+@pytest.fixture
+def emr() -> Iterator[Any]:
+    """A real client whose answers are given; it refuses parameters that the service does not have."""
+    with Stubber(boto3.client("emr-serverless", region_name="eu-central-1")) as stubber:
+        yield stubber
+
+
+def set_state(emr: Any, state: str) -> None:
+    request = {"applicationId": APPLICATION, "jobRunId": JOB_RUN}
+    role = "arn:aws:iam::111122223333:role/emr"
+    arn = f"arn:aws:emr-serverless:eu-central-1:111122223333:/applications/{APPLICATION}/jobruns/{JOB_RUN}"
+    body: dict[str, Any] = {**request, "arn": arn, "createdBy": role, "executionRole": role, "state": state}
+    body |= {"releaseLabel": "emr-spark-8.1.0", "stateDetails": "-", "createdAt": 0, "updatedAt": 0}
+    body |= {"jobDriver": {"sparkSubmit": {"entryPoint": "s3://code/main.py"}}}
+    emr.add_response("get_job_run", {"jobRun": body}, request)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "fields", "engine"),
+    [
+        (("glue-flex",), {}, "glue-flex"),
+        (("glue", "emr-serverless"), {}, "emr-serverless"),
+        (("glue", "emr-serverless"), {"engine": "glue"}, "glue"),
+        (("emr-serverless", "glue"), {"engine": "glue"}, "glue"),
+    ],
+)
+def test_every_run_of_a_plan_names_its_engine(
+    deployment: Deployment, allowed: tuple[str, ...], fields: dict[str, Any], engine: str
+) -> None:
+    # Given EMR Serverless, which is cheaper than Glue by the default prices
+    allow(deployment, *allowed)
+    deployment.queued("a.json")
+    # When
+    answer = plan_overnight(deployment, **fields)
+    # Then the state machine finds it in the index, and people in the documents
+    (item,) = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
+    assert item["engine"] == engine
+    assert document(deployment, item["run"])["engine"] == engine
+    assert document(deployment, answer["summary"])["engine"] == engine
+
+
+@pytest.mark.parametrize("engine", ["emr-serverless", "spark", 1, ""])
+def test_an_engine_that_the_settings_do_not_allow_is_refused(deployment: Deployment, engine: object) -> None:
+    deployment.queued("a.json")
+    with pytest.raises(InvalidInputError, match=r"engine = .* pass one of glue-flex, or add it to batch.engines"):
+        plan_overnight(deployment, engine=engine)
+    assert deployment.keys("control", "plans/") == []
+
+
+def test_each_engine_has_its_price() -> None:
+    # Given workers with 8 vCPUs and 32 GB, which are 2 DPUs
+    settings = Settings(stage="t", batch=BatchSettings(worker_type="G.2X"))
+    # Then $0.203 or $0.308 per DPU; 8 vCPUs x $0.052624 + 32 GB x $0.0057785
+    prices = {offer.engine.value: round(offer.dollars_per_hour, 4) for offer in offers(settings)}
+    assert prices == {"glue-flex": 0.406, "glue": 0.616, "emr-serverless": 0.6059}
+    # And on Arm 8 x $0.042094 + 32 x $0.004628
+    on_arm = replace(settings, emr=EmrSettings(architecture="arm64"))
+    (arm,) = (offer for offer in offers(on_arm) if offer.engine == Engine.EMR_SERVERLESS)
+    assert arm.dollars_per_hour == pytest.approx(0.4848, abs=0.0001)
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "CANCELLING"])
+def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment, emr: Any, state: str) -> None:
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
+    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
+    set_state(emr, state)
+    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
+    assert deployment.row(row.id).state == State.RUNNING
+
+
+@pytest.mark.parametrize("state", ["SUCCESS", "CANCELLED"])
+def test_manifests_of_an_ended_run_on_emr_serverless_are_released(deployment: Deployment, emr: Any, state: str) -> None:
+    # Given: two manifests of one run, which is asked for once
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
+    rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
+    set_state(emr, state)
+    # When
+    released = release_unheld(deployment.services, [deployment.row(row.id) for row in rows])
+    # Then
+    assert [row.id for row in released] == [row.id for row in rows]
+    assert {deployment.row(row.id).state for row in rows} == {"QUEUED"}
+    emr.assert_no_pending_responses()
+
+
+def test_a_run_that_emr_serverless_does_not_know_keeps_its_lease(deployment: Deployment, emr: Any) -> None:
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
+    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
+    emr.add_client_error("get_job_run", "ResourceNotFoundException", http_status_code=404)
+    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
+
+
+def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(deployment: Deployment) -> None:
+    # Given: a port of this machine on which nothing listens
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        place: dict[str, Any] = {
+            "region_name": "eu-central-1",
+            "endpoint_url": f"http://127.0.0.1:{unused.getsockname()[1]}",
+        }
+        emr = boto3.client("emr-serverless", config=Config(retries={"total_max_attempts": 1}), **place)
+        deployment.services = replace(deployment.services, engines={"emr-serverless": emr})
+        row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
+        assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
+
+
+def test_an_error_of_emr_serverless_is_not_taken_for_an_answer(deployment: Deployment, emr: Any) -> None:
+    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
+    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
+    emr.add_client_error("get_job_run", "InternalServerException", http_status_code=500)
+    with pytest.raises(ClientError):
+        release_unheld(deployment.services, [deployment.row(row.id)])
+
+
+def test_without_emr_serverless_the_lease_of_its_run_decides(deployment: Deployment) -> None:
+    # Given: the engine was taken out of the settings while a run on it had a lease
+    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
+    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
+    # When the lease has expired, then the manifest is released
+    deployment.wait(LEASE)
+    assert [released.id for released in release_unheld(deployment.services, [deployment.row(row.id)])] == [row.id]
