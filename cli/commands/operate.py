@@ -1,4 +1,4 @@
-"""Commands that change what a stack does: files, nights, backfills, the stream, the sweep."""
+"""Commands that change what a stack does: files, nights, backfills, the stream, the sweep; each has a dry run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wa
 
 @app.command()
 @on_stack
-def sweep(stack: DeployedStack, as_json: Json = False) -> int:
+def sweep(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
     from cli.change.requests import print_sweep
 
-    return print_sweep(stack, as_json=as_json)
+    return print_sweep(stack, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()

@@ -247,13 +247,13 @@ def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[Mani
     ended_runs: dict[str, bool] = {}
     released = []
     for row in rows:
-        reason = _reason_to_release(services, row, ended_runs)
+        reason = reason_to_release(services, row, ended_runs)
         if reason is not None and services.ledger.manifests.release(row, reason, services.clock()):
             released.append(row)
     return released
 
 
-def _reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> str | None:
+def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> str | None:
     """Why a RUNNING manifest has no holder any more; None: it has one."""
     owner = row.owner
     if not row.has_live_lease(services.clock()):

@@ -16,6 +16,7 @@ from lake.manifest import Lane
 from router.entry import with_product_errors
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
+from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
 from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
@@ -29,7 +30,7 @@ from router.sweep.manifests import (
     resume_intents,
 )
 from router.sweep.missed import adopt_missed
-from router.sweep.repair import Repair
+from router.sweep.repair import MAX_ITEMS, Repair
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ COUNTS = (
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: object) -> dict[str, int]:  # noqa: ARG001
-    """``{}`` -> a count for each of ``COUNTS``."""
-    return sweep(replace(container_services(), events=_event_bridge()))
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
+    services = replace(container_services(), events=_event_bridge())
+    return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
 
 
 @cache
@@ -78,42 +80,49 @@ def _event_bridge() -> EventBridgeClient:
     return client
 
 
-def sweep(services: Services) -> dict[str, int]:
+def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns counts of what was repaired, by kind.
 
-    Raises ``Exception``: the first error of an item or a repair, after all the others were tried; the log names each
-    item.
+    A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
+    and keeps no position. Raises ``Exception``: the first error of an item or a repair, after all the others were
+    tried; the log names each item.
     """
     done = dict.fromkeys(COUNTS, 0)
     errors: list[Exception] = []
+    items: list[str] = []
     end = services.clock() + TIME_PER_SWEEP
-    repairs = _repairs(services)
+    repairs = _repairs(services, dry_run=dry_run)
     for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
         now = services.clock()
         # What the others have left is the last one's: after the end of an hour the most hours are due at once.
         share = min(TIME_PER_REPAIR, (end - now) / left) if left > 1 else end - now
-        repair = Repair(services, min(now + share, end))
+        repair = Repair(services, min(now + share, end), dry_run=dry_run)
         with repair.isolated(name):
             work(repair)
         errors += repair.errors
+        items.extend(repair.items)
         for kind, number in repair.counts.items():
             done[kind] += number
-    count(Metric.SWEEP_VANISHED, done["vanished"])
-    count(Metric.SWEEP_STALLED, done["stalled"])
-    count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
-    logger.info("swept", errors=len(errors), counts=done)
+    if not dry_run:
+        count(Metric.SWEEP_VANISHED, done["vanished"])
+        count(Metric.SWEEP_STALLED, done["stalled"])
+        count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
+    logger.info("swept", errors=len(errors), counts=done, dry_run=dry_run)
     if errors:
         raise errors[0]
-    return done
+    return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
 
 
-def _repairs(services: Services) -> list[tuple[str, Callable[[Repair], object]]]:
+def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
     costs = services.ledger.costs
-    return [
+    recorded: list[tuple[str, Callable[[Repair], object]]] = [
         ("stream", lambda _: _measure_stream(services)),
         ("bills", record_late_bills),
         ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(services.clock().date()) / MICRO)),
+    ]
+    return [
+        *(() if dry_run else recorded),
         ("ledger.keep_days", lambda _: _check_versions(services)),
         ("publishing", finish_publishing),
         ("leases", release_leases),

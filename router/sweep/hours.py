@@ -71,7 +71,7 @@ def _look(repair: Repair, row: HourRow) -> None:
     if row.told == HourState.COMPLETE and not row.is_settled:
         _announce(repair, row, HourState.REOPENED)
         return
-    if may_confirm(row, services.clock()):
+    if may_confirm(row, services.clock()) and not repair.dry_run:
         confirm(services, row)
     if row.told != HourState.COMPLETE:
         has_table = services.settings.has_table(row.partition.dataset)
@@ -84,7 +84,7 @@ def _look(repair: Repair, row: HourRow) -> None:
             if state == HourState.COMPLETE and _is_closed(repair, row.partition):
                 _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
-        else:
+        elif not repair.dry_run:
             if has_table:
                 _list_published(repair, contents.waits_for)
             if contents.waits_for != row.waits_for:
@@ -103,12 +103,12 @@ def _list_published(repair: Repair, manifest: str) -> None:
 def _is_closed(repair: Repair, partition: Partition) -> bool:
     """Whether each part that comes from now on touches the hours of its datasets, so that they are not announced."""
     services = repair.services
-    return services.ledger.collections.close_hour(partition.stamp, services.clock())
+    return repair.dry_run or services.ledger.collections.close_hour(partition.stamp, services.clock())
 
 
 def _count_share(repair: Repair, partition: Partition, share: float) -> None:
     """Count an hour of which the stream lane has put too much into the quarantine; the log names it."""
-    if share > repair.services.settings.alarms.max_quarantined_share:
+    if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
         logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
         repair.count("aboveShare")
 
@@ -119,6 +119,8 @@ def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts
     A row that has changed since it was read is left to the next sweep.
     """
     services, kind = repair.services, KINDS[state]
+    if repair.only_counts(kind, f"hour {row.partition}"):
+        return
     if row.announced == row.revision:
         if not services.ledger.partitions.tell(state, row, counts or row.counts, services.clock()):
             return

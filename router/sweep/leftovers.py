@@ -49,10 +49,13 @@ def abort_uploads(repair: Repair) -> None:
                 if repair.expired:
                     return
                 with repair.isolated("upload", key=upload["Key"]):
-                    if _is_useless(services, upload, rows):
-                        abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
-                        repair.counts["aborted"] += 1
-                        logger.info("upload aborted", key=upload["Key"])
+                    if not _is_useless(services, upload, rows):
+                        continue
+                    if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
+                        continue
+                    abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
+                    repair.counts["aborted"] += 1
+                    logger.info("upload aborted", key=upload["Key"])
 
 
 def _is_useless(services: Services, upload: MultipartUploadTypeDef, rows: Rows) -> bool:
@@ -126,7 +129,7 @@ def delete_replaced(repair: Repair) -> None:
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
-    """Number of deleted objects."""
+    """Number of deleted objects; a dry run counts them itself."""
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
         row = services.ledger.manifests.get(due.manifest)
@@ -134,10 +137,13 @@ def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
         if _is_shown(repair, due, row, table):
             return 0
         for bucket, key in _doomed(services, due, row):
+            if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
+                continue
             services.s3.delete_object(Bucket=bucket, Key=key)
             deleted += 1
-        services.ledger.deletions.close(due, services.clock())
-        logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
+        if not repair.dry_run:
+            services.ledger.deletions.close(due, services.clock())
+            logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
     return deleted
 
 
@@ -161,7 +167,8 @@ def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, table: TableRo
         return table is not None and TableCatalog(services, table.dataset).exists()
     if table is not None and is_expired(row, table):
         return False
-    services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
+    if not repair.dry_run:
+        services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
     return True
 
 
@@ -242,17 +249,18 @@ def _clean(repair: Repair, row: TableRow) -> None:
         if item["LastModified"] < before
     }
     entry = catalog.load()
-    if not _takes_batches(services, row, entry):
+    if not repair.dry_run and not _takes_batches(services, row, entry):
         services.ledger.tables.list_expiry(row.dataset, services.clock())
     if entry is not None:
         data = f"{catalog.location}/{DATA_FOLDER}"
         needed = set(_needed(catalog, entry, data if any(uri.startswith(data) for uri in old) else None))
         for uri, key in old.items():
-            if uri not in needed:
+            if uri not in needed and not repair.only_counts("deleted", uri):
                 services.s3.delete_object(Bucket=folder.bucket, Key=key)
                 repair.count("deleted")
-    services.ledger.tables.note_cleaned(row, services.clock())
-    logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
+    if not repair.dry_run:
+        services.ledger.tables.note_cleaned(row, services.clock())
+        logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
 
 
 def _takes_batches(services: Services, row: TableRow, entry: CatalogEntry | None) -> bool:

@@ -16,7 +16,7 @@ from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
-from router.executions.run_status import release_unheld
+from router.executions.run_status import reason_to_release, release_unheld
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
 from router.requests.resubmit import is_recorded
 from router.services import Services
@@ -36,7 +36,10 @@ def release_leases(repair: Repair) -> None:
                 row = services.ledger.manifests.get(hint.id)
                 if row is None or row.state != State.RUNNING:
                     continue
-                if release_unheld(services, [row]):
+                if repair.dry_run:
+                    if (reason := reason_to_release(services, row, {})) is not None:
+                        repair.only_counts("released", f"manifest {row.id}: {reason}")
+                elif release_unheld(services, [row]):
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
 
@@ -68,10 +71,12 @@ def renew_pointers(repair: Repair) -> None:
             waiting.add(shards.of(row.id))
             if waited < limit * _wait_factor(services, row):
                 continue
+            if repair.only_counts("repointed", f"manifest {row.id}"):
+                continue
             write_pointer(services, row.id, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    for shard in sorted(waiting):
+    for shard in () if repair.dry_run else sorted(waiting):
         with repair.isolated("streaming job", shard=shard):
             ensure_running(services, shard)
 
@@ -104,6 +109,8 @@ def _finish(repair: Repair, manifest: str) -> None:
     if row is None or row.state != State.PUBLISHING:
         return
     if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
+        return
+    if repair.only_counts("rolledForward", f"manifest {row.id}"):
         return
     control, buckets = services.resources.control_bucket, services.resources.output_buckets
     has_table = services.settings.has_table(row.partition.dataset)
@@ -163,8 +170,9 @@ def resume_intents(repair: Repair) -> None:
         if is_young:
             break
         after = item["Key"]
-        write_progress(services, LISTING, {"after": after})
-    if after:
+        if not repair.dry_run:
+            write_progress(services, LISTING, {"after": after})
+    if after and not repair.dry_run:
         write_progress(services, LISTING, {"after": ""})
 
 
@@ -178,6 +186,12 @@ def _resume(repair: Repair, key: str) -> bool:
     if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
         return False
     arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
+    if repair.dry_run:
+        for arrival in arrivals:
+            row = services.ledger.arrivals.get(arrival.file)
+            if row is None or row.manifest is None or services.ledger.manifests.get(row.manifest) is None:
+                repair.only_counts("resumed", arrival.file.uri)
+        return True
     ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
     logger.warning(
@@ -201,6 +215,8 @@ def divide_collections(repair: Repair) -> None:
         if repair.expired:
             return
         if row.closed_at is None and not is_over(row.id.hour, services.clock()):
+            continue
+        if repair.only_counts("divided", f"collection {row.id}"):
             continue
         with repair.isolated("collection", collection=str(row.id)):
             try:

@@ -111,7 +111,8 @@ def _report(repair: Repair, listing: str, search: InputSearch) -> None:
 
 
 def _keep(repair: Repair, listing: str, search: InputSearch) -> None:
-    write_progress(repair.services, listing, asdict(search))
+    if not repair.dry_run:
+        write_progress(repair.services, listing, asdict(search))
 
 
 def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
@@ -159,11 +160,11 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
     dataset, token, is_listed = search.dataset, None, False
     with repair.isolated("dataset", dataset=dataset):
         before = ListingProgress.of(search.token).recorded
-        result = find_unrecorded(repair.services, _request(search), search.token, timedelta(0))
+        result = find_unrecorded(repair.services, _request(search, dry_run=repair.dry_run), search.token, timedelta(0))
         adopted = result["recorded"] - before
         if adopted:
             repair.counts["adopted"] += adopted
-            logger.warning("missed arrivals", dataset=dataset, files=adopted)
+            logger.warning("missed arrivals", dataset=dataset, files=adopted, dry_run=repair.dry_run)
         token, is_listed = result["token"], True
     search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
     if token is not None:
@@ -183,10 +184,10 @@ def _following(dataset: str, datasets: Sequence[str]) -> str | None:
     return min((name for name in datasets if name > dataset), default=None)
 
 
-def _request(search: InputSearch) -> ListingRequest:
+def _request(search: InputSearch, *, dry_run: bool) -> ListingRequest:
     assert search.dataset is not None
     reason = f"found by the sweep, {search.first} to {search.last}"
-    return ListingRequest(search.dataset, search.first, search.last, reason, leave_unsettled=True)
+    return ListingRequest(search.dataset, search.first, search.last, reason, dry_run=dry_run, leave_unsettled=True)
 
 
 def _read_search(repair: Repair, listing: str) -> InputSearch:

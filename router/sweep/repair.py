@@ -15,6 +15,9 @@ from lake.layout import sweep_key
 from router.services import Services, read_document, write_document
 from router.telemetry import logger
 
+MAX_ITEMS = 100
+"""Maximum number of items that the answer of a dry run names."""
+
 
 @dataclass(slots=True)
 class Repair:
@@ -27,7 +30,20 @@ class Repair:
     """What was repaired, by kind."""
     errors: list[Exception] = field(default_factory=list)
     """Of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
+
+    dry_run: bool = False
+    """Count what would be repaired, and change nothing."""
+    items: list[str] = field(default_factory=list)
+    """Of a dry run: the first items, each with the kind of its repair."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def only_counts(self, kind: str, item: str) -> bool:
+        """Whether this is a dry run, which counts the item in place of repairing it."""
+        if self.dry_run:
+            self.count(kind)
+            if len(self.items) < MAX_ITEMS:
+                self.items.append(f"{kind}: {item}")
+        return self.dry_run
 
     def count(self, kind: str) -> None:
         """Count one item; thread-safe."""

@@ -48,7 +48,7 @@ def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None
 
     # When the deployed function sweeps
     touch(now - timedelta(hours=1))
-    stack.invoke("sweep", {})
+    stack.invoke("sweep", {"dryRun": False})
     # Then the event has what the marker has
     event, bucket, key = received(), stack.resources.lake_bucket, complete_marker_key(PARTITION)
     marker = json.loads(stack.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
@@ -57,6 +57,6 @@ def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None
     assert marker["marker"] == f"s3://{bucket}/{key}"
     # When something comes after it, Then the event says so, and the marker is gone
     touch(now)
-    stack.invoke("sweep", {})
+    stack.invoke("sweep", {"dryRun": False})
     assert received()["detail-type"] == "Dataset Hour Reopened"
     assert "Contents" not in stack.s3.list_objects_v2(Bucket=bucket, Prefix=key)

@@ -120,7 +120,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     explained = CliRunner().invoke(app, ["explain", late.uri, *place])
     assert f"snapshot {added}\n" in explained.stdout
     # And the sweep finds no metadata that is old enough to be deleted
-    stack.invoke("sweep", {})
+    stack.invoke("sweep", {"dryRun": False})
     swept = stack.ledger.tables.get(WITH_TABLE)
     assert swept is not None
     assert swept.cleaned_at

@@ -108,7 +108,7 @@ def committed(scenario: Scenario, row: ManifestRow, run: str, age: timedelta, *,
 
 
 def sweep(scenario: Scenario) -> dict[str, int]:
-    return scenario.deployment.invoke("sweep", {})
+    return scenario.deployment.invoke("sweep", {"dryRun": False})
 
 
 def test_what_ended_runs_hold_is_released_by_the_sweep_and_by_a_plan(

@@ -198,7 +198,7 @@ def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Sc
     make_older(scenario, waiting, timedelta(minutes=20))
     in_index(scenario, waiting, State.QUEUED)
     with pytest.raises(FunctionFailedError, match=told):
-        stack.invoke("sweep", {})
+        stack.invoke("sweep", {"dryRun": False})
     # When a person has removed the cause and starts the stream, then both are converted
     start_stream(scenario)
     for file in (urgent, patient):

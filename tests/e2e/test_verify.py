@@ -154,7 +154,7 @@ def test_a_repaired_line_becomes_a_row_of_its_hour_once(
     repaired.write_text("".join('{"repaired": true}\n' if line == "not JSON" else "\n" for line in lines))
     # When it is given back, twice, and the night is over
     first, second = (quarantine("retry", str(repaired)) for _ in range(2))
-    assert told("sweep")["resumed"] == 0
+    assert told("sweep", "--dry-run")["resumed"] == 0
     assert told("overnight", "--dataset", DATASET)["verdict"] == "SUCCEEDED"
     # Then it is a row of its hour, once, the hours are proven, and the quarantine says what was done
     assert (exported["lines"], second["resubmissions"], second["resubmitted"]) == (2, [], 1)

@@ -153,3 +153,15 @@ def test_the_folder_of_a_table_is_looked_through_once_a_day(deployment: Deployme
     assert cleaned(deployment) == 0
     deployment.wait(timedelta(days=1))
     assert cleaned(deployment) == 1
+
+
+def test_a_dry_run_deletes_no_metadata(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    catalog = TableCatalog(deployment.services, "orders")
+    catalog.write(f"{catalog.location}/metadata/lost.avro", b"")
+    deployment.wait(timedelta(days=20))
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1), dry_run=True)
+    delete_table_files(repair)
+    assert repair.items == [f"deleted: {catalog.location}/metadata/lost.avro"]
+    assert cleaned(deployment) == 1
