@@ -113,8 +113,8 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.MANIFESTS,),
     ),
     "reprocess": FunctionGrants(
-        (*LEDGER, Grants.change_rows, Grants.find_dataset),
-        reads=(layout.MANIFESTS, layout.DIVISIONS),
+        (*LEDGER, Grants.change_rows, Grants.find_dataset, Grants.list_input),
+        reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants(
         (Grants.read_rows, Grants.list_rows, Grants.create_rows, Grants.own_resubmission),

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from lake.commit import read_commit
 from lake.errors import InvalidInputError, UnusableDocumentError
-from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key
+from lake.layout import MANIFESTS, list_versions, manifest_day_prefix, manifest_of_key
 from lake.ledger import ManifestRow, State
-from lake.manifest import ObjectVersion
+from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
+from lake.manifest_documents import read_manifest
 from lake.successors import files_by_successor
 from lake.texts import format_count
 from router.entry import with_product_errors, with_refusals
@@ -148,8 +150,8 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Every file of a queued manifest is read again, in the manifest's next generation; what it has published stays until
     that one is published, and after it where a file is gone. ``"only": "all"`` includes DONE manifests that left
-    nothing out. A dry run writes nothing. Idempotent: a repetition with the same ``request`` queues nothing twice.
-    Raises ``InvalidInputError``: the input is not valid; says what to pass.
+    nothing out. A dry run writes nothing, and looks for files that are gone. Idempotent: a repetition with the same
+    ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
     """
     request = _parse(event, services)
     target = request.target
@@ -209,6 +211,7 @@ class Reprocessing:
         self._pool = pool
         self._request = request
         self._report = report
+        self._inputs = InputLook(services, pool)
         self._given_back: dict[Partition, bool] = {}
 
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
@@ -270,6 +273,8 @@ class Reprocessing:
     def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
         if row is not None and step.step == Step.ACT:
             message = _format_queued(row, dry_run=self._request.dry_run)
+            if self._request.dry_run and (found := self._inputs.describe(row)) is not None:
+                message += f"; {found}"
             if row.published is not None and self._has_resubmissions(row.partition):
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
@@ -358,3 +363,58 @@ def _why_open(row: ManifestRow) -> str:
     if row.state == State.QUEUED:
         return f"waits in the {row.lane} lane already: its next run converts it"
     return f"is {row.state} by run {row.owner}: wait until it has ended"
+
+
+MAX_LOOKS = 2_000
+"""Maximum number of files that one invocation looks at: each is a request, and 32 of them run at the same time."""
+
+
+class InputLook:
+    """Looks at input files by listing their versions, which needs no right to read them."""
+
+    def __init__(self, services: Services, pool: ThreadPoolExecutor) -> None:
+        self._services = services
+        self._pool = pool
+        self._looks = 0
+
+    def describe(self, row: ManifestRow) -> str | None:
+        """What is gone of the manifest's input, and what a reprocess then does; None if all of it is there."""
+        if self._looks + row.files > MAX_LOOKS:
+            return "its files were not looked at: name fewer manifests to have that done"
+        self._looks += row.files
+        services = self._services
+        try:
+            manifest = read_manifest(
+                services.s3, services.resources.control_bucket, row, services.resources.file_buckets
+            )
+            there = self._pool.map(self._is_there, manifest.files)
+            gone = {file for file, is_there in zip(manifest.files, there, strict=True) if not is_there}
+            if not gone:
+                return None
+            files = format_count(len(gone), "of its files is gone", "of its files are gone")
+            return f"{files} (first: {min(gone).uri}){self._consequence(row, manifest, gone)}"
+        except UnusableDocumentError as error:
+            return f"it cannot be converted: {error}"
+
+    def _consequence(self, row: ManifestRow, manifest: Manifest, gone: Collection[ObjectVersion]) -> str:
+        if row.published is None:
+            return ", and would be in the quarantine by reference"
+        document = read_commit(self._services.s3, self._services.resources.control_bucket, row.published.document)
+        unread = {(source.uri, source.version) for source in document.sources if source.failed is not None}
+        if all((file.uri, file.version) in unread for file in gone):
+            return ", and would stay in the quarantine by reference"
+        new = [file for file in manifest.files if (file.uri, file.version) in unread and file not in gone]
+        if not new:
+            return ": it would be DONE again with what it has published, and nothing would change"
+        converted = format_count(len(new), "file that was not readable", "files that were not readable")
+        return f": what it has published would stay, and {converted} would be converted"
+
+    def _is_there(self, file: ObjectVersion) -> bool:
+        versions = list_versions(self._services.s3, file.bucket, file.key)
+        return any(_is_version(file, item["VersionId"], item["ETag"].strip('"')) for item in versions)
+
+
+def _is_version(file: ObjectVersion, version_id: str, etag: str) -> bool:
+    if file.version_id is not None:
+        return file.version_id == version_id
+    return version_id == UNVERSIONED and file.etag == etag

@@ -1,0 +1,100 @@
+"""A dry run of a reprocess looks at the input first: what is gone, and what would happen."""
+
+from typing import Any
+
+import pytest
+
+from lake.commit import CommitDocument, SourceCount, write_commit
+from lake.layout import commit_key
+from lake.manifest import Lane, ObjectVersion
+from lake.publish import roll_forward
+from router.ownership import RoutedArrival, take_ownership
+from router.requests import reprocess as inputs
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.reprocessing import ask
+
+NOTHING = "it would be DONE again with what it has published, and nothing would change"
+ONE = "what it has published would stay, and 1 file that was not readable would be converted"
+
+
+def put(deployment: Deployment, name: str) -> ObjectVersion:
+    answer = deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}", Body=name.encode())
+    return ObjectVersion.of(
+        "input", f"orders/{name}", answer["ETag"], len(name), deployment.now, answer.get("VersionId")
+    )
+
+
+def converted(deployment: Deployment, *files: ObjectVersion, unreadable: tuple[str, ...] = ()) -> str:
+    """A DONE manifest of the files, some of which could not be read."""
+    routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
+    take_ownership(deployment.services, routed, {})
+    (manifest,) = deployment.waiting()
+    claim = deployment.claimed(deployment.row(manifest.id))
+    sources = tuple(
+        SourceCount(
+            file.uri, file.version, file.size, 1, 1, 0, {}, None, "cut" if file.key.endswith(unreadable) else None
+        )
+        for file in files
+    )
+    document = CommitDocument(manifest.id, 1, 1, PARTITION, "jr_1", "", (), (), sources, (), 1)
+    reference = write_commit(deployment.raw_s3, "control", commit_key(manifest.id, 1, 1, "n"), document)
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(manifest.id), deployment.clock)
+    return manifest.id
+
+
+def dry_run(deployment: Deployment, manifest: str) -> str:
+    answer: dict[str, Any] = ask(deployment, manifests=[manifest], only="all", dryRun=True)
+    (message,) = answer["messages"]
+    return str(message)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+@pytest.mark.parametrize(
+    ("gone", "unreadable", "expected"),
+    [
+        ((), (), "it was DONE"),
+        (("a",), ("zz",), f"1 of its files is gone (first: s3://input/orders/a): {NOTHING}"),
+        (("a",), ("b",), f"1 of its files is gone (first: s3://input/orders/a): {ONE}"),
+        (("b",), ("b",), "(first: s3://input/orders/b), and would stay in the quarantine by reference"),
+        (("a", "b"), ("b",), f"2 of its files are gone (first: s3://input/orders/a): {NOTHING}"),
+    ],
+)
+def test_what_is_gone_and_what_would_happen(
+    deployment: Deployment, versions: bool, gone: tuple[str, ...], unreadable: tuple[str, ...], expected: str
+) -> None:
+    # Given a converted manifest, and files of it that have expired since; a longer key is another file
+    if versions:
+        deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+    put(deployment, "aa")
+    files = {name: put(deployment, name) for name in ("a", "b")}
+    manifest = converted(deployment, *files.values(), unreadable=unreadable or ("none",))
+    for name in gone:
+        version = files[name].version_id
+        which = {} if version is None else {"VersionId": version}
+        deployment.raw_s3.delete_object(Bucket="input", Key=f"orders/{name}", **which)
+    # When, Then
+    assert dry_run(deployment, manifest).endswith(expected)
+    assert deployment.row(manifest).generation == 1
+
+
+def test_a_replaced_object_is_gone(deployment: Deployment) -> None:
+    manifest = converted(deployment, put(deployment, "a"))
+    deployment.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"another")
+    assert "1 of its files is gone" in dry_run(deployment, manifest)
+
+
+def test_the_files_of_a_manifest_that_never_got_through_would_be_in_the_quarantine(deployment: Deployment) -> None:
+    routed = [RoutedArrival(put(deployment, "a"), PARTITION, Lane.BATCH, "test")]
+    take_ownership(deployment.services, routed, {})
+    (manifest,) = deployment.waiting()
+    assert deployment.ledger.manifests.fail(deployment.row(manifest.id), "it crashed", deployment.now)
+    deployment.raw_s3.delete_object(Bucket="input", Key="orders/a")
+    assert "gone (first: s3://input/orders/a), and would be in the quarantine" in dry_run(deployment, manifest.id)
+
+
+def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "MAX_LOOKS", 1)
+    manifest = converted(deployment, put(deployment, "a"), put(deployment, "b"))
+    assert "its files were not looked at" in dry_run(deployment, manifest)
