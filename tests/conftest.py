@@ -61,8 +61,35 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 @pytest.fixture(scope="session")
 def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session on two cores. Its workers inherit the environment, so the cloud comes first."""
-    from tests.spark_session import new_session
+    from pyspark.sql import SparkSession
 
-    session = new_session(cloud, tmp_path_factory.mktemp("spark"))
+    from local import spark_jars
+    from local.class_archive import archive_file, java_options
+
+    folder = tmp_path_factory.mktemp("spark")
+    # A second attempt per task, as on a cluster; a plain local[2] would allow one.
+    builder = SparkSession.builder.master("local[2,2]").appName("tests")
+    options = {
+        "spark.driver.memory": "1500m",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": java_options(archive_file()),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.jars": ",".join(str(jar) for jar in spark_jars.resolve()),
+        "spark.hadoop.fs.s3a.endpoint": cloud.endpoint,
+        "spark.hadoop.fs.s3a.endpoint.region": os.environ["AWS_REGION"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3a.access.key": os.environ["AWS_ACCESS_KEY_ID"],
+        "spark.hadoop.fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    }
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from lake.layout import TABLES, is_complete_marker
-from tests.chaos.random_settings import WITH_TABLE
+from tests.chaos.inputs import WITH_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -205,9 +205,9 @@ class Checker:
             # A manifest that FAILED as a whole keeps its files by reference in its document.
             if owners.get((entry.key, entry.version)) not in publishers:
                 continue
-            rows.update(entry.rows)
-            lines.update(entry.rejects)
-            if not entry.readable:
+            rows.update(entry.body.rows)
+            lines.update(entry.body.rejects)
+            if not entry.body.readable:
                 files[f"{entry.key} {entry.version}"] += 1
         self._compare("the lake", rows, Counter(self._lake_rows()))
         records = list(self._quarantine_records())

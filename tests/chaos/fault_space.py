@@ -1,9 +1,15 @@
-"""Every fault that a history can inject: each injection point, before and after its request, with each action."""
+"""Every fault that a history can inject, and the conditions of its files and runs that some of them need."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tests.chaos.injection import ACTIONS, RETRIED_BY_BOTOCORE
 from tests.chaos.injection_points import INJECTION_POINTS, INPUT_READ
+
+if TYPE_CHECKING:
+    from random import Random
+
 
 WORKER_POINTS = ("upload create", "upload part", INPUT_READ)
 """Points that a Spark worker reaches, not the driver."""
@@ -25,3 +31,24 @@ def fault_space() -> list[tuple[str, str, str]]:
             moments = {"throttle": ("before",), "unavailable": ("before",), "lost response": ("after",)}
             found += [(point, when, action) for when in moments.get(action, ("before", "after"))]
     return found
+
+
+CONDITIONS = ("broken file", "force", "orphan", "lost uploads", "failing task")
+CONDITION_RATE = 0.15
+NEEDED_BY_POINT = {
+    "exclusions": {"broken file"},
+    "release": {"broken file"},
+    "abort upload": {"broken file", "failing task"},
+    "adopt": {"orphan"},
+    "abandon": {"orphan"},
+    "fail": {"lost uploads"},
+    "force": {"force"},
+    "delete object": {"force"},
+}
+"""Conditions without which a history never reaches an injection point."""
+
+
+def conditions_for(point: str, random: Random) -> set[str]:
+    """Conditions at random, and those that the point needs."""
+    chosen = {condition for condition in CONDITIONS if random.random() < CONDITION_RATE}
+    return chosen | NEEDED_BY_POINT.get(point, set())

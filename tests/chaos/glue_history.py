@@ -9,13 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from lake.layout import INBOX
-from tests.chaos.glue_world import OVER, GlueWithoutStarts, GlueWorld
+from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
-from tests.chaos.inputs import Input, random_body
-from tests.chaos.random_settings import random_settings
+from tests.chaos.inputs import Input, random_body, random_settings
 from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
-from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from lake.settings import Settings
@@ -70,12 +68,7 @@ HISTORIES = len(FAULTS) + len(CONDITIONS)
 def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int) -> Report:
     """Play history ``number`` (from 0) of ``HISTORIES`` with the inputs of ``seed``."""
     random = Random(seed * 1000 + number)
-    world = GlueWorld.create(clients, random, _settings(random), versions=True)
-    assert isinstance(world, GlueWorld)
-    world.cloud_glue = cloud.client("glue")
-    world.job_role = create_unlimited_role(cloud.client("iam"), f"chaos-{number}")
-    world.glue = GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
-    world.deploy()
+    world = GlueWorld.on(cloud, clients, random, _settings(random))
     try:
         _play(world, number)
         violations = _final_violations(world)
@@ -112,8 +105,8 @@ def _arrive(world: GlueWorld, lane: str, *, broken: bool, first: int = 0) -> Non
     for number in range(first, first + FILES):
         content = random_body(world.random, f"f{number}", truncated=broken and number == first)
         key = f"{folder}/{number}.ndjson"
-        version, name, event = world.put(key, content)
-        world.inputs.append(Input(key, version, len(content.data), content.rows, content.rejects, content.readable))
+        version, name, event = world.put(key, content.data)
+        world.inputs.append(Input(key, version, content))
         world.queue[name] = event
     world.route(list(world.queue))
     assert not world.queue

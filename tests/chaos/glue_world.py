@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import tempfile
-import time
 import zipfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,11 +20,17 @@ from lake.settings import dump_settings
 from local.isolation import REGION
 from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.world import EXPECTED_ERRORS, World
+from tests.e2e.waiting import wait_for
+from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from random import Random
 
+    from lake.settings import Settings
+    from local.cloud import LocalCloud
     from tests.chaos.injection import Fault
+    from tests.chaos.processes import Clients
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRODUCT = ("lake", "transform", "batch_job", "streaming_job", "verify")
@@ -43,6 +48,18 @@ class GlueWorld(World):
     clock_offset: timedelta = timedelta()
     """Moves the clock of the Lambdas, not that of the jobs."""
     marks: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="chaos-marks-")))
+
+    @classmethod
+    def on(cls, cloud: LocalCloud, clients: Clients, random: Random, settings: Settings) -> GlueWorld:
+        """A new deployment on the local cloud, with its jobs."""
+        world = cls.create(clients, random, settings, versions=True)
+        assert isinstance(world, GlueWorld)
+        world.cloud_glue = cloud.client("glue")
+        world.glue = GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
+        # The local cloud lets no run begin whose role Glue may not assume.
+        world.job_role = create_unlimited_role(cloud.client("iam"), f"jobs-of-{world.resources.stream_job}")
+        world.deploy()
+        return world
 
     def clock(self) -> datetime:
         return datetime.now(UTC) + self.clock_offset
@@ -110,10 +127,7 @@ class GlueWorld(World):
 
     def wait(self, what: str, condition: Callable[[], object], seconds: float = MAX_WAIT_SECONDS) -> None:
         """Wait for a condition, at most so long; AssertionError after that."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}"
-            time.sleep(0.2)
+        wait_for(what, condition, seconds)
 
     def finish(self, job: str, run: str) -> str:
         """Wait for the end of a run; its state."""

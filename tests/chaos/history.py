@@ -5,17 +5,15 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import transform.claim_manifest
 from tests.chaos.checker import TERMINAL
-from tests.chaos.conditions import conditions_for
-from tests.chaos.fault_space import fault_space
+from tests.chaos.fault_space import conditions_for, fault_space
 from tests.chaos.injection import Fault
-from tests.chaos.inputs import Input, random_body
-from tests.chaos.random_settings import DATASETS, random_settings
+from tests.chaos.inputs import DATASETS, UNREADABLE, Input, random_body, random_settings
 from tests.chaos.world import World
 
 if TYPE_CHECKING:
@@ -113,15 +111,15 @@ class _History:
         key = f"{random.choice(DATASETS)}/{urgent}file {number}.ndjson"
         truncated = "broken file" in self._conditions and (number == 0 or random.random() < 0.2)
         content = random_body(random, f"f{number}", truncated=truncated)
-        version, name, event = world.put(key, content)
-        entry = Input(key, version, len(content.data), content.rows, content.rejects, content.readable)
+        version, name, event = world.put(key, content.data)
+        entry = Input(key, version, content)
         world.queue[name] = event
         if random.random() < 0.12:
             second = random_body(random, f"g{number}")
-            version, second_name, event = world.put(key, second)
+            version, second_name, event = world.put(key, second.data)
             # A bucket without versions loses the first content before it is read.
-            world.inputs.append(entry if world.versions else entry.overwritten())
-            entry = Input(key, version, len(second.data), second.rows, second.rejects)
+            world.inputs.append(entry if world.versions else replace(entry, body=UNREADABLE))
+            entry = Input(key, version, second)
             world.queue[second_name] = event
             if world.versions and random.random() < 0.3:
                 world.log.append(f"the event {name} is lost")

@@ -1,18 +1,66 @@
-"""Input files of a history, with the expected outcome of each of their lines."""
+"""Settings of a history at random, and its input files with the expected outcome of each line."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from lake.settings import (
+    BatchSettings,
+    ConvertSettings,
+    DatasetRule,
+    PeakSettings,
+    Settings,
+    StreamSettings,
+    SweepSettings,
+    TablesSettings,
+)
 
 if TYPE_CHECKING:
     from random import Random
 
+
+WITH_TABLE = "clicks"
+DATASETS = ("orders", WITH_TABLE)
+
+
+def random_settings(random: Random) -> Settings:
+    """Small limits, so that a few lines make several splits, tasks, manifests and runs."""
+    return Settings(
+        "chaos",
+        datasets=(DatasetRule("orders", "orders/"), DatasetRule(WITH_TABLE, f"{WITH_TABLE}/", table="iceberg")),
+        tables=TablesSettings(keep_hours=1),
+        peak=PeakSettings(hours=()),
+        stream=StreamSettings(manifest_files=random.randint(1, 3)),
+        batch=BatchSettings(manifest_files=random.randint(2, 6), max_attempts=random.randint(1, 3), engines=("glue",)),
+        convert=ConvertSettings(
+            split_bytes=random.choice([64, 300, 1 << 20]), target_file_bytes=random.choice([64, 500, 1 << 20])
+        ),
+        sweep=SweepSettings(listing_hours=0),
+    )
+
+
 VALUES = ("1.10", "1E400", "true", '"a\\u00e9"', "[1, 2 ]", '{"b" : 1.0}', "-0", '""')
 UNESCAPED = {'"a\\u00e9"': "aé", '""': ""}
 """The value in the lake, where it is not the JSON text itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Bytes of one file, and what has to become of its lines."""
+
+    data: bytes
+    rows: tuple[str, ...] = ()
+    """JSON text of each expected row of the lake, keys sorted."""
+    rejects: tuple[str, ...] = ()
+    """Text of each expected line of the quarantine."""
+    readable: bool = True
+    """False: the whole file goes to the quarantine, by reference."""
+
+
+UNREADABLE = Body(b"", readable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +70,7 @@ class Input:
     key: str
     version: str
     """Version id, or ``etag:`` and the ETag."""
-    size: int
-    rows: tuple[str, ...]
-    """JSON text of each expected row of the lake, keys sorted."""
-    rejects: tuple[str, ...]
-    """Text of each expected line of the quarantine."""
-    readable: bool = True
-    """False: the whole file goes to the quarantine, by reference."""
-
-    def overwritten(self) -> Input:
-        """The same version, overwritten before it was read in a bucket without versions."""
-        return replace(self, rows=(), rejects=(), readable=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """Bytes of one file, and the expected outcome of its lines (see ``Input``)."""
-
-    data: bytes
-    rows: tuple[str, ...]
-    rejects: tuple[str, ...]
-    readable: bool = True
+    body: Body
 
 
 def random_body(random: Random, name: str, *, truncated: bool = False) -> Body:
@@ -67,7 +95,7 @@ def random_body(random: Random, name: str, *, truncated: bool = False) -> Body:
     data = "\n".join(lines).encode() + random.choice([b"\n", b""])
     if truncated:
         compressed = gzip.compress(data + random.randbytes(400).hex().encode())
-        return Body(compressed[: len(compressed) // 2], (), (), readable=False)
+        return Body(compressed[: len(compressed) // 2], readable=False)
     if random.random() < 0.15:
         return Body(gzip.compress(data), tuple(rows), tuple(rejects))
     return Body(data, tuple(rows), tuple(rejects))

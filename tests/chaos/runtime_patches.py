@@ -1,10 +1,11 @@
-"""Makes histories in one process fast and repeatable: no back-off, one thread at a time, clients created once."""
+"""Histories in one process, fast and repeatable: no back-off, one thread at a time, clients created once."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import logging
+import os
 import time
 import types
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,16 @@ import botocore.endpoint
 import router.telemetry
 import transform.clients
 import transform.run_task
+from router.telemetry import logger, metrics
 from tests.chaos import injection
+from tests.chaos.history import run_history
+from tests.chaos.processes import clients
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from tests.chaos.history import Report
+
 
 MISSING = object()
 
@@ -70,3 +77,18 @@ def installed() -> Iterator[None]:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
+
+
+def connect_to(environment: Mapping[str, str]) -> None:
+    """Send every AWS request of this process to the local cloud of ``environment``; silence logs and metrics."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(environment)
+    logger.setLevel("CRITICAL")
+    metrics.add_metric = lambda **_: None  # type: ignore[method-assign]
+
+
+def play(seed: int) -> Report:
+    """One history in this process."""
+    with installed():
+        return run_history(clients(), seed)

@@ -18,8 +18,7 @@ import batch_job.main
 from lake.errors import HybridRouterError
 from lake.layout import manifest_of_pointer
 from lake.ledger import Ledger
-from lake.resource_names import ResourceNames
-from local.isolation import BUCKET_PLACE, REGION
+from local.isolation import REGION
 from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.promote import promote
@@ -32,9 +31,9 @@ from streaming_job.micro_batch import convert_manifests
 from tests.chaos.checker import Checker
 from tests.chaos.injection import Fault, Injector, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
+from tests.chaos.inputs import WITH_TABLE
 from tests.chaos.processes import Clients, Process
-from tests.chaos.random_settings import WITH_TABLE
-from tests.ledger_table import create_ledger_table
+from tests.ledger_table import create_stage
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
 from transform.task_model import ConversionContext, JobServices
@@ -43,10 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
+    from lake.resource_names import ResourceNames
     from lake.settings import Settings
-    from tests.chaos.inputs import Body, Input
+    from tests.chaos.inputs import Input
 
-BUCKETS = ("input", "lake", "quarantine", "control")
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
 """Errors that may end a process of the product: they are no violation, because a later process continues."""
 
@@ -81,15 +80,7 @@ class World:
     @classmethod
     def create(cls, clients: Clients, random: Random, settings: Settings, *, versions: bool) -> World:
         name = f"c{random.getrandbits(40):010x}{datetime.now(UTC):%H%M%S%f}"
-        buckets = [f"{name}-{bucket}" for bucket in BUCKETS]
-        jobs = (f"{name}-stream", f"{name}-batch")
-        resources = ResourceNames(*buckets, f"{name}-ledger", *jobs, f"{name}_lake")  # type: ignore[call-arg]
-        for bucket in buckets:
-            clients.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
-        if versions:
-            versioning = {"Status": "Enabled"}
-            clients.s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration=versioning)
-        create_ledger_table(clients.dynamodb, resources.ledger_table)
+        resources = create_stage(clients.s3, clients.dynamodb, name, versions=versions)
         return cls(clients, random, settings, resources, versions)
 
     @property
@@ -121,16 +112,16 @@ class World:
         self.log.append(f"fault: {fault}")
         return True
 
-    def put(self, key: str, body: Body) -> tuple[str, str, dict[str, Any]]:
+    def put(self, key: str, body: bytes) -> tuple[str, str, dict[str, Any]]:
         """Put a file; its version, the id of its message, and the message with its event."""
-        response = self.clients.s3.put_object(Bucket=self.resources.input_bucket, Key=key, Body=body.data)
+        response = self.clients.s3.put_object(Bucket=self.resources.input_bucket, Key=key, Body=body)
         etag = response["ETag"].strip('"')
         version = response.get("VersionId") if self.versions else None
         self.numbers += 1
         # The emulator stamps the object with the machine's clock: its event is not older.
         time = max(self.now, datetime.now(UTC)).isoformat(timespec="milliseconds")
         record = s3_record(
-            key, size=len(body.data), eTag=etag, versionId=version, bucket=self.resources.input_bucket, time=time
+            key, size=len(body), eTag=etag, versionId=version, bucket=self.resources.input_bucket, time=time
         )
         return version or f"etag:{etag}", f"m{self.numbers}", message(f"m{self.numbers}", record)
 

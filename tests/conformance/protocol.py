@@ -13,8 +13,7 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
 from tests.conformance.opinion import Opinion
-from tests.conformance.servers import dynamodb, minio
-from tests.conformance.tools import REPOSITORY, ToolError, older_python
+from tests.conformance.tools import REPOSITORY, ToolError, dynamodb, minio, older_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,12 +78,6 @@ def minio_server(folder: Path) -> Opinion:
     return Opinion("MinIO", asked, len(results), KNOWN_OF_MINIO, _failed(results))
 
 
-def template_checks(folder: Path) -> Opinion:
-    results = _run_tests(folder, ["tests/unit/infra/test_template_limits.py"], [])
-    asked = "The template in every variant: its resources; sizes of policies, limits of names, which AWS checks last"
-    return Opinion("cfn-lint, and the limits of AWS's pages", asked, len(results), {}, _failed(results))
-
-
 def old_models(folder: Path) -> Opinion:
     """The requests of the tests on DynamoDB Local, which has to come first, are valid in an old botocore's models."""
     requests = json.loads((folder / "requests.json").read_text(encoding="utf-8"))
@@ -110,11 +103,11 @@ def _problem(model: ServiceModel, operation: str, parameters: dict[str, object])
     return "; ".join(error.partition(", must be one of")[0] for error in unknown)
 
 
-def _run_tests(folder: Path, arguments: Sequence[str], plugin: Sequence[str] = PLUGIN) -> dict[str, str]:
+def _run_tests(folder: Path, arguments: Sequence[str]) -> dict[str, str]:
     """Test -> "" or how it failed."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", *plugin, "-q", f"--junit-xml={report}", *arguments]
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "-q", f"--junit-xml={report}", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if not report.is_file():
         raise ToolError(f"pytest wrote no report: {done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.deployed_stack import DeployedStack
-from infra.synth import synth
-from local import isolation
 from local.cloud import LocalCloud
 from tests.e2e.stack_settings import e2e_settings
 
@@ -25,11 +22,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 
     folder = tmp_path_factory.mktemp("cloud")
     with LocalCloud.start(folder / "state") as cloud:
-        outputs = cloud.deploy(synth(e2e_settings(), folder / "cdk.out"))
-        deployment = DeployedStack.connect(
-            outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
-        )
-        yield Scenario(cloud, deployment)
+        yield Scenario.deploy(cloud, e2e_settings(), folder / "cdk.out")
 
 
 FIRST, LAST = "test_failed_night_message.py", "test_used_permissions.py"

@@ -5,24 +5,35 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from cli.demo.run import created_record
+from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
+from cli.local_stage.local_clouds import local_state
+from infra.names import stack_name
+from infra.synth import synth
 from lake.ledger import State
+from lake.ledger.manifest_row import manifest_row_key
 from lake.manifest import ObjectVersion
+from lake.time import iso_utc
+from local import isolation
 from local.duckdb_iceberg import duckdb_with_iceberg
 from local.limits import Limits
-from tests.e2e.waiting import wait_for
+from router.services import Services
+from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
     from pathlib import Path
 
-    from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
+    from lake.settings import Settings
     from local.cloud import LocalCloud
 
 
@@ -32,6 +43,22 @@ class Scenario:
 
     cloud: LocalCloud
     deployment: DeployedStack
+
+    @classmethod
+    def deploy(cls, cloud: LocalCloud, settings: Settings, folder: Path) -> Scenario:
+        """Deploy the stack of these settings, unchanged; the folder gets its template."""
+        outputs = cloud.deploy(synth(settings, folder))
+        session, logs = isolation.session(cloud.access_key), str(cloud.logs_dir)
+        return cls(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config(), logs))
+
+    def leave_local_state(self, stage: str) -> None:
+        """Write the file by which ``--local`` finds the stack of a stage on this cloud."""
+        (stack,) = self.cloud.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
+        outputs = {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
+        reached = {"endpoint": self.cloud.endpoint, "access_key": asdict(self.cloud.access_key)}
+        local_state().mkdir(parents=True, exist_ok=True)
+        state = {**reached, "outputs": outputs, "logs": str(self.cloud.logs_dir)}
+        (local_state() / f"{stage}.json").write_text(json.dumps(state))
 
     @contextmanager
     def limited(self, limits: Limits) -> Iterator[None]:
@@ -48,6 +75,31 @@ class Scenario:
         body = "".join(f"{line}\n" for line in lines).encode()
         answer = self.deployment.s3.put_object(Bucket=bucket, Key=key, Body=body, **options)
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
+
+    def services(self, settings: Settings, clock: Callable[[], datetime]) -> Services:
+        """What a function of the stack works with, for a call in the process of the tests."""
+        stack = self.deployment
+        return Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, clock)
+
+    def start_stream(self) -> None:
+        """A person starts the stream, and its window is over, so that it ends when it has been idle."""
+        self.deployment.control_stream("start")
+        self.deployment.ledger.stream.open_window(iso_utc(datetime.now(UTC)))
+
+    def wait_in_index(self, row: ManifestRow, state: State) -> None:
+        """Wait until the index, which lags, has the manifest in this state."""
+        manifests = self.deployment.ledger.manifests
+        wait_for(f"{row.id} in the index", lambda: row.id in {item.id for item in manifests.open(row.lane, state)})
+
+    def make_older(self, row: ManifestRow, age: timedelta) -> None:
+        """The last transition of the manifest was so long ago."""
+        key, then = manifest_row_key(row.id), iso_utc(datetime.now(UTC) - age)
+        self.cloud.client("dynamodb").update_item(
+            TableName=self.deployment.resources.ledger_table,
+            Key={"pk": {"S": key.pk}, "sk": {"S": key.sk}},
+            UpdateExpression="SET changed_at = :then",
+            ExpressionAttributeValues={":then": {"S": then}},
+        )
 
     def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:
         """The first manifest of the file, or its part; None before it is recorded. Not what supersedes it later."""
@@ -76,7 +128,7 @@ class Scenario:
         answer = self.deployment.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))
         return str(answer["executionArn"])
 
-    def ended(self, arn: str) -> dict[str, Any]:
+    def ended(self, arn: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """Wait for the end of an execution; returns its description."""
         sfn = self.deployment.sfn
 
@@ -84,7 +136,7 @@ class Scenario:
             execution: dict[str, Any] = sfn.describe_execution(executionArn=arn)
             return execution if execution["status"] != "RUNNING" else None
 
-        return wait_for(f"the end of {arn}", ended)
+        return wait_for(f"the end of {arn}", ended, seconds)
 
     def lake_rows(self, dataset: str, folder: Path) -> Counter[str]:
         """All rows of a dataset as JSON strings without NULLs, read by DuckDB from the files alone."""
@@ -109,6 +161,11 @@ class Scenario:
         with duckdb_with_iceberg(self.cloud.endpoint, self.cloud.access_key) as connection:
             version = f", snapshot_from_id={snapshot}" if snapshot else ""
             return rows_of(connection.sql(f"SELECT * EXCLUDE (date, hour) FROM iceberg_scan('{location}'{version})"))
+
+
+def event_body(file: ObjectVersion) -> str:
+    """The body of the message by which S3 announces a put."""
+    return json.dumps({"Records": [created_record(file, isolation.REGION)]})
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation) -> Counter[str]:

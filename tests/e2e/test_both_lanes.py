@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from cli.demo.run import notifications_paused
 from cli.inspect.explain import explain_file
 from cli.inspect.report import night_report
 from lake.layout import S3Uri, lake_prefix, report_key
 from lake.ledger import State
+from lake.manifest import ObjectVersion
+from lake.settings import PeakSettings
 from local.limits import Limits
 from router.route.handler import route
-from router.settle.handler import settle
-from tests.e2e.kinesis_records import check_rows, put_records
-from tests.e2e.route_here import peak_services, s3_event
-from tests.e2e.stack_settings import URGENT_BY_TAG
+from tests.e2e.scenario import event_body
+from tests.e2e.stack_settings import URGENT_BY_TAG, e2e_settings
 from tests.e2e.waiting import wait_for
+from tests.records import KINESIS_STREAM
+from tests.unit.router.events import batch, raw_message
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lake.manifest import ObjectVersion
     from tests.e2e.scenario import Scenario
 
-DATASET, BACKFILLED = "orders", "backfilled"
+DATASET, BACKFILLED, CLICKS = "orders", "backfilled", "clicks"
 MARKED: dict[str, dict[str, Any]] = {
     "tags": {"Tagging": "priority=high"},
     "metadata": {"Metadata": {"priority": "high"}},
@@ -58,6 +60,21 @@ def expected(*origins: str) -> Counter[str]:
         rows.append({"origin": origin, "n": "2", "__gr__0f6___0df_e": "Ω", "date__": "2026-01-01"})
         rows.append({"origin": origin, "n": "1.10"})
     return Counter(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def put_records(scenario: Scenario) -> ObjectVersion:
+    """Put three records, one with a newline of its own and one that is not JSON; returns Firehose's object of them."""
+    kinesis = scenario.cloud.client("kinesis")
+    kinesis.create_stream(StreamName=KINESIS_STREAM, ShardCount=1)
+    bodies = [b'{"page": "/", "n": 1}', b'{"page": "/cart", "n": 2}\n', b"not JSON"]
+    records = [{"Data": body, "PartitionKey": "p"} for body in bodies]
+    assert kinesis.put_records(StreamName=KINESIS_STREAM, Records=records)["FailedRecordCount"] == 0
+    s3, bucket = scenario.deployment.s3, scenario.deployment.resources.input_bucket
+    listed: Any = {"Bucket": bucket, "Prefix": f"{CLICKS}/records/{CLICKS}/"}
+    (item,) = wait_for("the object of Firehose", lambda: s3.list_object_versions(**listed).get("Versions"))
+    body = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read()
+    assert gzip.decompress(body) == b"".join(record + b"\n" for record in bodies)
+    return ObjectVersion(bucket, item["Key"], item["ETag"].strip('"'), item["Size"], "", item["VersionId"])
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +114,12 @@ def test_an_urgent_tag_or_metadata_is_enough(
 
 
 def test_records_of_a_kinesis_stream_are_rows(scenario: Scenario, recorded: ObjectVersion, tmp_path: Path) -> None:
-    check_rows(scenario, recorded, tmp_path)
+    manifest = scenario.wait_state(recorded, State.DONE)
+    assert (manifest.lane, manifest.partition.dataset) == ("stream", CLICKS)
+    rows = [{"page": "/", "n": "1"}, {"page": "/cart", "n": "2"}]
+    assert scenario.lake_rows(CLICKS, tmp_path) == Counter(json.dumps(row, sort_keys=True) for row in rows)
+    assert manifest.published is not None
+    assert (manifest.published.totals.rows, sum(manifest.published.totals.rejects.values())) == (2, 1)
 
 
 def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:
@@ -105,8 +127,9 @@ def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent
     with notifications_paused(scenario.deployment):
         file = scenario.put(f"{DATASET}/peak.ndjson", lines_of("peak"))
     noon = datetime(2026, 11, 23, 11, 0, tzinfo=UTC)
+    settings = replace(e2e_settings(), peak=PeakSettings(hours=("08:00-20:00",), days=("mon",)))
     # When route handles the event.
-    answer = route(SQSEvent(s3_event(file)), peak_services(scenario, noon))
+    answer = route(batch(raw_message("1", event_body(file))), scenario.services(settings, lambda: noon))
     # Then it is acknowledged, goes to the stream lane and is published.
     assert answer == {"batchItemFailures": []}
     arrival = scenario.deployment.ledger.arrivals.get(file)
@@ -152,24 +175,6 @@ def test_overnight_from_the_console(scenario: Scenario, night: tuple[ObjectVersi
     explanation = explain_file(deployment, S3Uri(file.bucket, file.key), 1, datetime.now(UTC))
     assert explanation is not None
     assert [(version.lane, version.outcome) for version in explanation.versions] == [("batch", "QUARANTINED_LINES")]
-
-
-def test_an_object_that_was_deleted_is_found_by_settle(
-    scenario: Scenario, night: tuple[ObjectVersion, dict[str, Any]]
-) -> None:
-    # When an object of the night is deleted, and settle looks again.
-    file, execution = night
-    row = scenario.wait_state(file, State.DONE)
-    s3, bucket = scenario.deployment.s3, scenario.deployment.resources.lake_bucket
-    found = s3.list_objects_v2(Bucket=bucket, Prefix=lake_prefix(row.partition, row.id, row.generation))
-    key = found["Contents"][0]["Key"]
-    body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    s3.delete_object(Bucket=bucket, Key=key)
-    result = settle({"execution": execution["name"]}, peak_services(scenario, datetime.now(UTC)))
-    s3.put_object(Bucket=bucket, Key=key, Body=body)
-    # Then the verdict names it.
-    assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
-    assert f"s3://{bucket}/{key} is missing" in result["message"]
 
 
 def test_backfill_started_by_a_person(scenario: Scenario) -> None:
@@ -233,12 +238,3 @@ def test_the_lake_has_the_rows_of_all_files(scenario: Scenario, tmp_path: Path) 
     """Row by row, with a reader that shares no code with the product; it needs the files of the tests above."""
     origins = ("urgent", "peak", "overnight", "scheduled")
     assert scenario.lake_rows(DATASET, tmp_path) == expected(*origins)
-
-
-def test_the_catalog_has_a_table_for_athena(scenario: Scenario) -> None:
-    glue = scenario.deployment.glue
-    table = glue.get_table(DatabaseName=scenario.deployment.resources.catalog_database, Name=DATASET)["Table"]
-    names = {column["Name"] for column in table["StorageDescriptor"]["Columns"]}
-    assert {"origin", "n", "nested", "date__", "_rescued"} <= names
-    assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]
-    assert table["Parameters"]["projection.enabled"] == "true"

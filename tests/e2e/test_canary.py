@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from cli.inspect.backlog import read_shards
 from lake.engines import ENGINES
 from lake.layout import CANARY
 from lake.manifest import Lane
-from tests.e2e.removed_permission import role_name, without
+from tests.e2e.permissions import role_name, without
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.waiting import wait_for
 
@@ -45,10 +44,9 @@ class BrokenGlue:
 
 @pytest.fixture
 def stack(scenario: Scenario) -> DeployedStack:
-    """The stack as ``--local`` finds it, when no run of the stream is alive."""
-    stack = replace(scenario.deployment, local=True, local_logs=str(scenario.cloud.logs_dir))
-    wait_for("the end of the stream", lambda: not any(shard.runs for shard in read_shards(stack)))
-    return stack
+    """The stack, when no run of the stream is alive."""
+    wait_for("the end of the stream", lambda: not any(shard.runs for shard in read_shards(scenario.deployment)))
+    return scenario.deployment
 
 
 def left_behind(scenario: Scenario) -> list[str]:

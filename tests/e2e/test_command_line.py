@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,16 +15,76 @@ import pytest
 from cli.errors import ExitCode
 from cli.local_stage.local_clouds import local_state
 from infra.names import stack_name
-from tests.e2e import other_clouds
-from tests.e2e.user_commands import CHECKOUT, LocalUp, command
-from tests.e2e.waiting import wait_for
+from infra.synth import CHECKOUT
+from local import isolation
+from local.processes import end_session
+from tests.e2e.permissions import collect
+from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
 KEYS = ("orders/a b.ndjson", "orders/notes.txt")
+
+
+READY = "Ctrl-C ends everything"
+SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
+"""Without peak hours only urgent files go to the stream lane, at any time of day."""
+
+
+class LocalUp:
+    """A running ``hybrid-router local up``."""
+
+    def __init__(self, folder: Path, stage: str) -> None:
+        settings = folder / f"{stage}.toml"
+        settings.write_text(f'stage = "{stage}"\n{SETTINGS}')
+        self._log = folder / f"{stage}.log"
+        self.stage = stage
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli", "local", "up", "--settings", str(settings)],
+                cwd=CHECKOUT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        """Everything that it has printed."""
+        return self._log.read_text()
+
+    def ready(self) -> bool:
+        """Whether it has deployed the stack and waits for Ctrl-C."""
+        assert self.process.poll() is None, self.output
+        return READY in self.output
+
+    def printed(self, name: str) -> str:
+        """The value that it printed after ``name``."""
+        return next(line.split()[1] for line in self.output.splitlines() if line.startswith(f"{name} "))
+
+    def client(self, service: str) -> isolation.AwsClient:
+        """A client with the cloud's own key."""
+        key = json.loads((local_state() / f"{self.stage}.json").read_text())["access_key"]
+        return isolation.client(service, self.printed("endpoint"), isolation.AccessKey(**key))
+
+    def end(self) -> None:
+        """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
+        if self.process.poll() is None:
+            collect(CHECKOUT / self.printed("logs"), stack_name(self.stage))
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(PATIENCE_SECONDS)
+        end_session(self.process.pid)
+        self.process.wait()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``hybrid-router`` with arguments."""
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +235,7 @@ def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
 
 def test_down_ends_a_cloud_and_nothing_is_left(two: list[LocalUp]) -> None:
     """Runs last in this file: it ends the second cloud."""
-    other_clouds.collect(CHECKOUT / two[1].printed("logs"), stack_name(two[1].stage))
+    collect(CHECKOUT / two[1].printed("logs"), stack_name(two[1].stage))
     answer = command("local", "down", "--stage", two[1].stage)
     assert answer.stdout == f"the local cloud of stage {two[1].stage} has ended\n"
     assert [path for item in two for path in local_state().glob(f"{item.stage}[-.]*")] == []

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.deployed_stack import DeployedStack
 from infra.synth import synth
 from lake.layout import lake_prefix
 from lake.ledger import State
@@ -25,6 +23,7 @@ from tests.unit.infra.test_encryption import printed_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 DATASET = "sealed"
 
@@ -55,9 +54,7 @@ def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory
         encryption=EncryptionSettings(kms_key=key),
         verify=VerifySettings(),
     )
-    outputs = cloud.deploy(synth(settings, tmp_path_factory.mktemp("encrypted") / "cdk.out"))
-    session = isolation.session(cloud.access_key)
-    return Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config()))
+    return Scenario.deploy(cloud, settings, tmp_path_factory.mktemp("encrypted") / "cdk.out")
 
 
 @contextmanager

@@ -98,6 +98,7 @@ def check_catalog(scenario: Scenario, dataset: str, capsys: pytest.CaptureFixtur
     assert row is not None
     wanted = new_table(row, e2e_settings().convert, resources.lake_bucket, resources.quarantine_bucket)
     assert extended_table(table, wanted) is None
+    assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]
     capsys.readouterr()
     assert print_suggestion(scenario.deployment, dataset, 5, None, as_json=True) == ExitCode.FINE
     types = {column["name"]: column["type"] for column in json.loads(capsys.readouterr().out)["columns"]}

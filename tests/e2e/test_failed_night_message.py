@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.inspect.alarms import read_alarms
-from tests.e2e.removed_permission import role_name, without
+from tests.e2e.permissions import role_name, without
 from tests.e2e.subscription import subscribe_queue
 
 if TYPE_CHECKING:

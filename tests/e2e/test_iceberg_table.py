@@ -15,7 +15,6 @@ from cli.main import app
 from lake.ledger import State
 from local.isolation import REGION
 from tests.e2e.stack_settings import WITH_TABLE
-from tests.e2e.user_commands import leave_local_state
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def test_files_of_both_lanes_are_in_the_table_and_a_reprocess_is_one_snapshot(
     assert rows_of(scenario, third, added) == rows
     # And the commands know the table
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    leave_local_state(scenario, "e2e")
+    scenario.leave_local_state("e2e")
     place = ("--local", "--stage", "e2e")
     status = CliRunner().invoke(app, ["tables", "status", WITH_TABLE, "--json", *place])
     assert status.exit_code == ExitCode.FINE, status.output

@@ -21,8 +21,7 @@ from lake.ledger import CollectionId, State
 from lake.manifest import Lane, Partition
 from router.ownership import RoutedArrival
 from router.ownership.resolve import write_intent
-from tests.e2e.interrupted_work import in_index, make_older
-from tests.e2e.route_here import peak_services
+from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.waiting import wait_for
 from tests.unit.lake.uploads import upload
 
@@ -118,7 +117,7 @@ def test_what_ended_runs_hold_is_released_by_the_sweep_and_by_a_plan(
     rows = {engine: divided(scenario, dataset_of("held", engine)) for engine in ON_BOTH}
     for engine, row in rows.items():
         hold(scenario, row, ended[engine])
-        in_index(scenario, row, State.RUNNING)
+        scenario.wait_in_index(row, State.RUNNING)
     # When the sweep comes, then they wait again, and say why
     assert sweep(scenario)["released"] >= len(rows)
     for engine, row in rows.items():
@@ -129,7 +128,7 @@ def test_what_ended_runs_hold_is_released_by_the_sweep_and_by_a_plan(
         )
         # When it happens again, then a plan does not wait for the sweep
         hold(scenario, released, ended[engine])
-        in_index(scenario, row, State.RUNNING)
+        scenario.wait_in_index(row, State.RUNNING)
         name = f"releases-{engine}"
         plan = scenario.deployment.invoke("plan", {"execution": name, "dataset": row.partition.dataset})
         assert (plan["manifests"], current(scenario, row.id).state) == (1, State.QUEUED)
@@ -168,7 +167,7 @@ def test_a_commit_is_published_although_its_part_was_uploaded_twice(
     # Given a manifest whose run has ended right after the commit point
     row = divided(scenario, dataset_of("committed", by))
     committed(scenario, row, ended[Engine.GLUE], timedelta(minutes=65 if by == "sweep" else 5))
-    in_index(scenario, row, State.PUBLISHING)
+    scenario.wait_in_index(row, State.PUBLISHING)
     # When the sweep comes, or a night on this engine
     if by == "sweep":
         assert sweep(scenario)["rolledForward"] >= 1
@@ -187,7 +186,7 @@ def test_a_commit_whose_upload_is_gone_has_failed(scenario: Scenario, ended: dic
     row = divided(scenario, dataset_of("gone", by))
     age = timedelta(minutes=65 if by == "sweep" else 5)
     committed(scenario, row, ended[Engine.GLUE], age, is_gone=True)
-    in_index(scenario, row, State.PUBLISHING)
+    scenario.wait_in_index(row, State.PUBLISHING)
     # When
     if by == "sweep":
         assert sweep(scenario)["vanished"] >= 1
@@ -229,7 +228,7 @@ def test_the_sweep_aborts_the_upload_of_an_attempt_that_others_have_replaced(
     # Given a published manifest, and an upload that a slow attempt has begun under its prefix
     row = divided(scenario, "slow")
     committed(scenario, row, ended[Engine.GLUE], timedelta(minutes=65))
-    in_index(scenario, row, State.PUBLISHING)
+    scenario.wait_in_index(row, State.PUBLISHING)
     key = lake_key(row.partition, row.id, 1, 7)
     pending = upload(scenario.deployment.s3, scenario.deployment.resources.lake_bucket, key, b"slow")
     # When
@@ -253,7 +252,7 @@ def test_the_sweep_finishes_what_route_and_plan_have_begun_and_starts_the_stream
     lanes = zip(arrived, (Lane.BATCH, Lane.STREAM), strict=True)
     partition = Partition.of("resumed", now)
     routed = [RoutedArrival(file, partition, lane, "crashed", urgent=lane == Lane.STREAM) for file, lane in lanes]
-    key = write_intent(peak_services(scenario, now), routed, now - timedelta(minutes=10))
+    key = write_intent(scenario.services(e2e_settings(), lambda: now), routed, now - timedelta(minutes=10))
     # When the sweep comes, then they have an owner, and the intent is gone
     assert sweep(scenario)["resumed"] == len(files)
     control = stack.resources.control_bucket
@@ -263,13 +262,13 @@ def test_the_sweep_finishes_what_route_and_plan_have_begun_and_starts_the_stream
     waiting = scenario.wait_state(arrived[1], State.QUEUED)
     for item in stack.s3.list_objects_v2(Bucket=control, Prefix=INBOX.rstrip("/")).get("Contents", []):
         stack.s3.delete_object(Bucket=control, Key=item["Key"])
-    make_older(scenario, waiting, timedelta(minutes=20))
+    scenario.make_older(waiting, timedelta(minutes=20))
     part = scenario.manifest_of(arrived[0])
     assert part is not None
     collections, collection = stack.ledger.collections, CollectionId.parse(str(part.collection))
     collections.close(collection, datetime.now(UTC), final=False)
     wait_for("it in the index", lambda: [row for row in collections.open() if row.id == collection and row.closed_at])
-    in_index(scenario, waiting, State.QUEUED)
+    scenario.wait_in_index(waiting, State.QUEUED)
     # When the next one comes
     done = sweep(scenario)
     # Then the stream has been started and converts the one, and the other one waits for the night

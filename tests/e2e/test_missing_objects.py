@@ -17,9 +17,8 @@ from lake.layout import lake_prefix, manifest_key, part_key
 from lake.ledger import ArrivalRow, CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition, new_manifest_id
 from lake.time import iso_utc
-from tests.e2e.interrupted_work import start_stream
-from tests.e2e.removed_permission import logs
-from tests.e2e.route_here import s3_event
+from tests.e2e.permissions import logs
+from tests.e2e.scenario import event_body
 from tests.e2e.stack_settings import URGENT_BY_TAG, WITH_TABLE
 from tests.e2e.test_iceberg_table import tabled
 from tests.e2e.waiting import wait_for
@@ -48,7 +47,7 @@ def missing(scenario: Scenario, bucket: str, key: str) -> Iterator[None]:
 def announce(scenario: Scenario, file: ObjectVersion) -> None:
     """Send the event of the file to the queue of arrivals, without a version."""
     stack = scenario.deployment
-    body = s3_event(replace(file, version_id=None))["Records"][0]["body"]
+    body = event_body(replace(file, version_id=None))
     stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=body)
 
 
@@ -148,7 +147,7 @@ def test_a_backfill_adopts_an_urgent_file_whose_route_has_crashed(scenario: Scen
     row = scenario.manifest_of(file)
     assert row is not None
     assert row.lane == Lane.STREAM
-    start_stream(scenario)
+    scenario.start_stream()
     scenario.wait_state(file, State.DONE)
 
 

@@ -18,8 +18,7 @@ from cli.inspect.alarms import read_alarms
 from cli.main import app
 from lake.ledger import State
 from lake.texts import WITHOUT_STAGE, with_options
-from tests.e2e.route_here import s3_event
-from tests.e2e.user_commands import leave_local_state
+from tests.e2e.scenario import event_body
 from tests.e2e.waiting import wait_for
 from tests.unit.docs.advice import advised_commands
 from tests.unit.docs.pages import CHECKOUT, Page
@@ -47,7 +46,7 @@ def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iter
     file = scenario.put(f"{DATASET}/a.ndjson", ['{"a":1}', "not JSON"])
     scenario.wait_state(file, State.QUEUED)
     night = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": DATASET})["executionArn"]
-    leave_local_state(scenario, STAGE)
+    scenario.leave_local_state(STAGE)
     folder = tmp_path_factory.mktemp("elsewhere")
     settings = folder / "settings"
     settings.mkdir()
@@ -156,8 +155,8 @@ def test_dead_letters_are_listed_and_a_redrive_gives_a_lost_file_an_owner(
     def send(body: str, **more: Any) -> None:
         stack.sqs.send_message(QueueUrl=stack.outputs.dead_letters, MessageBody=body, **more)
 
-    send(s3_event(lost)["Records"][0]["body"])
-    send(s3_event(owned)["Records"][0]["body"])
+    send(event_body(lost))
+    send(event_body(owned))
     send("{}", MessageAttributes=attributes)
     # When they are listed, twice, and a dry run looks at them, then they stay.
     for _ in range(2):

@@ -16,8 +16,7 @@ from cli.inspect.trace import trace_arrival
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State
 from lake.time import iso_utc
-from tests.e2e.interrupted_work import in_index, make_older, start_stream
-from tests.e2e.removed_permission import logs, role_name, sentences, without
+from tests.e2e.permissions import logs, role_name, sentences, without
 from tests.e2e.subscription import subscribe_queue
 from tests.e2e.waiting import wait_for
 
@@ -156,26 +155,6 @@ def test_a_failed_execution_reaches_its_subscribers(
     assert sentences(text, role, action)
 
 
-def test_the_stream_says_what_it_may_not_read_and_converts_it_afterwards(scenario: Scenario) -> None:
-    # Given jobs that may not read the input
-    iam = scenario.cloud.client("iam")
-    idle(scenario)
-    with without(iam, role_name(iam, "JobsRole"), "s3:GetObjectVersion"):
-        file = scenario.put("unreadable/urgent/a.ndjson", ['{"n": 1}'])
-
-        # Then the manifest waits for them, and names the action
-        def told() -> bool:
-            row = scenario.manifest_of(file)
-            return row is not None and "s3:GetObjectVersion" in str(row.reason)
-
-        wait_for("the reason of the manifest", told)
-        idle(scenario)
-    assert scenario.wait_state(file, State.QUEUED).tries == 0
-    # When they may, and a person starts the stream, then it is converted
-    start_stream(scenario)
-    scenario.wait_state(file, State.DONE)
-
-
 def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Scenario) -> None:
     # Given three runs in succession that have failed before they began to work, and a file that waits for the night
     stack, job = scenario.deployment, scenario.deployment.resources.stream_job
@@ -195,12 +174,12 @@ def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Sc
     # When a person promotes the other file, or the sweep finds the first one, then they are told as well
     with pytest.raises(FunctionFailedError, match=told):
         stack.invoke("promote", {"files": [patient.uri]})
-    make_older(scenario, waiting, timedelta(minutes=20))
-    in_index(scenario, waiting, State.QUEUED)
+    scenario.make_older(waiting, timedelta(minutes=20))
+    scenario.wait_in_index(waiting, State.QUEUED)
     with pytest.raises(FunctionFailedError, match=told):
         stack.invoke("sweep", {"dryRun": False})
     # When a person has removed the cause and starts the stream, then both are converted
-    start_stream(scenario)
+    scenario.start_stream()
     for file in (urgent, patient):
         wait_for(f"{file.key} to be converted", partial(is_done, scenario, file))
 

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.backlog import read_shards
 from cli.inspect.logs import print_logs
-from infra.synth import synth
 from lake.engines import Engine
 from lake.engines.emr_serverless import live_runs, split_run_id
 from lake.ledger import State
 from lake.manifest import Lane
-from local import isolation
-from tests.e2e.permission_record import granted, never_used, used
+from tests.e2e.permissions import granted, never_used, used
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.test_engines import LINES, ROWS
@@ -36,12 +33,10 @@ STAGE, DATASET = "emr_stream", "same"
 @pytest.fixture(scope="module")
 def on_emr(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     """A second stack on the same cloud, whose streaming job runs on EMR Serverless."""
-    cloud, settings = scenario.cloud, e2e_settings()
+    settings = e2e_settings()
     stream = replace(settings.stream, engine=Engine.EMR_SERVERLESS.value, idle_minutes=60)
     settings = replace(settings, stage=STAGE, stream=stream)
-    outputs = cloud.deploy(synth(settings, tmp_path_factory.mktemp(STAGE) / "cdk.out"))
-    session, logs = isolation.session(cloud.access_key), str(cloud.logs_dir)
-    return Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config(), logs))
+    return Scenario.deploy(scenario.cloud, settings, tmp_path_factory.mktemp(STAGE) / "cdk.out")
 
 
 def live(scenario: Scenario) -> list[str]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e import other_clouds
-from tests.e2e.permission_record import granted, never_used, used
+from tests.e2e.permissions import OTHER_USES, granted, never_used, used
 
 if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
@@ -41,7 +40,7 @@ def test_every_permission_is_used_or_explained(scenario: Scenario, request: pyte
     if missing := {path.name for path in E2E.glob("test_*.py")} - selected:
         pytest.skip(f"only after all end-to-end tests; not selected: {', '.join(sorted(missing))}")
     # Given everything that the roles used while the end-to-end tests ran
-    uses = used(scenario.cloud.logs_dir / "permissions.jsonl", STACK) | other_clouds.USES
+    uses = used(scenario.cloud.logs_dir / "permissions.jsonl", STACK) | OTHER_USES
     # Then every grant was used or has its reason, and no reason is left over
     unused = never_used(granted(scenario.cloud.client("iam"), STACK), uses)
     assert unused - explained() == set(), "granted and never used: remove the grant, or explain it on the page"

@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.hostile.conversion import cost_of
+from tests.hostile.conversion import cost_of, problems_of_verify
 from tests.hostile.corpus import CORPUS
-from tests.hostile.verification import problems_of_verify
 
 SIZES = ("stored", "inflated", "peak memory", "Parquet", "quarantine")
 COLUMNS = ("file", *SIZES, "fetched / stored", "processor seconds", "outcome")

@@ -1,10 +1,12 @@
-"""Converts one hostile file in a process of its own, under a memory limit, and reports what it cost.
+"""Converts one hostile file in a process of its own, under a memory limit, and reads it as ``verify`` does in another.
 
-python -m tests.hostile.conversion NUMBER COUNT FOLDER GRACE
+python -m tests.hostile.conversion convert NUMBER COUNT GRACE
+python -m tests.hostile.conversion verify NUMBER COUNT
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -14,6 +16,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from lake.manifest import ObjectVersion, Partition
@@ -27,6 +30,7 @@ from transform.plan_attempt import output_ratio, split_file
 from transform.run_task import run_task
 from transform.task_model import Task
 from transform.upload import Uploads
+from verify.rows import InputCount, InputReader
 
 if TYPE_CHECKING:
     from tests.hostile.corpus import HostileFile
@@ -36,6 +40,10 @@ ADDRESS_SPACE = 8 << 30
 DEADLINE = "of processor time, slower than convert.min_bytes_per_second"
 MAX_SECONDS = GRACE_SECONDS + 60
 """Processor time: a file that is slow is refused after the grace; the piece that is being read is read to its end."""
+
+
+MAX_PEAK = 600 * MIB
+"""Resident memory of ``verify``: 24 times a line of 16 MiB, and the process itself."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +95,29 @@ class CountingSource:
 
 
 def cost_of(file: HostileFile, count: int, grace: float = GRACE_SECONDS) -> Cost:
-    """Convert the file in a new process, with this grace before its speed counts.
+    """Convert the file in a new process, with this grace before its speed counts; raises what ``_new_process`` does."""
+    return Cost(**_new_process("convert", file, count, grace))
 
-    Raises ``RuntimeError``: the process failed; the message has the end of its output.
-    """
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-hostile-") as folder:
-        command = [sys.executable, "-m", __name__, str(CORPUS.index(file)), str(count), folder, str(grace)]
-        # One heap, as in the jobs (infra/jobs.py).
-        environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"{file.name}: exit code {done.returncode}: {done.stderr[-2000:]}")
-        return Cost(**json.loads(done.stdout))
+
+def problems_of_verify(file: HostileFile, count: int, cost: Cost) -> list[str]:
+    """What is wrong with the verification of a file whose conversion has cost this; raises as ``cost_of``."""
+    found = _new_process("verify", file, count)
+    problems = [] if found["peak"] <= MAX_PEAK else [f"verify: {found['peak']:,} bytes of memory, limit {MAX_PEAK:,}"]
+    # What was refused is not verified: its manifest has no rows of it.
+    if cost.refused is None and [found["lines"]] != cost.lines:
+        problems.append(f"verify counts {found['lines']}, the conversion {cost.lines}")
+    return problems
+
+
+def _new_process(work: str, file: HostileFile, *numbers: float) -> dict[str, Any]:
+    """What the work on the file prints. Raises ``RuntimeError``: the process failed; with the end of its output."""
+    command = [sys.executable, "-m", __name__, work, str(CORPUS.index(file)), *map(str, numbers)]
+    # One heap, as in the jobs (infra/jobs.py).
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{file.name}, {work}: exit code {done.returncode}: {done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
 
 
 def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
@@ -133,7 +152,34 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
     return Cost(size, inflated, peak_bytes(), parquet, quarantine, source.fetched, round(seconds, 1), refused, lines)
 
 
-if __name__ == "__main__":
+def _read(file: HostileFile, count: int, folder: Path) -> dict[str, Any]:
+    """Counts of the file, and the peak memory, by the reader of ``verify``."""
+    path = folder / "input"
+    with path.open("wb") as stream:
+        file.write(stream, count)
+    version = ObjectVersion("input", file.key, "e", path.stat().st_size, "2026-11-01T00:00:00Z", "v")
+    source = CountingSource(path)
+
+    def get_object(*, Range: str, **_: str) -> dict[str, Any]:  # noqa: N803
+        start, end = map(int, Range.removeprefix("bytes=").split("-"))
+        return {"Body": io.BytesIO(source.fetch(version, start, end + 1))}
+
+    s3: Any = SimpleNamespace(get_object=get_object)
+    reader, counted = InputReader(s3, ConvertSettings()), InputCount()
+    reset_peak_bytes()
+    for _ in reader.read(version, provenance=False, count=counted):
+        pass
+    lines = [counted.lines, counted.rows, counted.blank_lines, dict(counted.rejects)]
+    return {"peak": peak_bytes(), "lines": lines}
+
+
+def main(work: str, number: str, count: str, grace: str = "0") -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    file_deadline.GRACE_SECONDS = float(sys.argv[4])
-    print(json.dumps(asdict(_convert(CORPUS[int(sys.argv[1])], int(sys.argv[2]), Path(sys.argv[3])))))
+    file_deadline.GRACE_SECONDS = float(grace)
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-hostile-") as folder:
+        given = (CORPUS[int(number)], int(count), Path(folder))
+        print(json.dumps(asdict(_convert(*given)) if work == "convert" else _read(*given)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.hostile.conversion import DEADLINE, Cost, cost_of
+from tests.hostile.conversion import DEADLINE, Cost, cost_of, problems_of_verify
 from tests.hostile.corpus import CORPUS
-from tests.hostile.verification import problems_of_verify
 
 if TYPE_CHECKING:
     from tests.hostile.corpus import HostileFile

@@ -16,11 +16,10 @@ from lake.layout import lake_prefix, pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-from local.isolation import BUCKET_PLACE, REGION
-from tests.ledger_table import create_ledger_table
+from local.isolation import REGION
+from tests.ledger_table import create_stage
 from transform.clients import s3_client
 from transform.convert import convert
 from transform.task_model import ConversionContext, JobServices
@@ -64,24 +63,8 @@ class ConversionWorld:
 
     @classmethod
     def create(cls, cloud: LocalCloud, *, versions: bool = True) -> ConversionWorld:
-        name = f"t{secrets.token_hex(5)}"
-        resources = ResourceNames(
-            f"{name}-input",
-            f"{name}-lake",
-            f"{name}-quarantine",
-            f"{name}-control",
-            f"{name}-ledger",
-            f"{name}-stream",
-            f"{name}-batch",
-            f"{name}_lake",
-        )
-        s3 = s3_client(REGION)
-        for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
-            s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
-        if versions:
-            s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
-        dynamodb = boto3.resource("dynamodb").meta.client
-        create_ledger_table(dynamodb, resources.ledger_table)
+        s3, dynamodb = s3_client(REGION), boto3.resource("dynamodb").meta.client
+        resources = create_stage(s3, dynamodb, f"t{secrets.token_hex(5)}", versions=versions)
         ledger = Ledger.over(dynamodb, resources.ledger_table)
         return cls(JobServices(s3, ledger, resources, Settings("test"), REGION))
 

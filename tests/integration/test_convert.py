@@ -105,22 +105,6 @@ def test_rows_without_lines_of_their_own(
     assert [(record["offset"], record["line"]) for record in world.quarantine()] == [(body.index(b"3"), "3")]
 
 
-@pytest.mark.parametrize("split_bytes", [1, 64])
-def test_every_split_size_gives_the_same_lake(world: ConversionWorld, spark: SparkSession, split_bytes: int) -> None:
-    # Given
-    world.configure("convert", split_bytes=split_bytes)
-    body = b'\xef\xbb\xbf{"a":1}\r\n\n{"a":"\xc3\xa4\xc3\xb6"}\n{"a":2} x\n{"b":[1,\t2]}'
-    manifest = world.enqueue([world.put("orders/a.ndjson", body), world.put("orders/e.json", b"")])
-
-    # When
-    (outcome,) = world.convert([manifest], spark)
-
-    # Then
-    assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 3, 1)
-    assert world.lake() == [{"a": "1"}, {"a": "äö"}, {"b": "[1,\t2]"}]
-    assert world.result(manifest)["sources"][0]["lines"] == 5
-
-
 def test_nothing_but_rejects_gives_no_parquet_file(world: ConversionWorld, spark: SparkSession) -> None:
     # Given
     manifest = world.enqueue([world.put("orders/a.ndjson", b'{"a":"\xff"}\nx\n')])

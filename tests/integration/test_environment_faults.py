@@ -1,29 +1,68 @@
-"""What the system is not allowed to do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
+"""What a job is not allowed to do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 import batch_job.main
-from lake.ledger import State
+from lake.ledger import Ledger, State
 from lake.manifest import Lane
 from lake.manifest_documents import read_denied
 from router.settle.verdict import ExecutionOutcome, Tally, judge
-from tests.integration.faults import Steps
-from tests.integration.one_manifest import check_published_once, convert_with, enqueue
+from streaming_job.micro_batch import convert_manifests
+from streaming_job.stream import InboxStream
 from transform import preflight
 from transform.convert import MAX_WAITS
+from transform.preflight import BlockedRunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld
     from transform.outcome import ConversionOutcome
+
+
+BODY = b'{"a":1}\nbroken\n{"a":2}\n'
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A client whose requests of one operation get no answer until the run has waited ``waits`` times."""
+
+    client: Any
+    operation: str
+    world: ConversionWorld
+    waits: float
+
+    def __getattr__(self, name: str) -> Any:
+        lost = name == self.operation and len(self.world.waits) < self.waits
+        return self._lose if lost else getattr(self.client, name)
+
+    def _lose(self, **_: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="the emulator")
+
+
+def leave_unanswered(world: ConversionWorld, operation: str, waits: float) -> None:
+    """The driver gets no answers of this operation from S3 or DynamoDB."""
+    services = world.services
+    s3: Any = Unanswered(services.s3, operation, world, waits)
+    dynamodb: Any = Unanswered(boto3.resource("dynamodb").meta.client, operation, world, waits)
+    world.services = replace(services, s3=s3, ledger=Ledger.over(dynamodb, services.resources.ledger_table))
+
+
+def check_published_once(world: ConversionWorld, manifest: str) -> None:
+    assert world.row(manifest).state == State.DONE
+    assert world.lake() == [{"a": "1"}, {"a": "2"}]
+    assert [record["line"] for record in world.quarantine()] == ["broken"]
+    assert world.unfinished_uploads() == []
+    assert world.result(manifest)["rows"] == 2
 
 
 def enqueue_three(world: ConversionWorld) -> list[str]:
@@ -169,7 +208,7 @@ def test_one_denied_object_does_not_stop_a_run_before_it_begins(
 
 def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a lake whose objects may be written and not read
-    manifest = enqueue(world)
+    manifest = world.enqueue([world.put("orders/a.json", BODY)])
     lake_bucket = world.services.resources.lake_bucket
     world.deny(lake_bucket, "s3:GetObject")
 
@@ -191,16 +230,10 @@ def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: Conversion
 @pytest.mark.parametrize("operation", ["get_object", "update_item"])
 def test_load_is_waited_for_in_the_same_run(world: ConversionWorld, spark: SparkSession, operation: str) -> None:
     # Given a service that does not answer the driver until the run has waited
-    manifest = enqueue(world)
-
-    def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
-        if name == operation and not world.waits:
-            raise ReadTimeoutError(endpoint_url="the emulator")
-        return call()
-
+    manifest = world.enqueue([world.put("orders/a.json", BODY)])
+    leave_unanswered(world, operation, 1)
     # When
-    (outcome,) = convert_with(world, Steps(fault), spark, manifest)
-
+    (outcome,) = world.convert([manifest], spark)
     # Then
     assert outcome.state == "DONE"
     assert len(world.waits) == 1
@@ -210,18 +243,73 @@ def test_load_is_waited_for_in_the_same_run(world: ConversionWorld, spark: Spark
 def test_a_run_waits_a_few_times_only(world: ConversionWorld, spark: SparkSession) -> None:
     # Given an S3 that never answers the driver
     world.configure("batch", max_attempts=1)
-    manifest = enqueue(world)
-
-    def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
-        if name == "get_object":
-            raise ReadTimeoutError(endpoint_url="the emulator")
-        return call()
-
+    manifest = world.enqueue([world.put("orders/a.json", BODY)])
+    leave_unanswered(world, "get_object", math.inf)
     # When
-    (outcome,) = convert_with(world, Steps(fault), spark, manifest)
-
+    (outcome,) = world.convert([manifest], spark)
     # Then each wait is longer than the one before
     assert outcome.state == "WAITING"
     assert world.waits == sorted(world.waits)
     assert len(world.waits) == MAX_WAITS
     assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
+
+
+def enqueue_for_stream(world: ConversionWorld, name: str) -> str:
+    manifest = world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')], Lane.STREAM)
+    world.put_pointer(manifest)
+    return manifest
+
+
+def test_a_stream_that_may_not_read_ends_and_the_next_run_repeats_its_micro_batch(
+    world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given a denied input bucket, and two pointers
+    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
+    world.configure("batch", max_attempts=1)
+    manifests = [enqueue_for_stream(world, name) for name in "ab"]
+    input_bucket = world.services.resources.input_bucket
+    world.deny(input_bucket, "s3:GetObject*")
+
+    # When
+    with pytest.raises(BlockedRunError, match="s3:GetObject"):
+        InboxStream(world.context(spark, "run-1", lambda: datetime.now(UTC))).run()
+
+    # Then nothing was claimed, and one alarm says why
+    assert [(world.row(item).state, world.row(item).attempt) for item in manifests] == [(State.QUEUED, 0)] * 2
+    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    assert "s3:GetObject" in alarm
+
+    # When it is granted / Then the same pointers are converted, although none was written again
+    world.allow(input_bucket)
+    InboxStream(world.context(spark, "run-2", lambda: datetime.now(UTC))).run()
+    assert world.lake() == [{"a": "1"}] * 2
+
+
+def test_uploads_that_are_refused_in_a_running_stream_repeat_the_micro_batch(
+    world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given a lake that refuses uploads
+    manifest = enqueue_for_stream(world, "a")
+    world.deny(world.services.resources.lake_bucket, "s3:PutObject")
+
+    # When / Then
+    with pytest.raises(BlockedRunError, match="s3:PutObject"):
+        convert_manifests(world.context(spark, "run-1"), [manifest])
+    assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
+
+
+def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a micro-batch with only a denied object, and another manifest whose pointer is in the next one
+    denied, good = enqueue_for_stream(world, "denied"), enqueue_for_stream(world, "good")
+    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/denied.json")
+
+    # When
+    context = world.context(spark, "run-1")
+    (first,) = convert_manifests(context, [denied], check_first=True)
+    (second,) = convert_manifests(context, [good])
+
+    # Then it waits for another pointer, which the sweep writes
+    assert (first.state, second.state) == ("WAITING", "DONE")
+    assert (world.row(denied).state, world.row(denied).tries) == (State.QUEUED, 0)
+    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    assert "orders/denied.json" in alarm

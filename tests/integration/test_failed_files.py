@@ -91,3 +91,17 @@ def test_all_files_failed(world: ConversionWorld, spark: SparkSession) -> None:
 def test_an_object_over_many_lines_is_quarantined_as_a_whole(world: ConversionWorld, spark: SparkSession) -> None:
     bad = world.put("orders/bad.json", b'{\n"a":"not this"\n}\n{\n"a":"nor this"\n}\n')
     check_only_the_good_file_is_in_the_lake(world, spark, bad, "JSON that is printed over many lines")
+
+
+def test_the_version_null_is_read_after_the_bucket_got_versions(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given a file that was put before the bucket got versions, then overwritten and deleted
+    world, s3 = unversioned_world, unversioned_world.services.s3
+    file = world.put("orders/a.json", GOOD)
+    s3.put_bucket_versioning(Bucket=file.bucket, VersioningConfiguration={"Status": "Enabled"})
+    world.put("orders/a.json", b'{"a":"newer"}\n')
+    s3.delete_object(Bucket=file.bucket, Key=file.key)
+    # When, Then its own bytes are in the lake
+    world.convert([world.enqueue([file])], spark)
+    assert (world.lake(), world.quarantine()) == ([{"a": "1"}], [])

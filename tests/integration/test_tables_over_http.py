@@ -1,10 +1,9 @@
-"""The committer over HTTP: readers while it works, two of it at once, and a fault at each of its writes."""
+"""The committer over HTTP: two of it at once, and readers while they work."""
 
 from __future__ import annotations
 
 import io
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from local.isolation import BUCKET_PLACE, REGION
 from router.services import Services
 from tests.integration.conversion_world import remove_bucket
 from tests.ledger_table import create_ledger_table
-from tests.unit.lake.faults import Crash, Faults
+from tests.unit.lake.faults import Faults
 from tests.unit.lake.world import BUCKETS, RESOURCES
 from tests.unit.router.conftest import SETTINGS, Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, shown
@@ -134,28 +133,3 @@ def test_readers_see_one_generation_of_each_file_while_two_committers_replace_th
         pass
     assert len(shown(deployment)) == 4 + 4
     assert {f"{row.id}-g5" for row in rows} < set(shown(deployment))
-
-
-@pytest.mark.parametrize("fault", ["crash_before", "drop", "lose_answer_of", "repeat", "delay"])
-def test_a_fault_at_each_write_of_a_batch(deployment: Deployment, fault: str) -> None:
-    row, number = published(deployment, listed(deployment, fault)), 0
-    while True:
-        number += 1
-        deployment.faults.reset()
-        setattr(deployment.faults, fault, number)
-        with suppress(Crash, Exception):
-            commit(deployment)
-        writes = len(deployment.faults.writes)
-        setattr(deployment.faults, fault, None)
-        deployment.faults.reset()
-        # Another process finishes what there is; a late request is refused.
-        while commit(deployment) is not None:
-            pass
-        deployment.faults.deliver()
-        while commit(deployment) is not None:
-            pass
-        assert [name for name in shown(deployment) if row.id in name] == [f"{row.id}-g{row.generation}"]
-        if writes < number:
-            assert number > 5
-            return
-        row = published(deployment, forced(deployment, row))

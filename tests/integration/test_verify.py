@@ -1,29 +1,119 @@
-"""The verification proves what the conversion has published, and finds one change of any kind."""
+"""The verification proves what was published and finds one change of any kind; the scheduled one raises an alarm."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.verified_hour import BODIES, ROWS, VerifiedHour, change_row, rewrite
+from batch_job.main import run
+from lake.errors import InvalidInputError
+from lake.layout import VERIFICATIONS, verification_key
+from lake.ledger import ArrivalRow
+from lake.manifest import Lane, Partition
+from tests.integration.conversion_world import NOON
+from tests.modified_at import ModifiedAt
+from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome
+from verify.stack import Hours, Stack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld
+    from transform.task_model import ConversionContext
+    from verify.report import HourReport
+
+
+HOUR = "2026-03-04T12"
+ROWS = b"".join(b'{"id":%d,"Name":"n\\u00e4me %d","x":{"y" : [1.10, null]},"z":null}\n' % (n, n) for n in range(50))
+BODIES = {
+    "orders/a.json": ROWS + b"broken\n\n[1]\n",
+    "orders/b.json.gz": gzip.compress(b'\xef\xbb\xbf{"id":"1"}\r\n' * 3 + b'{"id":1,"id":2}\n' * 1200),
+    "orders/c.json.bz2": bz2.compress(b'{"date":1,"_rescued":"r"}\n{"a":"\xff"}'),
+    "orders/d.json.gz": gzip.compress(ROWS)[:-9],
+    "orders/e.json": b"",
+}
+
+
+class VerifiedHour:
+    """Converted files of one hour, and how a test changes what is published of them."""
+
+    def __init__(self, world: ConversionWorld, spark: SparkSession) -> None:
+        self.world = world
+        files = [world.put(key, body) for key, body in BODIES.items()]
+        self.files = {file.key: file for file in files}
+        self.manifest = world.enqueue(files)
+        for file in files:
+            self.record(file, self.manifest)
+        (outcome,) = world.convert([self.manifest], spark)
+        assert outcome.state == "DONE", outcome.reason
+
+    def record(self, file: Any, manifest: str | None) -> None:
+        row = ArrivalRow(file, manifest, Partition.of("orders", NOON), Lane.BATCH, "test", NOON.isoformat())
+        self.world.services.ledger.arrivals.put(row)
+
+    def verify(self, share: float = 1.0) -> HourReport:
+        """The report of the hour of all files that a test puts."""
+        services = self.world.services
+        s3: Any = ModifiedAt(services.s3, NOON)
+        rules = (services.settings.convert, ("orders/",), lambda _: True)
+        stack = Stack(s3, services.ledger, services.resources, *rules, self.world.clock)
+        (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
+        return report
+
+    def change(self, bucket: str, change: Callable[[bytes], bytes]) -> str:
+        """Change the first object of a bucket; returns its key."""
+        key = self.world.keys(bucket)[0]
+        body = self.world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=change(body))
+        return key
+
+    @property
+    def lake_bucket(self) -> str:
+        return self.world.services.resources.lake_bucket
+
+    @property
+    def quarantine_bucket(self) -> str:
+        return self.world.services.resources.quarantine_bucket
+
+
+def change_row(body: bytes) -> bytes:
+    """One value of one row."""
+    table = pq.read_table(io.BytesIO(body))
+    index = table.schema.get_field_index("__name")
+    names = table.column(index).to_pylist()
+    names[names.index("näme 31")] = "n\u00e4me 3l"
+    target = io.BytesIO()
+    pq.write_table(table.set_column(index, table.schema.field(index), pa.array(names, pa.string())), target)
+    return target.getvalue()
+
+
+def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]:
+    def rewritten(body: bytes) -> bytes:
+        target = io.BytesIO()
+        pq.write_table(change(pq.read_table(io.BytesIO(body))), target)
+        return target.getvalue()
+
+    return rewritten
 
 
 @pytest.fixture
-def lake(world: ConversionWorld, spark: SparkSession) -> VerifiedHour:
+def hour(world: ConversionWorld, spark: SparkSession) -> VerifiedHour:
     return VerifiedHour(world, spark)
 
 
-def test_an_hour_is_proven(lake: VerifiedHour) -> None:
-    report = lake.verify()
+def test_an_hour_is_proven(hour: VerifiedHour) -> None:
+    report = hour.verify()
     assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
     assert (report.files, report.rows, report.rejects, report.whole_files, report.manifests) == (5, 52, 1205, 1, 1)
 
@@ -37,9 +127,9 @@ def test_an_hour_is_proven_with_other_settings(
     assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
 
 
-def test_one_changed_value_is_found_with_its_place(lake: VerifiedHour) -> None:
-    lake.change(lake.lake_bucket, change_row)
-    report = lake.verify()
+def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:
+    hour.change(hour.lake_bucket, change_row)
+    report = hour.verify()
     (difference,) = report.differences
     assert report.outcome == HourOutcome.DIFFERS
     assert difference.uri.endswith("orders/a.json")
@@ -47,76 +137,76 @@ def test_one_changed_value_is_found_with_its_place(lake: VerifiedHour) -> None:
     assert BODIES["orders/a.json"][difference.offset :].startswith(b'{"id":31,')
 
 
-def test_a_lost_and_a_doubled_row_are_found(lake: VerifiedHour) -> None:
-    lake.change(lake.lake_bucket, rewrite(lambda t: pa.concat_tables([t.slice(0, 5), t.slice(4, 1), t.slice(6)])))
-    (difference,) = lake.verify().differences
+def test_a_lost_and_a_doubled_row_are_found(hour: VerifiedHour) -> None:
+    hour.change(hour.lake_bucket, rewrite(lambda t: pa.concat_tables([t.slice(0, 5), t.slice(4, 1), t.slice(6)])))
+    (difference,) = hour.verify().differences
     assert (difference.line, difference.columns) == (6, ("__name", "id"))
 
 
-def test_a_column_of_another_type_is_found(lake: VerifiedHour) -> None:
+def test_a_column_of_another_type_is_found(hour: VerifiedHour) -> None:
     def numbers(table: pa.Table) -> pa.Table:
         index = table.schema.get_field_index("id")
         return table.set_column(index, "id", table.column(index).cast(pa.int64()))
 
-    lake.change(lake.lake_bucket, rewrite(numbers))
-    (difference,) = lake.verify().differences
+    hour.change(hour.lake_bucket, rewrite(numbers))
+    (difference,) = hour.verify().differences
     assert difference.problem == "its column id is of type int64 and not a string"
 
 
-def test_a_missing_object_is_found(lake: VerifiedHour) -> None:
-    key = lake.world.keys(lake.lake_bucket)[0]
-    lake.world.services.s3.delete_object(Bucket=lake.lake_bucket, Key=key)
-    report = lake.verify()
+def test_a_missing_object_is_found(hour: VerifiedHour) -> None:
+    key = hour.world.keys(hour.lake_bucket)[0]
+    hour.world.services.s3.delete_object(Bucket=hour.lake_bucket, Key=key)
+    report = hour.verify()
     assert report.outcome == HourOutcome.DIFFERS
-    assert [difference.uri for difference in report.differences] == [f"s3://{lake.lake_bucket}/{key}"]
+    assert [difference.uri for difference in report.differences] == [f"s3://{hour.lake_bucket}/{key}"]
 
 
 @pytest.mark.parametrize(
     ("reason", "problem"),
     [("trailing", None), ("not an object", "1 rejected line (not an object)"), ("duplicate key", "(duplicate key)")],
 )
-def test_one_missing_quarantine_record_is_found(lake: VerifiedHour, reason: str, problem: str | None) -> None:
+def test_one_missing_quarantine_record_is_found(hour: VerifiedHour, reason: str, problem: str | None) -> None:
     # Given a quarantine without the first record of a reason
     def drop(body: bytes) -> bytes:
         lines = body.splitlines(keepends=True)
         found = next((line for line in lines if json.loads(line)["reason"] == reason), None)
         return b"".join(line for line in lines if line is not found)
 
-    lake.change(lake.quarantine_bucket, drop)
+    hour.change(hour.quarantine_bucket, drop)
 
     # When
-    report = lake.verify()
+    report = hour.verify()
 
     # Then
     assert (report.outcome == HourOutcome.PROVEN) == (problem is None)
     assert all(problem and problem in difference.problem for difference in report.differences)
 
 
-def test_another_line_in_the_quarantine_is_found(lake: VerifiedHour) -> None:
-    lake.change(lake.quarantine_bucket, lambda body: body.replace(b'"line":"broken"', b'"line":"Broken"'))
-    (difference,) = lake.verify().differences
+def test_another_line_in_the_quarantine_is_found(hour: VerifiedHour) -> None:
+    hour.change(hour.quarantine_bucket, lambda body: body.replace(b'"line":"broken"', b'"line":"Broken"'))
+    (difference,) = hour.verify().differences
     assert (difference.line, difference.problem) == (51, "is in the quarantine with other bytes")
 
 
-def test_a_foreign_object_is_found(lake: VerifiedHour) -> None:
-    key = lake.world.keys(lake.lake_bucket)[0]
+def test_a_foreign_object_is_found(hour: VerifiedHour) -> None:
+    key = hour.world.keys(hour.lake_bucket)[0]
     copies = [key.replace("-g1-", "-g1-9"), key.replace("-g1-", "-g7-"), key.rpartition("/")[0] + "/copy.parquet"]
     for name in copies:
-        lake.world.services.s3.copy_object(
-            Bucket=lake.lake_bucket, Key=name, CopySource={"Bucket": lake.lake_bucket, "Key": key}
+        hour.world.services.s3.copy_object(
+            Bucket=hour.lake_bucket, Key=name, CopySource={"Bucket": hour.lake_bucket, "Key": key}
         )
-    assert len(lake.verify().differences) == 3
+    assert len(hour.verify().differences) == 3
 
 
-def test_a_deleted_input_cannot_be_proven(lake: VerifiedHour) -> None:
+def test_a_deleted_input_cannot_be_proven(hour: VerifiedHour) -> None:
     # Given one of the input's versions is gone
-    bucket = lake.world.services.resources.input_bucket
-    version = lake.files["orders/a.json"].version_id
+    bucket = hour.world.services.resources.input_bucket
+    version = hour.files["orders/a.json"].version_id
     assert version
-    lake.world.services.s3.delete_object(Bucket=bucket, Key="orders/a.json", VersionId=version)
+    hour.world.services.s3.delete_object(Bucket=bucket, Key="orders/a.json", VersionId=version)
 
     # When
-    report = lake.verify()
+    report = hour.verify()
 
     # Then
     assert report.outcome == HourOutcome.UNPROVEN
@@ -125,26 +215,26 @@ def test_a_deleted_input_cannot_be_proven(lake: VerifiedHour) -> None:
 
 
 @pytest.mark.parametrize(("age", "outcome"), [(40, HourOutcome.DIFFERS), (20, HourOutcome.UNPROVEN)])
-def test_a_file_that_the_ledger_does_not_know_is_found(lake: VerifiedHour, age: int, outcome: HourOutcome) -> None:
-    lake.world.put("orders/unknown.json", ROWS)
-    lake.world.clock.advance(minutes=age)
-    report = lake.verify()
+def test_a_file_that_the_ledger_does_not_know_is_found(hour: VerifiedHour, age: int, outcome: HourOutcome) -> None:
+    hour.world.put("orders/unknown.json", ROWS)
+    hour.world.clock.advance(minutes=age)
+    report = hour.verify()
     assert report.outcome == outcome
     assert "the ledger does not know it" in "".join([*map(str, report.differences), *report.unproven])
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
-def test_a_file_whose_owner_never_became_a_manifest_is_found(lake: VerifiedHour, is_abandoned: bool) -> None:
+def test_a_file_whose_owner_never_became_a_manifest_is_found(hour: VerifiedHour, is_abandoned: bool) -> None:
     # Given an arrival row that no function has completed
-    lake.record(lake.world.put("orders/orphan.json", ROWS), "20260304T120000nobody")
+    hour.record(hour.world.put("orders/orphan.json", ROWS), "20260304T120000nobody")
     if is_abandoned:
-        lake.world.services.ledger.manifests.abandon("20260304T120000nobody", lake.world.clock())
+        hour.world.services.ledger.manifests.abandon("20260304T120000nobody", hour.world.clock())
 
     # When
-    lake.world.clock.advance(minutes=20)
-    early = lake.verify()
-    lake.world.clock.advance(minutes=20)
-    report = lake.verify()
+    hour.world.clock.advance(minutes=20)
+    early = hour.verify()
+    hour.world.clock.advance(minutes=20)
+    report = hour.verify()
 
     # Then
     assert (early.outcome, report.outcome) == (HourOutcome.UNPROVEN, HourOutcome.DIFFERS)
@@ -153,13 +243,103 @@ def test_a_file_whose_owner_never_became_a_manifest_is_found(lake: VerifiedHour,
     assert "20260304T120000nobody" in difference.problem
 
 
-def test_a_file_in_two_manifests_is_found(lake: VerifiedHour, spark: SparkSession) -> None:
-    lake.world.convert([lake.world.enqueue([lake.files["orders/a.json"]])], spark)
-    (difference,) = lake.verify().differences
+def test_a_file_in_two_manifests_is_found(hour: VerifiedHour, spark: SparkSession) -> None:
+    hour.world.convert([hour.world.enqueue([hour.files["orders/a.json"]])], spark)
+    (difference,) = hour.verify().differences
     assert "was published twice" in difference.problem
 
 
-def test_only_the_share_is_compared(lake: VerifiedHour) -> None:
-    lake.change(lake.lake_bucket, change_row)
-    report = lake.verify(share=1e-9)
+def test_only_the_share_is_compared(hour: VerifiedHour) -> None:
+    hour.change(hour.lake_bucket, change_row)
+    report = hour.verify(share=1e-9)
     assert (report.outcome, report.manifests, report.compared) == (HourOutcome.NOT_COMPARED, 1, 0)
+
+
+DATE = "2026-03-04"
+
+
+@pytest.fixture
+def due_hour(world: ConversionWorld, spark: SparkSession) -> VerifiedHour:
+    """Files of noon, converted; the run begins as soon as their date is due."""
+    world.configure("verify", share=1.0)
+    due_hour = VerifiedHour(world, spark)
+    world.log_lines.clear()
+    world.clock.advance(hours=12 + 36)
+    return due_hour
+
+
+def context_of(due_hour: VerifiedHour, spark: SparkSession) -> ConversionContext:
+    s3: Any = ModifiedAt(due_hour.world.services.s3, NOON)
+    context = due_hour.world.context(spark, "run-verify")
+    return replace(context, services=replace(due_hour.world.services, s3=s3))
+
+
+def document_of(due_hour: VerifiedHour, key: str) -> dict[str, Any]:
+    services = due_hour.world.services
+    body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
+    return dict(json.loads(body))
+
+
+def alarms(due_hour: VerifiedHour) -> list[str]:
+    return [line for line in due_hour.world.log_lines if line.startswith("ALARM ")]
+
+
+def test_a_proven_hour_is_logged_without_an_alarm_and_each_date_is_compared_once(
+    due_hour: VerifiedHour, spark: SparkSession
+) -> None:
+    assert run(context_of(due_hour, spark), {"verify": "due"}) == 0
+    assert alarms(due_hour) == []
+    assert "verify orders 2026-03-04T12  proven: 5 files, 52 rows, 1,205 rejected lines" in "".join(
+        due_hour.world.log_lines
+    )
+    (hour,) = document_of(due_hour, verification_key(DATE, early=False))["datasets"]["orders"]
+    assert (hour["hour"], hour["outcome"], hour["compared"]) == (f"{DATE}T12", "proven", 1)
+    # Then the next run finds nothing that is due
+    due_hour.world.log_lines.clear()
+    assert run(context_of(due_hour, spark), {"verify": "due"}) == 0
+    assert due_hour.world.log_lines == ["verify: 0 dates compared: none is due"]
+
+
+def test_a_planted_difference_raises_an_alarm_and_fails_the_run(due_hour: VerifiedHour, spark: SparkSession) -> None:
+    due_hour.change(due_hour.lake_bucket, change_row)
+    assert run(context_of(due_hour, spark), {"verify": "due"}) == 1
+    (alarm,) = alarms(due_hour)
+    assert "orders 2026-03-04T12  differs" in alarm
+    assert "its rows differ: 52 in the input files, 52 in the lake" in alarm
+    assert "hybrid-router verify --dataset orders --from 2026-03-04T12 --to 2026-03-04T12" in alarm
+    (hour,) = document_of(due_hour, verification_key(DATE, early=False))["datasets"]["orders"]
+    assert hour["outcome"] == "differs"
+
+
+def test_a_date_that_is_not_due_is_compared_for_a_person_and_again_when_it_is(
+    due_hour: VerifiedHour, spark: SparkSession
+) -> None:
+    # Given a date that ended less than 36 hours ago
+    due_hour.world.clock.advance(minutes=-1)
+    assert run(context_of(due_hour, spark), {"verify": DATE}) == 0
+    # When it is due
+    due_hour.world.clock.advance(minutes=1)
+    assert run(context_of(due_hour, spark), {"verify": "due"}) == 0
+    # Then it has two documents
+    keys = [
+        key
+        for key in due_hour.world.keys(due_hour.world.services.resources.control_bucket)
+        if key.startswith("verify/")
+    ]
+    assert {verification_key(DATE, early=True), verification_key(DATE, early=False)} <= set(keys)
+    assert all(key.startswith(VERIFICATIONS) for key in keys)
+
+
+def test_what_was_not_compared_in_time_raises_an_alarm(due_hour: VerifiedHour, spark: SparkSession) -> None:
+    # Given a run whose time is over as soon as it looks at the clock again
+    context = context_of(due_hour, spark)
+    late = replace(context, clock=lambda: due_hour.world.clock.advance(minutes=479) or due_hour.world.clock())  # type: ignore[func-returns-value]
+    assert run(late, {"verify": DATE}) == 1
+    (alarm,) = alarms(due_hour)
+    assert "1 manifest was not compared, because the run's time was over" in alarm
+
+
+@pytest.mark.parametrize("which", ["yesterday", "", "2026-02-30", "2026-3-4"])
+def test_a_wrong_date_is_refused_with_what_to_set(due_hour: VerifiedHour, spark: SparkSession, which: str) -> None:
+    with pytest.raises(InvalidInputError, match="set it to due, or to a date"):
+        run(context_of(due_hour, spark), {"verify": which})

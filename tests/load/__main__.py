@@ -10,17 +10,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lake.ledger import CostShare
 from local.cloud import LocalCloud
 from local.limits import Limits
-from router.estimate.other_costs import estimate_shares
-from tests.chaos.pool_worker import connect_to
+from tests.chaos.runtime_patches import connect_to
 from tests.load.control_plane import compare_with_old_manifests
-from tests.load.lanes import stream_load
+from tests.load.lanes import stream_load, urgent_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
-from tests.load.urgent import urgent_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,31 +57,11 @@ def main(argv: list[str]) -> int:
 
 
 def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    latencies = stream_load(cloud, options.stream_files, options.stream_bytes, options.stream_rate)
-    ages = ", ".join(f"{age:.0f}" for age in latencies.max_ages)
-    share = CostShare("orders", 0, latencies.files * options.stream_bytes, latencies.files, latencies.manifests)
-    dollars = estimate_shares([share]).total * 1e6 / latencies.files
-    verdict = "keeps up" if latencies.keeps_up else "FALLS BEHIND"
-    print(
-        f"stream: {latencies.files} files at {latencies.rate:.1f}/s: "
-        f"put to published p50 {latencies.peak[0]:.0f} s, p95 {latencies.peak[1]:.0f} s, "
-        f"of urgent ones p50 {latencies.urgent[0]:.0f} s, p95 {latencies.urgent[1]:.0f} s; "
-        f"age of the oldest unconverted file by quarter {ages} s; {latencies.manifests} manifests, whose control plane "
-        f"is estimated at ${dollars:.2f} for a million files; {verdict}",
-        flush=True,
-    )
-    return latencies.keeps_up
+    return stream_load(cloud, options.stream_files, options.stream_bytes, options.stream_rate)
 
 
 def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
-    found = urgent_load(cloud, options.urgent_backlog, options.urgent_backlog_bytes, options.urgent_files, 1.0)
-    print(
-        f"urgent: {found.files} files among {found.backlog_bytes / 1e6:.0f} MB of peak files: "
-        f"put to published p50 {found.p50:.0f} s, p95 {found.p95:.0f} s; "
-        f"{found.after} peak files were published after the last of them",
-        flush=True,
-    )
-    return found.after > 0
+    return urgent_load(cloud, options.urgent_backlog, options.urgent_backlog_bytes, options.urgent_files, 1.0)
 
 
 def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from router.plan.handler import plan
 from router.sweep.handler import sweep
-from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
 from tests.load.lanes import load_test_settings
@@ -74,7 +73,7 @@ class _MeasuredWorld:
 
 def _round(world: World, number: int, seconds: dict[str, list[float]]) -> None:
     for folder in ("orders/urgent", "orders"):
-        _, message, event = world.put(f"{folder}/{number}.ndjson", Body(b'{"a":1}\n', (), ()))
+        _, message, event = world.put(f"{folder}/{number}.ndjson", b'{"a":1}\n')
         world.queue[message] = event
     seconds["route"].append(_seconds_of(lambda: world.route(list(world.queue))))
     cpu_before = time.process_time()

@@ -1,28 +1,30 @@
-"""Both lanes under load, with real Glue runs on the local cloud."""
+"""Both lanes under load, with real Glue runs on the local cloud; urgent files among a backlog of peak files."""
 
 from __future__ import annotations
 
+import json
 import statistics
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING
 
 from bench.input_files import Recipe, generate
+from lake.ledger import CostShare, State
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from lake.settings.routing import DAYS
-from tests.chaos.glue_world import OVER, GlueWithoutStarts, GlueWorld
-from tests.chaos.inputs import Body
+from router.estimate.other_costs import estimate_shares
+from tests.chaos.glue_world import MAX_WAIT_SECONDS, OVER, GlueWorld
 from tests.chaos.processes import clients
-from tests.load.published import published_manifests
-from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from local.cloud import LocalCloud
+
 
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""
@@ -32,27 +34,6 @@ URGENT_EVERY = 10
 MAX_AGE_GROWTH = 1.25
 """Age of the oldest file in the last quarter of the load, divided by its age in the quarter before."""
 MAX_AGE_SLACK_SECONDS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    """Seconds from put to published, and the age of the oldest unconverted file in each quarter of the load."""
-
-    files: int
-    rate: float
-    """Files per second, as measured."""
-    peak: tuple[float, float]
-    """p50 and p95 of peak files, in seconds ..."""
-    urgent: tuple[float, float]
-    """... and of urgent ones."""
-    max_ages: tuple[float, ...]
-    """In seconds, one for each quarter."""
-    manifests: int
-
-    @property
-    def keeps_up(self) -> bool:
-        """Whether the age of the oldest unconverted file has stopped growing."""
-        return self.max_ages[-1] <= self.max_ages[-2] * MAX_AGE_GROWTH + MAX_AGE_SLACK_SECONDS
 
 
 def load_test_settings() -> Settings:
@@ -66,29 +47,27 @@ def load_test_settings() -> Settings:
     )
 
 
-def bodies(size: int) -> list[Body]:
+def bodies(size: int) -> list[bytes]:
     """Different files of about ``size`` bytes of flat records, used in turn: no page of a column repeats itself."""
-    return [Body(generate(Recipe("flat", 1, size, seed), 0), (), ()) for seed in range(BODIES)]
+    return [generate(Recipe("flat", 1, size, seed), 0) for seed in range(BODIES)]
 
 
 def new_world(cloud: LocalCloud, settings: Settings) -> GlueWorld:
     """A new deployment on the local cloud, without faults."""
-    world = GlueWorld.create(clients(), Random(0), settings, versions=True)
-    assert isinstance(world, GlueWorld)
-    world.cloud_glue = cloud.client("glue")
-    world.glue = GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
-    # The local cloud lets no run begin whose role Glue may not assume.
-    world.job_role = create_unlimited_role(cloud.client("iam"), f"load-{world.resources.stream_job}")
-    world.deploy()
-    return world
+    return GlueWorld.on(cloud, clients(), Random(0), settings)
 
 
-def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:
+def peak_settings() -> Settings:
+    return replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
+
+
+def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> bool:
     """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS.
 
-    They are peak files, and one of ``URGENT_EVERY`` is urgent.
+    They are peak files, and one of ``URGENT_EVERY`` is urgent. Prints the seconds from put to published; False: the age
+    of the oldest unconverted file has not stopped growing.
     """
-    settings = replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
+    settings = peak_settings()
     world = new_world(cloud, settings)
     named = named_files(bodies(size), files, urgent_every=URGENT_EVERY)
     job = world.resources.stream_job
@@ -101,7 +80,24 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     world.wait("the backlog to be empty", lambda: not world.open_rows())
     published, manifests = published_files(world)
     world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
-    return _latencies(started, put_at, published, manifests)
+    assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
+    ages = _oldest_ages(started, put_at, published)
+    keeps_up = ages[-1] <= ages[-2] * MAX_AGE_GROWTH + MAX_AGE_SLACK_SECONDS
+    peak, urgent = (
+        percentiles([published[key] - put for key, put in put_at.items() if ("/urgent/" in key) == is_urgent])
+        for is_urgent in (False, True)
+    )
+    share = CostShare("orders", 0, files * size, files, manifests)
+    print(
+        f"stream: {files} files at {files / (max(put_at.values()) - min(put_at.values())):.1f}/s: "
+        f"put to published p50 {peak[0]:.0f} s, p95 {peak[1]:.0f} s, "
+        f"of urgent ones p50 {urgent[0]:.0f} s, p95 {urgent[1]:.0f} s; "
+        f"age of the oldest unconverted file by quarter {', '.join(f'{age:.0f}' for age in ages)} s; {manifests} "
+        f"manifests, whose control plane is estimated at ${estimate_shares([share]).total * 1e6 / files:.2f} for a "
+        f"million files; {'keeps up' if keeps_up else 'FALLS BEHIND'}",
+        flush=True,
+    )
+    return keeps_up
 
 
 def put_and_route(world: GlueWorld, files: int, size: int) -> int:
@@ -112,7 +108,7 @@ def put_and_route(world: GlueWorld, files: int, size: int) -> int:
         world.queue[name] = event
     while world.queue:
         world.route(list(world.queue)[:WINDOW_MESSAGES])
-    return sum(len(contents[number % BODIES].data) for number in range(files))
+    return sum(len(contents[number % BODIES]) for number in range(files))
 
 
 def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds: float) -> None:
@@ -124,13 +120,13 @@ def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds:
             world.route(window[first : first + WINDOW_MESSAGES])
 
 
-def named_files(contents: list[Body], files: int, *, urgent_every: int) -> list[tuple[str, Body]]:
+def named_files(contents: list[bytes], files: int, *, urgent_every: int) -> list[tuple[str, bytes]]:
     """Keys, each with a body; one of ``urgent_every`` is urgent."""
     folders = ["urgent/" if number % urgent_every == 0 else "" for number in range(files)]
     return [(f"orders/{folder}{n}.ndjson", contents[n % BODIES]) for n, folder in enumerate(folders)]
 
 
-def put_at_rate(world: GlueWorld, files: Sequence[tuple[str, Body]], rate: float, put_at: dict[str, float]) -> None:
+def put_at_rate(world: GlueWorld, files: Sequence[tuple[str, bytes]], rate: float, put_at: dict[str, float]) -> None:
     """Put files, and their events into the queue; ``put_at`` gets the seconds since the epoch of each, by key.
 
     The name of a message ends with a hyphen and the number of its file.
@@ -151,31 +147,68 @@ def put_at_rate(world: GlueWorld, files: Sequence[tuple[str, Body]], rate: float
 
 def published_files(world: GlueWorld) -> tuple[dict[str, float], int]:
     """Seconds since the epoch at which each published file was published, by key; and the number of manifests."""
-    manifests = list(published_manifests(world.clients.s3, world.resources.control_bucket))
-    return {key: item.published for item in manifests for key in item.keys}, len(manifests)
+    s3, bucket = world.clients.s3, world.resources.control_bucket
+    published, manifests = dict[str, float](), 0
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="results/"):
+        for item in page.get("Contents", []):
+            result = json.loads(s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read())
+            keys = [source["uri"].removeprefix("s3://").partition("/")[2] for source in result["sources"]]
+            published |= dict.fromkeys(keys, datetime.fromisoformat(result["published_at"]).timestamp())
+            manifests += 1
+    return published, manifests
 
 
-def _latencies(started: float, put_at: dict[str, float], published: dict[str, float], manifests: int) -> Latencies:
-    assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
+def _oldest_ages(started: float, put_at: dict[str, float], published: dict[str, float]) -> list[float]:
+    """Age of the oldest unconverted file in seconds, the median of each quarter of the load."""
     last = max(put_at.values())
-    max_ages = []
+    medians = []
     for quarter in range(4):
         moments = [started + (last - started) * (quarter + step / 10) / 4 for step in range(1, 11)]
         ages = [
             max((now - put_at[key] for key in put_at if put_at[key] <= now < published[key]), default=0.0)
             for now in moments
         ]
-        max_ages.append(statistics.median(ages))
-    return Latencies(
-        len(put_at),
-        len(put_at) / (last - min(put_at.values())),
-        percentiles([published[key] - put for key, put in put_at.items() if "/urgent/" not in key]),
-        percentiles([published[key] - put for key, put in put_at.items() if "/urgent/" in key]),
-        tuple(max_ages),
-        manifests,
-    )
+        medians.append(statistics.median(ages))
+    return medians
 
 
 def percentiles(seconds: list[float]) -> tuple[float, float]:
     """Median, and what 95 of 100 of them do not exceed."""
     return statistics.median(seconds), sorted(seconds)[int(len(seconds) * 0.95) - 1]
+
+
+MIN_BYTES_PER_SECOND = 5e6
+"""A stream that is slower is taken for one that has stopped."""
+
+
+def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, files: int, rate: float) -> bool:
+    """Put ``rate`` urgent files a second, of a hundredth of ``size`` bytes, while the stream converts a backlog.
+
+    Prints their seconds from put to published; False: all files of the backlog were published before them.
+    """
+    settings = peak_settings()
+    world = new_world(cloud, settings)
+    small = bodies(size // 100)
+    backlog_bytes = put_and_route(world, backlog_files, size)
+    job = world.resources.stream_job
+    run = world.start(job, None)
+    world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
+    put_at: dict[str, float] = {}
+    putting = threading.Thread(
+        target=put_at_rate, args=(world, named_files(small, files, urgent_every=1), rate, put_at)
+    )
+    putting.start()
+    route_while_put(world, putting, settings.input.event_window_seconds)
+    seconds = MAX_WAIT_SECONDS + backlog_bytes / MIN_BYTES_PER_SECOND
+    world.wait("the backlog to be empty", lambda: not world.open_rows(), seconds)
+    published, _ = published_files(world)
+    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
+    last = max(published[key] for key in put_at)
+    p50, p95 = percentiles([published[key] - put for key, put in put_at.items()])
+    after = sum(at > last for key, at in published.items() if key not in put_at)
+    print(
+        f"urgent: {files} files among {backlog_bytes / 1e6:.0f} MB of peak files: "
+        f"put to published p50 {p50:.0f} s, p95 {p95:.0f} s; {after} peak files were published after the last of them",
+        flush=True,
+    )
+    return after > 0

@@ -67,7 +67,7 @@ class _DiscardingS3:
 def large_file_load(folder: Path, size: int) -> LargeFileConversion:
     """Convert a file of about ``size`` bytes, one task after the other in this process."""
     path = folder / "large.ndjson"
-    blocks = [body.data for body in bodies(BLOCK_BYTES)]
+    blocks = bodies(BLOCK_BYTES)
     with path.open("wb") as file:
         for number in range(max(1, size // BLOCK_BYTES)):
             file.write(blocks[number % len(blocks)])

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cli.deployed_stack import DeployedStack
-from infra.synth import synth
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
-from local import isolation
 from tests.e2e.scenario import Scenario
 from tests.load.lanes import load_test_settings
 
 if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
     from local.cloud import LocalCloud
 
 WRITE_THREADS = 16
@@ -46,17 +44,15 @@ class OvernightExecution:
 
 def overnight_load(cloud: LocalCloud, folder: Path, manifests: int) -> OvernightExecution:
     """Deploy the stack, queue the manifests, each in an hour of its own, and execute ``overnight`` with ``{}``."""
-    outputs = cloud.deploy(synth(load_test_settings(), folder / "cdk.out"))
-    stack = DeployedStack.connect(
-        outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
-    )
+    scenario = Scenario.deploy(cloud, load_test_settings(), folder / "cdk.out")
+    stack = scenario.deployment
     job = stack.resources.batch_job
     script = urlsplit(stack.glue.get_job(JobName=job)["Job"]["Command"]["ScriptLocation"])
     stack.s3.put_object(Bucket=script.netloc, Key=script.path.lstrip("/"), Body=STUB.read_bytes())
     with ThreadPoolExecutor(WRITE_THREADS) as pool:
         list(pool.map(lambda number: _enqueue(stack, number), range(manifests)))
     started = time.monotonic()
-    execution = Scenario(cloud, stack).execute(stack.outputs.overnight, {})
+    execution = scenario.execute(stack.outputs.overnight, {})
     seconds = time.monotonic() - started
     still_open = [row.id for state in OPEN_STATES for row in stack.ledger.manifests.open(Lane.BATCH, state)]
     assert not still_open, f"{len(still_open)} manifests are still open after the execution"

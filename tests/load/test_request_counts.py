@@ -1,7 +1,8 @@
-"""The requests and write units of one file on every path. A larger number here is a larger bill."""
+"""The requests and write units of one file on every path, and of settle. A larger number here is a larger bill."""
 
 from __future__ import annotations
 
+import math
 import os
 from random import Random
 from typing import TYPE_CHECKING
@@ -13,17 +14,18 @@ from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.requests.promote import promote
 from tests.chaos import runtime_patches
-from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
 from tests.load.control_plane import compare_with_old_manifests
 from tests.load.request_counts import counted_requests
+from tests.load.settle_night import PAGE, READ_SECONDS, WRITE_SECONDS, Night, measure_night
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
     from local.cloud import LocalCloud
+
 
 FILES = 40
 KNOWN_FILES = 300
@@ -70,7 +72,7 @@ def _sum(*limits: dict[str, int]) -> dict[str, int]:
 
 def arrive(world: World, folder: str, files: int) -> None:
     for number in range(files):
-        _, name, event = world.put(f"{folder}/{number}.ndjson", Body(b'{"a":1}\n', (), ()))
+        _, name, event = world.put(f"{folder}/{number}.ndjson", b'{"a":1}\n')
         world.queue[name] = event
 
 
@@ -228,3 +230,19 @@ def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world
     # the row of the stream, and that of the hour, which remembers a manifest that it waits for
     check_limits(counts, {**listing, "BatchGetItem": KNOWN_FILES // 50 + 1, "GetItem": 3, "write units": 2})
     check_limits(counts, {"PutObject": 1, "PutItem": 0, "DeleteObject": 0})
+
+
+@pytest.mark.parametrize("night", [Night(300, 40), Night(2_500, 1), Night(240, 1, datasets=10)], ids=str)
+def test_the_requests_follow_the_rows_and_the_objects(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: answers without latency
+    monkeypatch.setattr("tests.load.settle_night.time.sleep", lambda seconds: seconds in (READ_SECONDS, WRITE_SECONDS))
+    # When
+    measured = measure_night(night)
+    # Then
+    assert (measured.verdict, measured.done) == ("SUCCEEDED", night.manifests)
+    assert measured.requests["BatchGetItem"] == math.ceil(night.manifests / 100)
+    partitions = night.datasets * 24
+    documents = math.ceil(night.manifests / PAGE) + math.ceil(night.manifests / 500)
+    # Of each partition, the last page is not full.
+    assert measured.requests["ListObjectsV2"] <= partitions + night.manifests * night.objects / PAGE + documents
+    assert measured.requests["GetObject"] == 1

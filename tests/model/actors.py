@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,16 +10,19 @@ from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
+import batch_job.main
 from lake.errors import InvalidSettingsError
 from lake.layout import INBOX, INTENTS, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Identity, Lane
+from router.executions.run_status import run_status
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.requests.promote import promote
 from router.requests.reprocess import reprocess
 from router.route.handler import route as route_messages
+from router.settle.handler import settle
 from router.stream.handler import kill, start, stop, watch
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
@@ -27,10 +31,10 @@ from router.sweep.repair import Repair
 from router.telemetry import logger
 from streaming_job.inbox import find_inboxes
 from streaming_job.micro_batch import convert_manifests
+from tests.model.clients import BLOCKING
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
-from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
+from tests.model.pools import InlinePool, TurnTakingPool, pools_replaced_by
 from tests.model.scheduler import Violation
-from tests.model.turn_taking_pool import TurnTakingPool
 from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
 from tests.unit.router.events import failures
 from transform.convert import convert
@@ -50,10 +54,8 @@ def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
     """Replace the product's threads, random names, Spark and logs by deterministic fakes."""
     level = logger.log_level
     logger.setLevel("CRITICAL")
-    pool = TurnTakingPool if threads else InlinePool
     with ExitStack() as stack:
-        for module in MODULES_WITH_POOLS:
-            stack.enter_context(patch(f"{module}.ThreadPoolExecutor", pool))
+        stack.enter_context(pools_replaced_by(TurnTakingPool if threads else InlinePool))
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
         stack.enter_context(patch("transform.preflight.Source.in_region", lambda *_: FakeSource(world)))
         # The model has no input data from which a ratio could be sampled.
@@ -240,3 +242,58 @@ def sweeper(world: World, actor: Actor | None) -> None:
     """One invocation of ``sweep``, which reports a bucket without versions whose rows should expire."""
     with suppress(InvalidSettingsError):
         sweep(world.router(actor))
+
+
+MAX_RUNS = 3
+"""Per run document; the manifests that are open then stay for the next execution."""
+
+
+def overnight(world: World, actor: Actor | None, name: str) -> None:
+    """One execution. Raises ``Violation``: its verdict is not what the ledger and the objects say."""
+    services = world.router(actor)
+    planned = plan({"execution": name}, services)
+    index = services.s3.get_object(Bucket="control", Key=planned["index"]["key"])["Body"].read()
+    number = 0
+    for entry in json.loads(index):
+        for _ in range(MAX_RUNS):
+            number += 1
+            run = f"{name}/{number}"
+            world.run_documents[run] = entry["run"]
+            if world.denied & BLOCKING:
+                world.blocked_runs.add(run)
+            try:
+                batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
+            finally:
+                world.stopped_runs.add(run)
+            status = run_status({"run": entry["run"], "jobRun": run}, services)
+            if status["open"] <= status["denied"]:
+                break
+    verdict = settle({"execution": name}, services)
+    _check_verdict(world, verdict, _planned(world, name))
+
+
+def _planned(world: World, name: str) -> list[dict[str, Any]]:
+    """The rows of the manifests that hold the execution's files now."""
+    rows, summary = world.rows(), world.document(f"plans/{name}/plan.json")
+    assert summary is not None
+    pending, found = list(summary["manifestIds"]), []
+    while pending:
+        row = rows[pending.pop()]
+        if row["state"] == "SUPERSEDED":
+            pending += row["superseded_by"]
+        else:
+            found.append(row)
+    return found
+
+
+def _check_verdict(world: World, verdict: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    succeeded = verdict["verdict"].startswith("SUCCEEDED")
+    not_done = [row["id"] for row in rows if row["state"] != "DONE"]
+    if succeeded and not_done:
+        raise Violation(f"the verdict is {verdict['verdict']}, and {not_done[0]} is not DONE")
+    if verdict["damagedObjects"]:
+        raise Violation(f"the verdict reports a damaged object, and none is: {verdict['message']}")
+    documents = [world.document(row["published"]["document"]["key"]) for row in rows if "published" in row]
+    quarantined = any(document is not None and document["quarantine"] for document in documents)
+    if succeeded and quarantined != (verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"):
+        raise Violation(f"the verdict is {verdict['verdict']}, and quarantined is {quarantined}")

@@ -1,22 +1,35 @@
 # ruff: noqa: N803 (the names are boto3's)
-"""S3 in memory: objects, multipart uploads that are invisible until they are completed, and used upload ids."""
+"""S3 in memory: objects with checksums, multipart uploads that are invisible until completed, and used upload ids."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import io
 import itertools
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from tests.model.checksums import crc32_of, verify
-
 if TYPE_CHECKING:
     from datetime import datetime
 
     from lake.manifest import ObjectVersion
+
+
+def crc32_of(body: bytes) -> str:
+    """The checksum of an object as S3 writes it."""
+    return base64.b64encode(struct.pack(">I", binascii.crc32(body))).decode()
+
+
+def verify(checksum: str, body: bytes, operation: str) -> None:
+    """Raises ``ClientError`` as S3 does when the checksum of a request is not that of the body."""
+    if checksum != crc32_of(body):
+        raise ClientError({"Error": {"Code": "BadDigest", "Message": checksum}}, operation)
+
 
 Response = dict[str, Any]
 

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
 from lake.layout import lake_key, quarantine_key
-from tests.model.denial import access_denied, may_read
+from tests.model.clients import access_denied, may_read
 from tests.model.world import LEASE, name_of
 from transform.claim_manifest import LeaseKeeper
 from transform.give_up import fault_of

@@ -17,6 +17,7 @@ from tests.model.actors import (
     fake_runtime,
     forcer,
     looker,
+    overnight,
     planner,
     promoter,
     receive,
@@ -28,7 +29,6 @@ from tests.model.actors import (
 )
 from tests.model.environment import KEEP, allow, apply_event, expire, expire_rows, force_all
 from tests.model.invariants import InvariantChecker
-from tests.model.overnight import overnight
 from tests.model.scenarios import single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
 from tests.model.world import LONG_AGO, OWNER_DIED, World, with_attempts
@@ -201,8 +201,8 @@ def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None
             return
 
 
-def histories_with_one_fault(scenario: Scenario, every: int = 1) -> Iterator[History]:
-    """The history without faults, then those with exactly one, for every fault at every step (or every n-th)."""
+def histories_with_one_fault(scenario: Scenario, number: int | None = None) -> Iterator[History]:
+    """The history without faults, then those with exactly one: for every fault at every step, or about so many."""
     undisturbed = play(scenario, lambda *_: "")
     yield undisturbed
     faults = [
@@ -210,6 +210,7 @@ def histories_with_one_fault(scenario: Scenario, every: int = 1) -> Iterator[His
         for step, (actor, operation) in enumerate(undisturbed.steps, start=1)
         for fault in (*single_faults(scenario, operation), *switches(scenario, actor))
     ]
+    every = 1 if number is None else max(1, len(faults) // number)
     for step, fault in faults[::every]:
         yield play(scenario, lambda now, *_, step=step, fault=fault: fault if now == step else "")
 

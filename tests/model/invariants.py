@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.layout import is_complete_marker
 from lake.time import iso_utc
-from tests.model.checksums import crc32_of
 from tests.model.collection_invariants import CollectionInvariants
 from tests.model.contents import check_contents
-from tests.model.cost_invariants import check_costs
-from tests.model.published_totals import check_totals
+from tests.model.fake_s3 import crc32_of
 from tests.model.scheduler import Violation
 from tests.model.world import GRACE, LONG_AGO, START, name_of
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tests.model.world import World
+
 
 LIVE = frozenset({"QUEUED", "RUNNING", "PUBLISHING", "DONE", "FAILED"})
 CLOCK_STEPS = timedelta(seconds=1)
@@ -254,3 +254,50 @@ class InvariantChecker:
 
 def _read_files(document: Item) -> set[tuple[str, str]]:
     return {(source["uri"], source["version"]) for source in document["sources"] if "failed" not in source}
+
+
+def check_totals(world: World, identity: str, row: Item, document: Item) -> None:
+    """Raise ``Violation`` unless the totals are those of ``document``, and the digests those of a listing."""
+    totals = row["published"]["totals"]
+    rejects: Counter[str] = Counter()
+    for source in document["sources"]:
+        rejects.update(source["rejects"])
+    expected: Item = {
+        "rows": sum(item["rows"] for item in document["objects"]),
+        "rejects": dict(+rejects),
+        "failed_files": sum("failed" in source for source in document["sources"]),
+        "task_milliseconds": document["task_milliseconds"],
+    }
+    for name, objects in (("lake", document["objects"]), ("quarantine", document["quarantine"])):
+        # Those that it keeps of an earlier generation are under another prefix.
+        written = [item for item in objects if f"-g{document['generation']}-" in item["key"]]
+        expected[name] = _digest(world, written) if written else {"count": 0, "bytes": 0, "digest": ""}
+    if totals != expected:
+        raise Violation(f"{identity} has the totals {totals}, and its published generation {expected}")
+
+
+def _digest(world: World, objects: list[Item]) -> Item:
+    lines, size = [], 0
+    for item in sorted(objects, key=lambda item: str(item["key"])):
+        visible = world.s3.buckets[item["bucket"]][item["key"]]
+        lines.append(f"{item['key']}\0{len(visible.body)}\0{visible.etag}\n")
+        size += len(visible.body)
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    return {"count": len(objects), "bytes": size, "digest": digest}
+
+
+def check_costs(world: World) -> None:
+    """Raise ``Violation`` unless the cost rows add up."""
+    items = world.dynamodb.items.items()
+    days: dict[str, int] = {}
+    for (pk, job_run), item in items:
+        if not pk.startswith("cost#"):
+            continue
+        parts = sum(share["micro_dollars"] for share in item["shares"])
+        if parts != item["micro_dollars"]:
+            raise Violation(f"job run {job_run} costs {item['micro_dollars']}, and its parts {parts}")
+        day = pk.removeprefix("cost#")
+        days[day] = days.get(day, 0) + item["micro_dollars"]
+    sums = {day: item["micro_dollars"] for (pk, day), item in items if pk == "cost-sum"}
+    if sums != days:
+        raise Violation(f"the job runs of each day cost {days}, and the sums of the days are {sums}")

@@ -1,31 +1,103 @@
-"""Mutations: each context manager removes one rule from the product while it is entered."""
+"""Mutations: each removes one rule from the product while its context manager is entered."""
+
+from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Any
-from unittest.mock import PropertyMock, patch
+from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+import lake.manifest_documents
 import lake.publish
+import router.ownership.owner
 import router.ownership.take
 import transform.finalize
+import transform.give_up
+from lake.commit import SourceCount
 from lake.documents import encode_body
 from lake.errors import LeaseLostError
 from lake.faults import NO_ANSWER
 from lake.ledger import CommitReference, Part
-from lake.ledger.table import LedgerTable
-from lake.ledger.transitions import Claim, Manifests, supersede_actions
-from tests.model.fake_spark import FakeLeaseKeeper
+from lake.ledger.arrivals import Arrivals, arrival_key
+from lake.ledger.table import Condition, LedgerTable
+from lake.manifest import Partition
+from router.ownership.resolve import delete_intent, write_intent
 from transform.upload import Uploads
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 
-def skip_the_fence() -> AbstractContextManager[Any]:
-    return patch.object(Claim, "fence", PropertyMock(return_value=[]))
+def replaced(place: str, value: Any) -> Mutation:
+    """What is at this place, as ``module.Class.name`` or ``module.name``, is another value."""
+    return lambda: patch(place, value)
+
+
+def changed(place: str, old: str, new: str) -> Mutation:
+    """The function at this place has ``new`` where its source has ``old``."""
+    return lambda: patch(place, changed_source(resolve_name(place), old, new))
+
+
+def all_of(*mutations: Mutation) -> Mutation:
+    @contextmanager
+    def entered() -> Iterator[None]:
+        with ExitStack() as stack:
+            for mutation in mutations:
+                stack.enter_context(mutation())
+            yield
+
+    return entered
+
+
+def changed_source(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
+    """The function of the same module whose source has ``new`` in the place of ``old``.
+
+    Raises ``ValueError``: ``old`` is not exactly once in the source: the rule that the mutation removes is elsewhere
+    now.
+    """
+    source = textwrap.dedent(inspect.getsource(function))
+    if source.count(old) != 1:
+        raise ValueError(f"{old!r} is {source.count(old)} times in {function.__qualname__}: write the mutation again")
+    # Its globals stay those of the module, so that it calls what other mutations put there.
+    names, definition = vars(sys.modules[function.__module__]), compile(source.replace(old, new), __file__, "exec")
+    defined: dict[str, Any] = {}
+    exec(definition, names, defined)
+    result: Callable[..., Any] = defined[function.__name__]
+    return result
+
+
+def only_conditions(kept: Callable[[dict[str, Any], Condition], bool]) -> Mutation:
+    """Updates keep the conditions for which ``kept(assigned attributes, condition)`` is true."""
+    update = LedgerTable.update
+
+    def fewer(
+        self: LedgerTable,
+        key: Any,
+        *,
+        assign: Any = None,
+        add: Any = None,
+        remove: Any = (),
+        conditions: Collection[Condition] = (),
+    ) -> None:
+        remaining = [condition for condition in conditions if kept(assign or {}, condition)]
+        update(self, key, assign=assign, add=add, remove=remove, conditions=remaining)
+
+    return replaced("lake.ledger.table.LedgerTable.update", fewer)
+
+
+def ends_fenced_by_the_state_only(state: str) -> Mutation:
+    fence = f'row_unchanged(row)[: None if changes["state"] != "{state}" else 1]'
+    return all_of(
+        only_conditions(lambda assign, item: assign.get("state") != state or item.attribute == "state"),
+        changed("lake.ledger.transitions.Manifests._close", "row_unchanged(row)", fence),
+    )
 
 
 def publish_before_audit() -> AbstractContextManager[Any]:
@@ -62,40 +134,8 @@ def reuse_an_upload() -> AbstractContextManager[Any]:
     return patch.object(Uploads, "_upload", reusing)
 
 
-def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
-    create = router.ownership.take._create_owner
-
-    def late(services, taken, now):
-        owner = create(services, taken, now)
-        return Part("", "", "", 0, 0, "", ()) if owner is NO_ANSWER else owner
-
-    return patch("router.ownership.take._create_owner", late)
-
-
-def no_lease_renewal() -> AbstractContextManager[Any]:
-    return patch.object(FakeLeaseKeeper, "renew_all", lambda _: None)
-
-
-def renew_an_expired_lease() -> AbstractContextManager[Any]:
-    update = LedgerTable.update
-
-    def unconditional(self, key, *, assign=None, add=None, remove=(), conditions=()):
-        if set(assign or {}) == {"lease_until"}:
-            conditions = [item for item in conditions if item.attribute != "lease_until"]
-        update(self, key, assign=assign, add=add, remove=remove, conditions=conditions)
-
-    return patch.object(LedgerTable, "update", unconditional)
-
-
-def held_is_done() -> AbstractContextManager[Any]:
-    return patch("streaming_job.micro_batch.HELD", "nothing is held")
-
-
-def skip_the_commit_document() -> AbstractContextManager[Any]:
-    def unwritten(s3, control_bucket, key, document):
-        return CommitReference(key, hashlib.sha256(encode_body(document)).hexdigest())
-
-    return patch("transform.finalize.write_commit", unwritten)
+def skip_the_commit_document(_s3, _bucket, key, document):
+    return CommitReference(key, hashlib.sha256(encode_body(document)).hexdigest())
 
 
 def roll_forward_by_listing() -> AbstractContextManager[Any]:
@@ -112,46 +152,102 @@ def roll_forward_by_listing() -> AbstractContextManager[Any]:
     return patch("lake.publish.read_commit", listed)
 
 
-def commit_without_reading_again() -> AbstractContextManager[Any]:
-    def once(context, claim, named, uploaded):
-        services = context.services
-        try:
-            services.ledger.manifests.commit(claim, named, context.clock())
-        except (LeaseLostError, BotoCoreError, ClientError):
-            for item in uploaded:
-                lake.publish.abort_upload(services.s3, item.bucket, item.key, item.upload_id)
-            return False
-        return True
-
-    return patch("transform.finalize._commit", once)
+def commit_once(context, claim, named, uploaded):
+    """Without reading the row again where there was no answer."""
+    services = context.services
+    try:
+        services.ledger.manifests.commit(claim, named, context.clock())
+    except (LeaseLostError, BotoCoreError, ClientError):
+        for item in uploaded:
+            lake.publish.abort_upload(services.s3, item.bucket, item.key, item.upload_id)
+        return False
+    return True
 
 
-def sweep_deletes_later_generations() -> AbstractContextManager[Any]:
-    return patch("router.sweep.leftovers.may_delete", lambda row, due, generation: generation != due.generation)
+def abort_before_the_release() -> AbstractContextManager[Any]:
+    """The uploads of a commit without an answer are aborted while it may still be applied."""
+    give_up = transform.give_up.give_up
+
+    def abort_first(context: Any, claim: Any, reason: str, uploaded: Any, *arguments: Any, **options: Any) -> None:
+        for item in uploaded:
+            lake.publish.abort_upload(context.services.s3, item.bucket, item.key, item.upload_id)
+        give_up(context, claim, reason, (), *arguments, **options)
+
+    gives_up = "give_up(context, claim, reason, (), counted=fault is None)"
+    return all_of(
+        changed("transform.finalize._commit", gives_up, "pass"),
+        replaced("transform.finalize.give_up", abort_first),
+        replaced("transform.convert.give_up", abort_first),
+    )()
 
 
-def sweep_aborts_uploads_of_all_but_running_manifests() -> AbstractContextManager[Any]:
-    return patch("router.sweep.leftovers.may_abort", lambda row, *_: row.state != "RUNNING")
+def leave_the_quarantine_out_of_the_commit_document() -> AbstractContextManager[Any]:
+    complete = transform.finalize.commit_document
+    return patch("transform.finalize.commit_document", lambda *given: replace(complete(*given), quarantine=()))
 
 
-def adopt_without_abandoning() -> AbstractContextManager[Any]:
-    from lake.ledger import ManifestRow, State
-    from lake.manifest import Lane
-    from tests.model.world import PARTITION
-
-    def unfenced(self, manifest, now):
-        return ManifestRow(manifest, State.ABANDONED, Lane.BATCH, PARTITION, "", 0, 0)
-
-    return patch.object(Manifests, "abandon", unfenced)
+def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
+    rows = sum(item.rows for item in splits)
+    return SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
 
 
-def supersede_unconditionally() -> AbstractContextManager[Any]:
-    def unconditional(*arguments):
-        with patch("lake.ledger.transitions.row_unchanged", lambda _: []):
-            return supersede_actions(*arguments)
+audit_nothing = all_of(
+    *(
+        replaced(f"transform.audit.{check}", lambda *_: None)
+        for check in ("_check_results", "_check_rows", "_check_rejects")
+    ),
+    replaced("transform.audit._source_count", _unchecked_source),
+)
 
-    return patch("lake.ledger.transitions.supersede_actions", unconditional)
+
+def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
+    create = router.ownership.take._create_owner
+
+    def late(services, taken, now):
+        owner = create(services, taken, now)
+        return Part("", "", "", 0, 0, "", ()) if owner is NO_ANSWER else owner
+
+    return patch("router.ownership.take._create_owner", late)
 
 
-def forget_lost_pointers() -> AbstractContextManager[Any]:
-    return patch("router.sweep.handler.renew_pointers", lambda *_: {})
+def adopt_unfenced(self: Arrivals, _: Any, row: Any) -> Any:
+    key = arrival_key(row.file.bucket, row.file.key, row.file.version)
+    changes = {name: getattr(row, name) for name in ("manifest", "lane", "reason", "recorded_at")}
+    self._table.update(key, assign=changes)
+    return row
+
+
+def delete_the_intent_first(services: Any, arrivals: Any, now: Any) -> str:
+    key = write_intent(services, arrivals, now)
+    delete_intent(services, key)
+    return key
+
+
+def an_own_division_is_carried_out() -> AbstractContextManager[Any]:
+    """In place of the one that is committed."""
+    write, read = lake.manifest_documents.write_division, lake.manifest_documents.read_division
+    own: dict[str, Any] = {}
+
+    def remembered(s3: Any, bucket: str, division: Any, nonce: str) -> Any:
+        own[str(division.collection)] = write(s3, bucket, division, nonce)
+        return own[str(division.collection)]
+
+    def read_own(s3: Any, bucket: str, reference: Any) -> Any:
+        collection = reference.key.partition("/")[2].rpartition("-")[0]
+        return read(s3, bucket, own.get(collection, reference))
+
+    return patch.multiple("router.collect.divide", write_division=remembered, read_division=read_own)
+
+
+late_part_touches_no_hour = changed("router.ownership.owner._add", "if any(row.final for row in rows):", "if False:")
+
+
+def a_late_part_touches_its_hours_afterwards() -> AbstractContextManager[Any]:
+    def add(services: Any, part: Any, now: Any) -> Any:
+        collection: Any = without_touch(services, part, now)
+        for dataset in part.datasets:
+            services.ledger.partitions.touch(Partition.parse(f"{dataset}#{part.hour}"), now)
+        return collection
+
+    without_touch = changed_source(router.ownership.owner._add, "if any(row.final for row in rows):", "if False:")
+    return patch("router.ownership.owner._add", add)

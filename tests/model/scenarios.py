@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lake.manifest import Lane
-from tests.model.denial import KINDS
+from tests.model.clients import KINDS
 from tests.model.environment import ALLOW, DENY
 from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.scheduler import (

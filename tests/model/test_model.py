@@ -8,36 +8,9 @@ from tests.model.histories import histories_with_one_fault, play, scripted
 from tests.model.random_histories import FaultPlan, explore, play_plan
 from tests.model.scenarios import SCENARIOS
 
-LONG_SCENARIOS = (
-    *(
-        "arrivals",
-        "denied",
-        "force",
-        "forgotten",
-        "forgotten versions",
-        "overnight",
-        "plan",
-        "put again",
-        "reprocess",
-        "stream",
-        "threads",
-        "window",
-    ),
-    *("wide", "wrong results"),
-)
-EVERY = {**dict.fromkeys(LONG_SCENARIOS, 17), "expired": 17, "promote": 29, "requests": 31, "shards": 41, "poison": 61}
-"""Only every n-th single fault is tried here; each night ``python -m tests.model`` explores further."""
-DEFAULT_EVERY = 7
-MAX_HISTORIES = {
-    "poison": 8,
-    "wide": 20,
-    "requests": 40,
-    "promote": 40,
-    "reprocess": 60,
-    "wrong results": 20,
-    "shards": 40,
-}
-DEFAULT_MAX_HISTORIES = 80
+SINGLE_FAULTS, RANDOM_HISTORIES = 100, 50
+"""About so many of the single faults of a scenario are tried here, and so many random histories; each night
+``python -m tests.model`` explores further."""
 SEED = 0
 
 
@@ -51,14 +24,14 @@ def test_without_faults_every_scenario_keeps_every_promise(name: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_single_fault_breaks_a_promise(name: str) -> None:
     # Given a scenario, when one fault, event or switch occurs, at any step
-    for history in histories_with_one_fault(SCENARIOS[name], EVERY.get(name, DEFAULT_EVERY)):
+    for history in histories_with_one_fault(SCENARIOS[name], SINGLE_FAULTS):
         # Then readers never see a part of a manifest, and sweep and workers finish everything
         assert history.violation is None, history.describe()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_random_history_breaks_a_promise(name: str) -> None:
-    explored = explore(SCENARIOS[name], SEED, MAX_HISTORIES.get(name, DEFAULT_MAX_HISTORIES))
+    explored = explore(SCENARIOS[name], SEED, RANDOM_HISTORIES)
     assert explored.violation is None, f"seed {SEED}: {explored.violation.describe()}"
     assert explored.faults
 

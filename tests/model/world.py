@@ -14,8 +14,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
-from tests.model.clients import ActorClient
-from tests.model.denial import DenyingClient
+from tests.model.clients import ActorClient, DenyingClient
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3

@@ -1,20 +1,23 @@
-"""The local cloud of the night, with an input bucket of its user, and the command line that a person runs on it."""
+"""The local cloud of the night, the command line that a person runs on it, and the processes of its job runs."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from cli.deployed_stack import DeployedStack
-from infra.synth import synth
+import psutil
+
+from infra.synth import CHECKOUT
+from lake.engines.glue import LIVE_STATES
+from lake.ledger import State
 from lake.settings import (
     BatchSettings,
     DatasetRule,
@@ -27,18 +30,22 @@ from lake.settings import (
     SweepSettings,
     TablesSettings,
 )
-from local import isolation
 from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
+from local.processes import kill_followers
 from tests.e2e.scenario import Scenario
+from tests.e2e.waiting import wait_for
 from tests.night.files import FOLDERS, Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
+    from cli.deployed_stack import DeployedStack
+    from lake.manifest import Lane
     from tests.night.files import Day
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+
 PEAK = FOLDERS[Part.PEAK]
 STAGE, BUCKET, TIME_ZONE = "night", "landing-zone", "Europe/Berlin"
 
@@ -72,7 +79,7 @@ class Night:
         answer = subprocess.run(
             [sys.executable, "-m", "cli", *arguments, *place],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "XDG_STATE_HOME": str(self.folder)},
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
             capture_output=True,
             text=True,
             check=False,
@@ -93,19 +100,13 @@ def running_night(folder: Path, day: Day, log: Callable[[str], None]) -> Iterato
     settings = night_settings(len(day.files), day.tables)
     with LocalCloud.start(folder / "cloud") as cloud:
         cloud.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
-        outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
-        session, config = isolation.session(cloud.access_key), isolation.client_config()
-        state = folder / "hybrid-router" / "local" / f"{STAGE}.json"
-        state.parent.mkdir(parents=True)
-        state.touch(mode=0o600)
-        key = asdict(cloud.access_key)
-        found = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "logs": str(cloud.logs_dir)}
-        state.write_text(json.dumps(found), encoding="utf-8")
-        stack = DeployedStack.connect(outputs, session, cloud.endpoint, config, str(cloud.logs_dir))
+        scenario = Scenario.deploy(cloud, settings, folder / "cdk.out")
+        os.environ["XDG_STATE_HOME"] = str(folder)
+        scenario.leave_local_state(STAGE)
         try:
-            yield Night(Scenario(cloud, stack), settings, folder, log)
+            yield Night(scenario, settings, folder, log)
         except BaseException:
-            _keep_ledger(cloud, stack.resources.ledger_table, folder / "ledger.jsonl")
+            _keep_ledger(cloud, scenario.deployment.resources.ledger_table, folder / "ledger.jsonl")
             raise
 
 
@@ -159,3 +160,58 @@ def _keep_ledger(cloud: LocalCloud, table: str, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for page in pages:
             file.writelines(f"{json.dumps(item, default=str)}\n" for item in page["Items"])
+
+
+def working_run(stack: DeployedStack, lane: Lane) -> str:
+    """Wait until a job run of the lane converts a manifest; returns the run's id."""
+
+    def owner() -> str | None:
+        return next((row.owner for row in stack.ledger.manifests.open(lane, State.RUNNING) if row.owner), None)
+
+    return wait_for(f"a run of the {lane} lane to convert a manifest", owner)
+
+
+def stall(run: str) -> None:
+    """Stop every process of the run in the middle of its work (SIGSTOP)."""
+    for pid in _members(_leader(run)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+
+
+def kill(run: str) -> None:
+    """Kill every process of the run (SIGKILL)."""
+    kill_followers(_leader(run))
+
+
+def wait_killed(stack: DeployedStack, job: str, run: str) -> None:
+    """Wait for the end of a run that was killed.
+
+    Raises ``NightFailedError``: it has ended by itself: there was nothing to repair.
+    """
+
+    def ended() -> dict | None:
+        record = stack.glue.get_job_run(JobName=job, RunId=run)["JobRun"]
+        return None if record["JobRunState"] in LIVE_STATES else record
+
+    record = wait_for(f"the end of {run}", ended)
+    if record["JobRunState"] != "FAILED" or "SIGKILL" not in record["ErrorMessage"]:
+        raise NightFailedError(f"{run} was to be killed, but ended {record['JobRunState']}: {record['ErrorMessage']}")
+
+
+def _leader(run: str) -> int:
+    """The process that leads the session of the run (``local/job_child.py``)."""
+    for process in psutil.process_iter(["cmdline"]):
+        arguments = process.info["cmdline"] or []
+        if "local.job_child" in arguments and run in arguments[-1]:
+            return int(process.pid)
+    raise NightFailedError(f"no process of {run} is alive: it ended before it could be stalled or killed")
+
+
+def _members(leader: int) -> list[int]:
+    found = []
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError):
+            # 0 would be this process.
+            if pid not in (0, leader) and os.getsid(pid) == leader:
+                found.append(pid)
+    return found

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cli.demo.run import created_record, notifications_paused
+from cli.demo.run import notifications_paused
 from lake.ledger import State
 from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
-from router.services import Services
 from router.stream.spill import goal_core_seconds
 from router.sweep.handler import sweep
 from router.sweep.missed import LISTING
 from router.sweep.repair import read_progress
 from router.telemetry import logger
+from tests.e2e.scenario import event_body
 from tests.e2e.waiting import wait_for
-from tests.night.cloud import BUCKET, NightFailedError
+from tests.night.cloud import BUCKET, NightFailedError, kill, stall, wait_killed, working_run
 from tests.night.files import Part, cut_off
-from tests.night.job_runs import kill, stall, wait_killed, working_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,11 +76,9 @@ def put_body(night: Night, file: DayFile, body: bytes) -> None:
 
 def send_again(night: Night, files: Sequence[DayFile]) -> None:
     """Send the events of the files a second time: S3 delivers events at least once."""
-    queue, region = night.stack.outputs.arrivals_queue, night.stack.s3.meta.region_name
+    queue = night.stack.outputs.arrivals_queue
     for some in batches_of(files, EVENTS_PER_REQUEST):
-        entries = [
-            {"Id": str(number), "MessageBody": json.dumps(_event(file, region))} for number, file in enumerate(some)
-        ]
+        entries = [{"Id": str(number), "MessageBody": event_body(_version(file))} for number, file in enumerate(some)]
         night.stack.sqs.send_message_batch(QueueUrl=queue, Entries=entries)
 
 
@@ -132,15 +128,7 @@ def _stall_the_stream(night: Night, peak: Sequence[DayFile], day: Day) -> None:
 
 def _sweep_hours_later(night: Night, missed: int) -> None:
     """The sweep's listing, hours later, finds the files whose events were lost, and no other."""
-    stack = night.stack
-    services = Services(
-        settings=night.settings,
-        resources=stack.resources,
-        ledger=stack.ledger,
-        s3=stack.s3,
-        glue=stack.glue,
-        clock=lambda: datetime.now(UTC) + HOURS_LATER,
-    )
+    services = night.scenario.services(night.settings, lambda: datetime.now(UTC) + HOURS_LATER)
     logger.setLevel("ERROR")
     adopted = sweep(services)["adopted"]
     # Each repair has a minute: on a slow machine the next sweep goes on with the listing.
@@ -157,7 +145,3 @@ def _rows(arrivals, files: Sequence[ObjectVersion]):
 def _version(file: DayFile) -> ObjectVersion:
     digest = hashlib.md5(file.body, usedforsecurity=False).hexdigest()
     return ObjectVersion(BUCKET, file.key, digest, len(file.body), "")
-
-
-def _event(file: DayFile, region: str) -> dict[str, object]:
-    return {"Records": [created_record(_version(file), region)]}

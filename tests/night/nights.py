@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lake.manifest import Lane
 from tests.e2e.waiting import wait_for
-from tests.night.cloud import BUCKET, NightFailedError
+from tests.night.cloud import BUCKET, NightFailedError, kill, wait_killed, working_run
 from tests.night.day import PATIENCE_SECONDS, PUT_AGAIN_EACH, put_body, put_files, wait_converted
 from tests.night.files import FOLDERS, REPAIR, Part
-from tests.night.job_runs import kill, wait_killed, working_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,12 +69,7 @@ def _failed_night(night: Night, day: Day) -> dict[str, Any]:
     kill(run)
     put_files(night, day.of(Part.WAITING)[::PUT_AGAIN_EACH])
     wait_killed(stack, stack.resources.batch_job, run)
-
-    def ended() -> dict[str, Any] | None:
-        execution = stack.sfn.describe_execution(executionArn=arn)
-        return execution if execution["status"] != "RUNNING" else None
-
-    execution = wait_for(f"the end of {arn}", ended, PATIENCE_SECONDS)
+    execution = night.scenario.ended(arn, PATIENCE_SECONDS)
     if execution["status"] != "FAILED" or DENIED_ACTION not in execution.get("cause", ""):
         raise NightFailedError(f"the night should fail and name {DENIED_ACTION}, but it ended {execution}")
     document = night.document("night", execution["name"], code=1)

@@ -45,7 +45,7 @@ def test_a_file_that_has_grown_is_converted_in_place_of_its_old_rows(
     # Then the file that shared its Parquet files is converted again with it
     told = answer(capsys)
     assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (2, 3, 3 + 1, {})
-    assert prove(inputs(folder), converted.output).differences == []
+    assert prove(inputs(folder), converted.output) == []
     # And nothing is to do then
     convert_files(replace(converted, replace=True))
     assert answer(capsys)["files"] == 0
@@ -65,7 +65,7 @@ def test_a_replacement_that_is_killed_is_completed_by_the_next_call(
     # When
     convert_files(replace(converted, replace=True))
     # Then
-    assert prove(inputs(folder), converted.output).differences == []
+    assert prove(inputs(folder), converted.output) == []
 
 
 def test_rows_of_files_that_are_gone_are_not_replaced(

@@ -54,7 +54,7 @@ def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
     # Then
     told = answer(capsys)
     assert code == ExitCode.NOT_SO
-    assert prove(inputs(folder), output).differences == []
+    assert prove(inputs(folder), output) == []
     assert (told["files"], told["rows"], told["quarantined"]) == (5, 2 + 1 + 4000, {"not JSON": 1})
     assert list(told["unreadable"].values()) == [1]  # type: ignore[attr-defined]
     assert sorted(path.name for path in (output / "lake").iterdir()) == ["clicks", "orders"]
@@ -78,7 +78,7 @@ def test_large_files_are_shared_by_the_cores(tmp_path: Path, capsys: pytest.Capt
         file.path.rename(target)
     assert convert_files(request(folder, output=tmp_path / "out")) == ExitCode.NOT_SO
     assert answer(capsys)["parquetFiles"] > len(files)  # type: ignore[operator]
-    assert prove(inputs(folder), tmp_path / "out").differences == []
+    assert prove(inputs(folder), tmp_path / "out") == []
 
 
 def test_a_second_call_converts_only_what_is_new(
@@ -93,7 +93,7 @@ def test_a_second_call_converts_only_what_is_new(
     # Then
     told = answer(capsys)
     assert (told["files"], told["skipped"], told["rows"]) == (1, 5, 2)
-    assert prove(inputs(folder), output).differences == []
+    assert prove(inputs(folder), output) == []
     # And what the first call has quarantined is not forgotten
     assert code == ExitCode.NOT_SO
     assert told["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}

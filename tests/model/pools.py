@@ -1,12 +1,63 @@
-"""In place of thread pools, where an actor has threads: one runs at a time, and gives its turn to the next."""
+"""In place of the product's thread pools: the submitting thread does the work, or threads take turns at requests."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def pools_replaced_by(pool: type) -> Iterator[None]:
+    """Every ``ThreadPoolExecutor`` works as this class does."""
+    methods: Any = {name: value for name, value in vars(pool).items() if callable(value)}
+    with patch.multiple(ThreadPoolExecutor, create=True, **methods):
+        yield
+
+
+class InlinePool:
+    """The part of ``ThreadPoolExecutor``'s API that the product uses."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> InlinePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def shutdown(self, **_: Any) -> None:
+        return
+
+    def map(self, function: Callable[..., Any], *columns: Any) -> Iterator[Any]:
+        """An error of one item does not keep the others from being worked on."""
+        done = [self.submit(function, *items) for items in zip(*columns, strict=False)]
+        return (item.result() for item in done)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> _Done:
+        try:
+            return _Done(function(*arguments), None)
+        except Exception as error:
+            return _Done(None, error)
+
+
+@dataclass
+class _Done:
+    value: Any
+    error: Exception | None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
 
 _current = threading.local()
 

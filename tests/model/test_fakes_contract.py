@@ -1,0 +1,310 @@
+"""The fakes of S3 and DynamoDB respond like the emulator: one script of calls on both, the same answers and errors."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from contextlib import suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.ledger import State
+from lake.ledger.manifest_row import open_key
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
+from local.isolation import BUCKET_PLACE
+from tests.ledger_table import create_ledger_table
+from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.model.fake_s3 import FakeS3, crc32_of
+from tests.model.world import PARTITION, START
+from tests.unit.lake.world import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.cloud import LocalCloud
+
+
+def response_or_code(call: Callable[..., Any], **request: Any) -> Any:
+    """The response, or the error code."""
+    try:
+        return call(**request)
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+
+
+def done_or_code(call: Callable[..., Any], **request: Any) -> str:
+    answer = response_or_code(call, **request)
+    return answer if isinstance(answer, str) else "done"
+
+
+def s3_responses(s3: Any, bucket: str) -> list[Any]:
+    """The responses to the calls that the product relies on, in an order that matters."""
+    responses: list[Any] = []
+
+    def keys_and_uploads() -> None:
+        responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket).get("Contents", [])])
+        listed = s3.list_multipart_uploads(Bucket=bucket, Prefix="d/m-g1-").get("Uploads", [])
+        responses.append([(item["Key"], item["UploadId"] in upload_ids) for item in listed])
+
+    def complete(upload: str, key: str, *etags: str) -> None:
+        parts = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in enumerate(etags, 1)]
+        request = {"Bucket": bucket, "Key": key, "UploadId": upload, "MultipartUpload": {"Parts": parts}}
+        responses.append(done_or_code(s3.complete_multipart_upload, **request))
+
+    def head(key: str) -> None:
+        response = response_or_code(s3.head_object, Bucket=bucket, Key=key)
+        responses.append(response if isinstance(response, str) else (response["ETag"], response["ContentLength"]))
+
+    def abort(upload: str, key: str) -> None:
+        responses.append(done_or_code(s3.abort_multipart_upload, Bucket=bucket, Key=key, UploadId=upload))
+
+    first, second = "d/m-g1-00000.parquet", "d/m-g1-00001.parquet"
+    keys_of_uploads = (first, first, second)
+    upload_ids = [s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"] for key in keys_of_uploads]
+    etag = hashlib.md5(b"rows").hexdigest()
+    for upload, key in zip(upload_ids, keys_of_uploads, strict=True):
+        part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=1, Body=b"rows")
+        responses.append(part["ETag"])
+    keys_and_uploads()
+    head(first)
+    complete(upload_ids[0], first, "0" * 32)
+    keys_and_uploads()
+    complete(upload_ids[0], first, etag)
+    keys_and_uploads()
+    head(first)
+    abort(upload_ids[1], first)
+    abort(upload_ids[1], first)
+    keys_and_uploads()
+    complete(upload_ids[1], first, etag)
+    head(first)
+    s3.delete_object(Bucket=bucket, Key=first)
+    s3.delete_object(Bucket=bucket, Key=first)
+    head(first)
+    keys_and_uploads()
+    complete(upload_ids[2], second, etag)
+    keys_and_uploads()
+    responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket, StartAfter=first).get("Contents", [])])
+    with pytest.raises(s3.exceptions.NoSuchKey):
+        s3.get_object(Bucket=bucket, Key=first)
+    responses.append(s3.get_object(Bucket=bucket, Key=second)["Body"].read())
+    return responses
+
+
+def complete_twice(s3: Any, bucket: str) -> list[Any]:
+    """Completing a used upload id again does not restore a deleted object, whatever the response is."""
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="k")["UploadId"]
+    etag = s3.upload_part(Bucket=bucket, Key="k", UploadId=upload, PartNumber=1, Body=b"x")["ETag"]
+    request = {"Bucket": bucket, "Key": "k", "UploadId": upload, "MultipartUpload": {"Parts": [_part(etag)]}}
+    s3.complete_multipart_upload(**request)
+    s3.delete_object(Bucket=bucket, Key="k")
+    response = response_or_code(s3.complete_multipart_upload, **request)
+    assert isinstance(response, dict) or response == "NoSuchUpload"
+    return [response_or_code(s3.head_object, Bucket=bucket, Key="k")]
+
+
+def _part(etag: str) -> dict[str, Any]:
+    return {"PartNumber": 1, "ETag": etag}
+
+
+def test_s3_responds_like_the_emulator(cloud: LocalCloud) -> None:
+    s3, bucket = cloud.client("s3"), f"contract-{secrets.token_hex(4)}"
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    for used_id_succeeds in (False, True):
+        fake = FakeS3(START, used_id_succeeds)
+        fake.create_bucket(Bucket="fake")
+        assert complete_twice(fake, "fake") == complete_twice(s3, bucket) == ["404"]
+    assert s3_responses(fake, "fake") == s3_responses(s3, bucket)
+
+
+def listed_versions(s3: Any, bucket: str) -> list[Any]:
+    """The versions of an object that was put twice and deleted, the numbers in place of their ids."""
+    ids = [s3.put_object(Bucket=bucket, Key="v", Body=body).get("VersionId", "null") for body in (b"one", b"second")]
+    objects = s3.list_objects_v2(Bucket=bucket, Prefix="v", MaxKeys=2)["Contents"]
+    responses: list[Any] = [(item["Key"], item["Size"], item["ETag"]) for item in objects]
+
+    def versions() -> None:
+        listed = s3.list_object_versions(Bucket=bucket, Prefix="v").get("Versions", [])
+        responses.append([(ids.index(item["VersionId"]), item["IsLatest"], item["Size"]) for item in listed])
+
+    versions()
+    s3.delete_object(Bucket=bucket, Key="v")
+    versions()
+    return responses
+
+
+@pytest.mark.parametrize("versioning", [False, True])
+def test_s3_lists_versions_like_the_emulator(cloud: LocalCloud, versioning: bool) -> None:
+    s3, bucket, fake = cloud.client("s3"), f"contract-{secrets.token_hex(4)}", FakeS3(START)
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    fake.create_bucket(Bucket="fake")
+    if versioning:
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        fake.versions["fake"] = {}
+    assert listed_versions(fake, "fake") == listed_versions(s3, bucket)
+
+
+BODY = b"rows"
+CHECKSUM, OTHER = crc32_of(BODY), crc32_of(b"other rows")
+WHOLE = {"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"}
+
+
+def responses(s3: Any, bucket: str) -> list[Any]:
+    """An upload with a checksum: its part and its completion with a wrong and with the right one."""
+    place = {"Bucket": bucket, "Key": "k"}
+    upload = {**place, "UploadId": s3.create_multipart_upload(**place, **WHOLE)["UploadId"]}
+    part = {**upload, "PartNumber": 1, "Body": BODY}
+    answers: list[Any] = [done_or_code(s3.upload_part, **part, ChecksumCRC32=OTHER)]
+    uploaded = s3.upload_part(**part, ChecksumCRC32=CHECKSUM)
+    answers.append(uploaded["ChecksumCRC32"])
+    answers.append(
+        [(item["PartNumber"], item["ETag"] == uploaded["ETag"]) for item in s3.list_parts(**upload)["Parts"]]
+    )
+
+    def completion(whole: str, of_part: str) -> dict[str, Any]:
+        parts = [{"PartNumber": 1, "ETag": uploaded["ETag"], "ChecksumCRC32": of_part}]
+        request = {**upload, "ChecksumCRC32": whole, "ChecksumType": "FULL_OBJECT"}
+        return {**request, "MultipartUpload": {"Parts": parts}}
+
+    answers += [done_or_code(s3.complete_multipart_upload, **completion(OTHER, CHECKSUM))]
+    answers += [done_or_code(s3.complete_multipart_upload, **completion(CHECKSUM, OTHER))]
+    answers += [done_or_code(s3.complete_multipart_upload, **completion(CHECKSUM, CHECKSUM))]
+    head = s3.head_object(**place, ChecksumMode="ENABLED")
+    answers += [head["ChecksumCRC32"], head["ChecksumType"], head["ContentLength"]]
+    answers.append("ChecksumCRC32" in s3.head_object(**place))
+    plain = s3.put_object(Bucket=bucket, Key="plain", Body=BODY)["ETag"]
+    return [*answers, plain == s3.put_object(Bucket=bucket, Key="plain", Body=BODY)["ETag"], head["ETag"][-3:]]
+
+
+@pytest.mark.parametrize("encryption", ["AES256", "aws:kms"])
+def test_s3_verifies_and_keeps_checksums_like_the_emulator(cloud: LocalCloud, encryption: str) -> None:
+    # Given a bucket that encrypts with or without a KMS key
+    s3, bucket, fake = cloud.client("s3"), f"contract-{secrets.token_hex(4)}", FakeS3(START)
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    applied = {"SSEAlgorithm": encryption}
+    if encryption == "aws:kms":
+        applied["KMSMasterKeyID"] = cloud.client("kms").create_key()["KeyMetadata"]["Arn"]
+        fake.with_kms_key.add("fake")
+    rules = [{"ApplyServerSideEncryptionByDefault": applied}]
+    s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
+    fake.create_bucket(Bucket="fake")
+    # Then checksums are the same, and the same bytes have the same ETag only without a KMS key
+    expected: list[Any] = ["BadDigest", CHECKSUM, [(1, True)], "BadDigest", "InvalidPart", "done"]
+    expected += [CHECKSUM, "FULL_OBJECT", len(BODY), False]
+    assert responses(fake, "fake") == [*expected, encryption == "AES256", '-1"']
+    assert responses(s3, bucket) == responses(fake, "fake")
+
+
+def dynamodb_answers(client: Any) -> list[Any]:
+    """Conditions of every kind the ledger uses, met and not met; then the current row."""
+    table = LedgerTable(client, RESOURCES.ledger_table)
+    key = Key(f"manifest#{secrets.token_hex(4)}", "manifest")
+    answers: list[Any] = []
+
+    def put(*where: Condition, **attributes: Any) -> None:
+        answers.append(_refused(lambda: table.put(key, attributes, where)))
+
+    def update(*where: Condition, remove: tuple[str, ...] = (), add: Any = None, **assign: Any) -> None:
+        answers.append(_refused(lambda: table.update(key, assign=assign, add=add, remove=remove, conditions=where)))
+        current = table.get(key)
+        answers.append(current and {name: value for name, value in current.items() if name != "pk"})
+
+    update(Condition("state", "=", State.QUEUED), state=State.RUNNING)
+    put(Condition("pk", "missing"), state=State.QUEUED, attempt=0, lease_until=0, open="batch#QUEUED", open_order="1")
+    put(Condition("pk", "missing"), state=State.ABANDONED)
+    update(
+        Condition("state", "=", State.QUEUED),
+        Condition("attempt", "=", 0),
+        state=State.RUNNING,
+        attempt=1,
+        lease_until=50,
+    )
+    update(Condition("lease_until", ">", 50), lease_until=60)
+    update(Condition("lease_until", ">", 49), Condition("state", "=", "RUNNING"), lease_until=60)
+    update(Condition("owner", "missing"), owner="run")
+    update(Condition("owner", "=", "run"), add={"bytes": 5, "names": {"a"}})
+    update(Condition("missing", ">", 1), lease_until=0)
+    update(Condition("state", ">", 1), lease_until=0)
+    update(add={"bytes": 7, "names": {"a", "b"}}, into=["x", "y"])
+    update(Condition("published", "missing"), remove=("open", "open_order", "nothing"), state=State.DONE)
+    answers.append(_transaction(client, key, State.RUNNING))
+    answers.append(_transaction(client, key, State.DONE))
+    answers.append(len(list(table.query(key.pk))))
+    answers.append([item["sk"] for item in table.query(key.pk, after="m", before="n")])
+    return answers
+
+
+def _transaction(client: Any, key: Key, state: State) -> Any:
+    name = RESOURCES.ledger_table
+    where = [Condition("state", "=", state)]
+    actions = [
+        {"Update": update_request(name, key, {"state": State.SUPERSEDED}, {}, ("owner",), where)},
+        {
+            "Put": put_request(
+                name, Key(key.pk, f"successor-{state}"), {"state": State.QUEUED}, [Condition("pk", "missing")]
+            )
+        },
+    ]
+    return _refused(lambda: LedgerTable(client, name).transact(actions))
+
+
+def _refused(write: Callable[[], Any]) -> str:
+    try:
+        write()
+    except RefusedError:
+        return "refused"
+    return "done"
+
+
+@pytest.fixture
+def dynamodb(cloud: LocalCloud) -> Any:
+    """A client of the emulator, with the ledger's table."""
+    client = boto3.resource("dynamodb", endpoint_url=cloud.endpoint).meta.client
+    with suppress(client.exceptions.ResourceInUseException):
+        create_ledger_table(client, RESOURCES.ledger_table)
+    return client
+
+
+def test_dynamodb_refuses_an_item_that_is_too_large_like_the_emulator(dynamodb: Any) -> None:
+    request = {"TableName": RESOURCES.ledger_table, "Item": {"pk": "large", "sk": "x", "text": "x" * (400 << 10)}}
+    answers = [response_or_code(each.put_item, **request) for each in (FakeDynamoDB(), dynamodb)]
+    assert answers == ["ValidationException"] * 2
+
+
+def test_dynamodb_answers_like_the_emulator(dynamodb: Any) -> None:
+    assert _plain(dynamodb_answers(FakeDynamoDB())) == _plain(dynamodb_answers(dynamodb))
+
+
+def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(dynamodb: Any) -> None:
+    lane: Any = f"lane-{secrets.token_hex(4)}"
+
+    def answers(client: Any) -> list[Any]:
+        for number in (3, 1, 2):
+            row: dict[str, Any] = {
+                "id": f"m{number}",
+                "state": "QUEUED",
+                "partition": str(PARTITION),
+                "open": f"{lane}#QUEUED",
+            }
+            row |= {"open_order": f"{number}", "attempt": number}
+            LedgerTable(client, RESOURCES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
+        LedgerTable(client, RESOURCES.ledger_table).update(
+            Key(f"manifest#{lane}2", "manifest"), remove=("open", "open_order")
+        )
+        rows = LedgerTable(client, RESOURCES.ledger_table).query(open_key(lane, State.QUEUED), index=True)
+        return [(row["id"], row["attempt"]) for row in rows]
+
+    assert answers(FakeDynamoDB()) == answers(dynamodb) == [("m1", 1), ("m3", 3)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return int(value) if isinstance(value, Decimal) else value
