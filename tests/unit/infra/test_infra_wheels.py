@@ -10,14 +10,11 @@ from dataclasses import replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from infra import app, assets
-from infra.code_assets import JOB_PACKAGES, AssetError
+from infra.code_assets import JOB_PACKAGES
 from infra.emr_serverless import RELEASE
-from infra.make_wheels import check_compatibility
 from infra.synth import CHECKOUT, synth
 from infra.wheels import (
     JOB_LIBRARIES,
@@ -30,10 +27,11 @@ from infra.wheels import (
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import Policies, edges
-from tests.unit.infra.small_wheels import elf_library, write_wheel
+
+if TYPE_CHECKING:
+    import pytest
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
-PLATFORM = "cp311-abi3-linux_x86_64"
 
 
 def imported(package: str) -> set[str]:
@@ -109,31 +107,6 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
     assert runtime.packages["py4j"] == locked_versions(CHECKOUT)["py4j"]
     assert runtime.python == "3.13"
     assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.11,<3.14"
-
-
-def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
-    runtime = JobRuntime.glue()
-    old = {"some/native.abi3.so": elf_library(["GLIBC_2.9", "GLIBC_2.34"])}
-    assert check_compatibility(write_wheel(tmp_path / f"some-1-{PLATFORM}.whl", old), runtime) == (2, 34)
-    pure = {"pure/__init__.py": b"# GLIBC_2.35"}
-    assert check_compatibility(write_wheel(tmp_path / "pure-1-py3-none-any.whl", pure), runtime) == (0, 0)
-    new = {"new/native.so": elf_library(["GLIBC_2.2.5", "GLIBC_2.35"])}
-    with pytest.raises(AssetError, match=r"new-1-.*\.whl needs glibc 2\.35, Glue 6\.0 has 2\.34"):
-        check_compatibility(write_wheel(tmp_path / f"new-1-{PLATFORM}.whl", new), runtime)
-
-
-def test_a_wheel_with_a_library_that_linux_distributions_do_not_share_is_refused(tmp_path: Path) -> None:
-    files = {"ssl/native.so": elf_library(["OPENSSL_3.0.0"], "libssl.so.3")}
-    with pytest.raises(AssetError, match=r"needs libssl\.so\.3, which no manylinux platform"):
-        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), JobRuntime.glue())
-
-
-def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
-    damaged = write_wheel(tmp_path / f"empty-1-{PLATFORM}.whl", {"empty/native.so": b"GLIBC_2.2.5"})
-    with pytest.raises(
-        AssetError, match=r"auditwheel cannot check empty-1-.*\.whl: This does not look like a platform"
-    ):
-        check_compatibility(damaged, JobRuntime.glue())
 
 
 def test_a_deployment_without_its_wheels_is_one_sentence(

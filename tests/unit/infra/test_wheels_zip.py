@@ -72,46 +72,19 @@ def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
     return target
 
 
-def with_other_byte(name: str) -> Callable[[dict[str, bytes]], object]:
-    """A change of the last byte of a wheel: the zip stays valid."""
-    entry = f"wheels/{name}"
-    return lambda files: files.update({entry: files[entry][:-1] + bytes([files[entry][-1] ^ 1])})
-
-
 def test_the_zip_of_this_checkout_is_accepted(made: Path, checkout: Path) -> None:
     assert check(made, checkout) == made
     assert check(rewrite(made, lambda files: files), checkout)
 
 
-@pytest.mark.parametrize(("wheel", "source"), [(OBSTORE, r"uv\.lock states"), (READER_WHEEL, "its build has recorded")])
-def test_a_wheel_with_one_changed_byte_is_refused(made: Path, checkout: Path, wheel: str, source: str) -> None:
-    # Given a zip whose entry was replaced, with a correct checksum of the zip format.
-    changed = rewrite(made, with_other_byte(wheel))
-    # Then it is refused by name, and the message says what to do.
-    with pytest.raises(
-        AssetError, match=rf"contain wheels/{wheel} with the SHA-256 \w+, which is not what {source}"
-    ) as error:
-        check(changed, checkout)
-    assert "run `make wheels`" in str(error.value)
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda files: files.pop(f"wheels/{OBSTORE}"), "lack the wheel of obstore"),
-        (lambda files: files.update({f"wheels/{OBSTORE[:-4]}.exe": b""}), r"\.exe, which is not a wheel"),
-        (lambda files: files.update({"wheels/idna-3.2-py3-none-any.whl": b""}), "idna.*, which is not needed"),
-        (lambda files: files.update({"wheels/obstore-1.0.1-py3-none-any.whl": b""}), "is there twice"),
-        (
-            lambda files: files.update({REQUIREMENTS: b"obstore==0.1.0"}),
-            r"contain obstore==0\.1\.0, uv\.lock has obstore==",
-        ),
-        (lambda files: files.update({REQUIREMENTS: b"left-pad==1"}), r"uv\.lock has no left-pad"),
-        (
-            lambda files: files.update({REQUIREMENTS: b"obstore==1.0.0"}),
-            "the jobs need ndjson-arrow==0.1.0, obstore==1.0.0",
-        ),
-        (lambda files: files.update({REQUIREMENTS: b""}), "list nothing, the jobs need"),
+        (lambda files: files.update({f"wheels/{OBSTORE}": b"other"}), f"contain wheels/{OBSTORE}, whose SHA-256"),
+        (lambda files: files.pop(f"wheels/{OBSTORE}"), "not exactly those that the jobs need"),
+        (lambda files: files.update({"wheels/idna-3.2-py3-none-any.whl": b""}), "not exactly those"),
+        (lambda files: files.update({f"wheels/{OBSTORE[:-4]}.exe": b""}), "cannot be read"),
+        (lambda files: files.update({REQUIREMENTS: b"ndjson-arrow==0.1.0\nobstore==0.9.0\n"}), "not exactly those"),
     ],
 )
 def test_a_zip_with_other_files_is_refused(
@@ -136,14 +109,6 @@ def test_a_damaged_zip_is_refused(tmp_path: Path, made: Path, checkout: Path) ->
     content[content.index(b"obstore.py") + 20] ^= 1
     made.write_bytes(content)
     with pytest.raises(AssetError, match=r"cannot be read \(Bad CRC-32"):
-        check(made, checkout)
-
-
-def test_a_wheel_for_another_processor_is_refused(tmp_path: Path, checkout: Path) -> None:
-    # Given the reader's wheel as it is built for Arm
-    reader = write_wheel(tmp_path / "ndjson_arrow-0.1.0-cp311-abi3-manylinux_2_28_aarch64.whl", {"x.py": b""})
-    write_zip([reader, tmp_path / OBSTORE], PINS, checkout, made := tmp_path / "arm.gluewheels.zip")
-    with pytest.raises(AssetError, match=r"aarch64\.whl, which is not for x86_64"):
         check(made, checkout)
 
 
