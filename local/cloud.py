@@ -67,20 +67,19 @@ class LocalCloud:
         *,
         log: Callable[[str], None] = lambda _: None,
         glue_minute_seconds: float = 60.0,
-        jars_cache: Path = spark_jars.DEFAULT_CACHE,
     ) -> LocalCloud:
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
         ``state_dir``: a folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
         ``log``: called with one line for each step. ``glue_minute_seconds``: seconds that a minute of a Glue job's
-        timeout lasts; tests make it shorter. ``jars_cache``: the folder that keeps Spark's S3 jars between starts.
+        timeout lasts; tests make it shorter.
         Raises ``LocalCloudError``: another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the
         emulator did not start within 60 seconds; the message ends with the end of its log.
         """
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
             lock = resources.enter_context(_claim(state_dir))
-            jars = spark_jars.resolve(jars_cache, log)
+            jars = spark_jars.resolve(log=log)
             _empty(state_dir)
             listener = resources.enter_context(closing(_loopback_listener()))
             port = int(listener.getsockname()[1])

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.class_archive import archive_file, java_options, make_archive, spark_environment
-from local.spark_jars import java_command
+from local.class_archive import archive_file, java_command, java_options, make_archive, spark_environment
 
 SCRIPT = """
 from pyspark.sql import SparkSession
