@@ -31,7 +31,7 @@ def jars(maven, tmp_path):
 
 
 def test_jars_are_downloaded_once_even_by_concurrent_callers(jars):
-    downloads = []
+    downloads: list[str] = []
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: jars(log=downloads.append), range(8)))
     assert {tuple(jar.name for jar in each) for each in found} == {JARS}
