@@ -20,7 +20,7 @@ from infra.optimizer import Optimizer
 from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs, grant_urgency, grant_verification
 from infra.plain_alarm import AlarmTopic
-from infra.records import DeliveryStreamAlarms, Records
+from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Catalog, Storage
 from lake import layout
@@ -85,15 +85,13 @@ class HybridRouterStack(Stack):
         Alarms(
             self,
             "Alarms",
-            title=names.stack,
+            names=names,
             topic=topic,
             arrivals=arrivals,
             functions=functions,
             machines=machines,
             alarm_lines=engines.count_alarm_lines(self, names.metrics_namespace),
-            metrics_namespace=names.metrics_namespace,
             settings=settings,
-            records=DeliveryStreamAlarms(settings.records, names) if settings.records else None,
         )
         outputs = StackOutputs(
             resources=resources,
