@@ -42,6 +42,7 @@ RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
 def patch() -> None:
     _patch_abort_and_timeout()
     _patch_distributed_map()
+    _patch_sizes()
 
 
 def add_integration(
@@ -174,8 +175,7 @@ Source: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-hand
 """
 
 
-def patch_sizes() -> None:
-    """Apply the limits of a state, after the integrations were added."""
+def _patch_sizes() -> None:
     stepfunctions._error_matches = _error_matches
     for name, subject in (
         ("_apply_jsonata_arguments", "arguments"),

@@ -6,61 +6,28 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from infra.outputs import StackOutputs
 from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly
-from tests.unit.infra.delivery_edges import KIND
 from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.service_edges import DELIVERY_STREAM
 
 ALARM = "AWS::CloudWatch::Alarm"
 CLICKS, PAYMENTS = RECORDS
 
 
 def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
-    streams = ResolvedTemplate(assembly.template).of_kind(KIND).values()
+    streams = ResolvedTemplate(assembly.template).of_kind(DELIVERY_STREAM).values()
     (found,) = [body for body in streams if body["DeliveryStreamName"] == f"hybrid-router-other-{name}"]
     return found
 
 
 def test_a_stage_without_records_has_nothing_of_it(assembly: Assembly) -> None:
-    assert assembly.resources(KIND) == {}
+    assert assembly.resources(DELIVERY_STREAM) == {}
     assert not [name for name in assembly.template["Resources"] if "Record" in name]
     assert "Records" not in assembly.template["Outputs"]
-
-
-def test_commands_learn_the_dataset_of_each(other_assembly: Assembly) -> None:
-    values = {name: str(output["Value"]) for name, output in other_assembly.template["Outputs"].items()}
-    outputs = StackOutputs.from_outputs(values)
-    assert outputs.records == {"clicks": "clicks", "payments": "payments"}
-    assert outputs.to_outputs() == values
-
-
-def test_a_kinesis_stream_becomes_compressed_lines(other_assembly: Assembly) -> None:
-    found = delivery(other_assembly, "clicks")
-    assert found["DeliveryStreamType"] == "KinesisStreamAsSource"
-    target = found["ExtendedS3DestinationConfiguration"]
-    assert found["KinesisStreamSourceConfiguration"] == {
-        "KinesisStreamARN": CLICKS.kinesis_stream,
-        "RoleARN": target["RoleARN"],
-    }
-    assert target["BucketARN"] == "arn:aws:s3:::landing-zone-1"
-    assert target["Prefix"] == "clicks/records/clicks/!{timestamp:yyyy/MM/dd/HH}/"
-    assert (target["FileExtension"], target["CompressionFormat"]) == (".ndjson.gz", "GZIP")
-    assert target["BufferingHints"] == {"IntervalInSeconds": 60, "SizeInMBs": 64}
-    assert target["ProcessingConfiguration"] == {"Enabled": True, "Processors": [{"Type": "AppendDelimiterToRecord"}]}
-
-
-def test_a_topic_is_read_with_a_role_of_its_own(other_assembly: Assembly) -> None:
-    found = delivery(other_assembly, "payments")
-    source, target = found["MSKSourceConfiguration"], found["ExtendedS3DestinationConfiguration"]
-    assert found["DeliveryStreamType"] == "MSKAsSource"
-    assert (source["MSKClusterARN"], source["TopicName"]) == (PAYMENTS.msk_cluster, PAYMENTS.msk_topic)
-    assert source["AuthenticationConfiguration"]["Connectivity"] == "PRIVATE"
-    assert source["AuthenticationConfiguration"]["RoleARN"] != target["RoleARN"]
-    assert "ReadFromTimestamp" not in source
 
 
 def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembly) -> None:
@@ -79,7 +46,7 @@ def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembl
 
 def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembly: Assembly) -> None:
     resources = other_assembly.template["Resources"]
-    for name in other_assembly.resources(KIND):
+    for name in other_assembly.resources(DELIVERY_STREAM):
         policies = {item for item in resources[name]["DependsOn"] if resources[item]["Type"] == "AWS::IAM::Policy"}
         own = {
             item

@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from infra.emr_serverless import STARTERS
-from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.emr_edges import WRITE_LOG
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
-from tests.unit.infra.service_edges import Edge, Policies
+from tests.unit.infra.service_edges import WRITE_EMR_LOG, Edge, Policies
 
 MAX_ENVIRONMENT_BYTES = 4096
 """Of all variables of a function, keys and values (AWS Lambda quotas)."""
@@ -92,7 +90,7 @@ def test_a_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
         *(("s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}") for uri in re.findall(r"s3://[^\s#]+", words)),
         ("s3:PutObject", f"arn:aws:s3:::{launch.log_uri.removeprefix('s3://')}any"),
         ("logs:DescribeLogGroups", "*"),
-        *((action, group) for action in WRITE_LOG),
+        *((action, group) for action in WRITE_EMR_LOG),
     ]
     assert len(asked) == 8
     # Then it may
@@ -160,17 +158,6 @@ def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(o
     assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["KmsKeyId"] == KEY
     # And EMR Serverless keeps no event logs under a key of its own
     assert not any(launch.keeps_event_logs for _, launch in launches(on_emr))
-
-
-def test_an_output_names_the_application_where_there_is_one(on_emr: Assembly, assembly: Assembly) -> None:
-    assert on_emr.template["Outputs"]["StreamApplication"]["Value"]["Fn::GetAtt"][1] == "ApplicationId"
-    # Given the outputs of a stage on Glue, then there is none, and the command line reads them all the same
-    outputs = dict.fromkeys(assembly.template["Outputs"], "x")
-    assert StackOutputs.from_outputs(outputs).stream_application == ""
-    # And it is read where it is there
-    found = StackOutputs.from_outputs({**outputs, "StreamApplication": "00stream"})
-    assert found.stream_application == "00stream"
-    assert found.to_outputs() == {**outputs, "StreamApplication": "00stream"}
 
 
 def test_the_quotas_count_what_each_engine_needs() -> None:

@@ -196,3 +196,81 @@ def test_a_stage_without_iceberg_tables_keeps_only_their_database(assembly: Asse
     # Settings that are rolled back must not delete it, and its tables with it.
     assert found[0] == ["AWS::Glue::Database"]
     assert len(found[1]) >= 5
+
+
+SCHEDULE = "AWS::Scheduler::Schedule"
+MACHINE = "AWS::StepFunctions::StateMachine"
+
+
+def actions_of(assembly: Assembly, role: str, resource: str) -> set[str]:
+    """What a role may do with resources whose ARN contains ``resource``."""
+    return {
+        action
+        for name, statement in assembly.statements()
+        if name.startswith(role) and resource in str(statement.get("Resource"))
+        for action in listed(statement["Action"])
+    }
+
+
+def test_nothing_of_it_is_created_without_a_share(assembly: Assembly) -> None:
+    for kind in (SCHEDULE, MACHINE, "AWS::CloudWatch::Alarm", "AWS::IAM::Role"):
+        assert not [name for name in assembly.resources(kind) if "Verify" in name], kind
+    assert not actions_of(assembly, "JobsRole", "/verify/*")
+
+
+def test_the_job_may_list_the_input_and_write_what_was_found(other_assembly: Assembly) -> None:
+    assert "s3:ListBucketVersions" in actions_of(other_assembly, "JobsRole", "landing-zone-1")
+    assert actions_of(other_assembly, "JobsRole", "/verify/*") == {"s3:PutObject"}
+
+
+LEGACY, PATH = "--enable-spark-ui-legacy-path", "--spark-event-logs-path"
+
+
+def writers(assembly: Assembly) -> dict[str, list[str]]:
+    """Role -> actions on the event logs."""
+    return {
+        re.sub(r"RoleDefaultPolicy\w+", "", name): listed(statement["Action"])
+        for name, statement in assembly.statements()
+        if "/spark-logs/*" in str(statement.get("Resource"))
+    }
+
+
+def test_both_engines_store_event_logs_where_the_setting_is_on(other_assembly: Assembly) -> None:
+    # Given a stage with event logs, Glue and EMR Serverless
+    template = ResolvedTemplate(other_assembly.template)
+    # Then both Glue jobs have the path, which ends with a slash, in the form for a history server alone
+    jobs = [
+        body["DefaultArguments"] for name, body in template.resources.items() if re.match("Jobs(Stream|Batch)", name)
+    ]
+    uris = {job[PATH] for job in jobs}
+    (uri,) = uris
+    assert re.fullmatch(r"s3://\S*Control\S*/spark-logs/", uri)
+    assert {job[LEGACY] for job in jobs} == {"true"}
+    assert not any("--enable-spark-ui" in job for job in jobs)
+    # And runs on EMR Serverless the same
+    machine = next(body for name, body in template.resources.items() if name.startswith("MachinesOvernightMachine"))
+    assert machine["DefinitionSubstitutions"]["EmrLogUri"] == uri
+    # And both roles may write there, and nothing else
+    assert writers(other_assembly) == {"Jobs": ["s3:PutObject"], "Emr": ["s3:PutObject"]}
+
+
+def test_nothing_is_stored_or_allowed_without_the_setting(assembly: Assembly) -> None:
+    for part in ("JobsStream", "JobsBatch"):
+        assert not {LEGACY, PATH} & assembly.one("AWS::Glue::Job", part)["DefaultArguments"].keys()
+    machine = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
+    assert machine["DefinitionSubstitutions"]["EmrLogUri"] == "not-deployed"
+    assert writers(assembly) == {}
+
+
+def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_assembly: Assembly) -> None:
+    template = ResolvedTemplate(other_assembly.template)
+    allowed: dict[str, set[str]] = {}
+    for name, statement in other_assembly.statements():
+        if name.startswith("RouterrouteRole"):
+            for action in listed(statement["Action"]):
+                resources = [str(template.value(resource)) for resource in listed(statement["Resource"])]
+                allowed.setdefault(action, set()).update(resources)
+    started = {resource.partition("-other-")[2] for resource in allowed["glue:StartJobRun"]}
+    assert started == {"stream", "stream-2", "stream-3"}
+    written = {resource.partition("/")[2] for resource in allowed["s3:PutObject"]}
+    assert {"inbox/*", "inbox-2/*", "inbox-3/*"} <= written

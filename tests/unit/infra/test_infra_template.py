@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -12,31 +11,7 @@ from lake.errors import InvalidInputError
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
-BUCKETS = ("StorageInput", "StorageLake", "StorageQuarantine", "StorageControl")
 JOB = "AWS::Glue::Job"
-
-
-@pytest.mark.parametrize("part", BUCKETS)
-def test_buckets_are_private_encrypted_and_kept(assembly: Assembly, part: str) -> None:
-    bucket = assembly.one("AWS::S3::Bucket", part)
-    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    rule = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
-    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
-    lifecycle = bucket["LifecycleConfiguration"]["Rules"][0]
-    assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
-    assert lifecycle["Status"] == "Enabled"
-    kept = [body for name, body in assembly.template["Resources"].items() if name.startswith(part)]
-    assert {body["DeletionPolicy"] for body in kept if body["Type"] == "AWS::S3::Bucket"} == {"RetainExceptOnCreate"}
-
-
-def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> None:
-    refusing = {
-        name
-        for name, statement in assembly.statements()
-        if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    }
-    # Four buckets, the arrivals queue and its dead letters, the topic.
-    assert len(refusing) == 7
 
 
 def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> None:
@@ -73,17 +48,6 @@ def test_functions_that_own_arrivals_end_before_they_are_presumed_dead(assembly:
     from router.ownership import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
-
-
-def test_schedules_follow_the_deployments_time_zone(assembly: Assembly) -> None:
-    schedules = assembly.resources("AWS::Scheduler::Schedule")
-    assert {body["ScheduleExpressionTimezone"] for body in schedules.values()} == {"America/New_York"}
-    overnight = assembly.one("AWS::Scheduler::Schedule", "Overnight")
-    assert overnight["ScheduleExpression"] == "cron(30 21 * * ? *)"
-    assert overnight["Target"]["Input"] == "{}"
-    assert all("DeadLetterConfig" in body["Target"] for body in schedules.values())
-    for part in ("Catalog", "Sweep"):
-        assert assembly.one("AWS::Scheduler::Schedule", part)["ScheduleExpression"] == "rate(15 minutes)"
 
 
 def test_a_stream_window_opens_only_where_there_are_peak_hours(assembly: Assembly, other_assembly: Assembly) -> None:
@@ -126,9 +90,3 @@ def test_outputs_are_read_back(assembly: Assembly) -> None:
 def test_outputs_of_another_version_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="has no output InputBucket"):
         StackOutputs.from_outputs({})
-
-
-def _key(uri: Any) -> str:
-    """The object's name in an ``s3://`` URI that CloudFormation builds."""
-    text = uri.get("Fn::Sub") or "".join(part for part in uri.get("Fn::Join", ["", []])[1] if isinstance(part, str))
-    return str(text).rsplit("/", 1)[-1]

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.infra import delivery_edges
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ACCOUNT, ResolvedTemplate
-from tests.unit.infra.service_edges import EDGES, Policies, edges
+from tests.unit.infra.service_edges import DELIVERY_STREAM, EDGES, Policies, edges
 
 NO_REQUESTS = {
     "AWS::CloudWatch::Dashboard",
@@ -48,7 +47,7 @@ def template(request: pytest.FixtureRequest) -> ResolvedTemplate:
 
 def test_every_type_of_resource_has_its_edges_or_has_none(template: ResolvedTemplate) -> None:
     kinds = {template.kind(name) for name in template.resources}
-    assert (kinds | {delivery_edges.KIND}) - NO_REQUESTS == EDGES.keys()
+    assert (kinds | {DELIVERY_STREAM}) - NO_REQUESTS == EDGES.keys()
 
 
 def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
@@ -57,7 +56,7 @@ def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
     # Given alarms to the topic, the bucket to its queue, schedules, the queue to route, machines, jobs' code.
     services = {edge.service.partition(".")[0] for edge in walked}
     emr = {"emr-serverless"} if template.of_kind("AWS::EMRServerless::Application") else set()
-    firehose = {"firehose"} if template.of_kind(delivery_edges.KIND) else set()
+    firehose = {"firehose"} if template.of_kind(DELIVERY_STREAM) else set()
     assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"} | emr | firehose
     # Then the policies of the template allow each of them.
     refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]

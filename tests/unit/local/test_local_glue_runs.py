@@ -245,7 +245,7 @@ def test_a_waiting_flex_run_begins_when_there_is_capacity(glue):
 
 
 def test_limits_can_be_replaced_while_they_are_read(tmp_path):
-    file = tmp_path / "limits.json"
+    (tmp_path / "emulator").mkdir()
     for limits in (Limits(), Limits(glue_runs=0, glue_dpus=2.5)):
-        limits.write(file)
-        assert Limits.read(file) == limits
+        limits.write(tmp_path)
+        assert Limits.read(tmp_path) == limits
