@@ -48,8 +48,7 @@ def synth(
     ``checked``: also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
     ``checkout``: the folder with the code of functions and jobs. ``wheels``: the zip of wheels that the jobs install on
     Glue; None for the local cloud, whose jobs use this environment's libraries. The jobs' arguments are the only
-    difference in the template. Raises ``AssetError``: the code of a function or job is incomplete, or the wheels belong
-    to another checkout.
+    difference in the template. Raises ``AssetError``: the wheels belong to another checkout.
     """
     use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415
