@@ -25,20 +25,6 @@ TARGET_ACTIONS = {
     "states": "states:StartExecution",
 }
 WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
-DELIVER_LOGS = (
-    "logs:CreateLogDelivery",
-    "logs:GetLogDelivery",
-    "logs:UpdateLogDelivery",
-    "logs:DeleteLogDelivery",
-    "logs:ListLogDeliveries",
-    "logs:PutResourcePolicy",
-    "logs:DescribeResourcePolicies",
-    "logs:DescribeLogGroups",
-)
-"""AWS Step Functions Developer Guide, "Using CloudWatch Logs to log execution history"."""
-TRACE = tuple(f"xray:{name}" for name in ("PutTraceSegments", "PutTelemetryRecords"))
-TRACE += tuple(f"xray:{name}" for name in ("GetSamplingRules", "GetSamplingTargets"))
-"""AWS Step Functions Developer Guide, "Trace request data in Step Functions with AWS X-Ray"."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +163,7 @@ def _machine(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> 
     for placeholder, value in body["DefinitionSubstitutions"].items():
         text = text.replace(f"${{{placeholder}}}", value)
     definition = json.loads(text)
-    everywhere = [(action, "*") for action in (*DELIVER_LOGS, *TRACE)]
-    for action, resource in [*_requests_of_states(definition, template.arn(name), template), *everywhere]:
+    for action, resource in _requests_of_states(definition, template.arn(name), template):
         keys = PASSED_TO_EMR if action == "iam:PassRole" else {}
         yield Edge(name, template.arn(name), "states.amazonaws.com", action, resource, body["RoleArn"], keys)
     for arn, role, action, resource in requests_of_emr_runs(definition):

@@ -25,7 +25,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONG_STAGE = "s" * 40
 APPLICATION = "AWS::EMRServerless::Application"
 URGENT_ATTRIBUTES = {
-    ("RouterrouteRole", f"s3:{name}")
+    ("Routerroute", f"s3:{name}")
     for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
 }
 POLICY = re.compile(r"DefaultPolicy\w{8}$")
@@ -41,13 +41,7 @@ def on_emr(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 
 def grants(assembly: Assembly) -> set[tuple[str, str]]:
-    return {
-        (POLICY.sub("", name), action)
-        for name, statement in assembly.statements()
-        if POLICY.search(name)
-        for action in listed(statement["Action"])
-        if not action.startswith("kms:")
-    }
+    return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
 
 
 def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
@@ -56,17 +50,6 @@ def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
         variables = (body.get("Environment") or {}).get("Variables", {})
         if STREAM_LAUNCH in variables:
             yield name, StreamLaunch.from_text(variables[STREAM_LAUNCH])
-
-
-def test_the_application_has_room_for_all_workers_of_all_shards(on_emr: Assembly) -> None:
-    # Given two shards, each with a driver of 2 vCPU and 8 GB and up to 9 executors of 4 vCPU and 16 GB
-    application = on_emr.one(APPLICATION, "EmrStream")
-    assert application["MaximumCapacity"] == {"Cpu": "76 vCPU", "Memory": "304 GB"}
-    assert application["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
-    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
-    assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
-    # And there is no streaming job of Glue
-    assert [body["Name"] for body in on_emr.resources("AWS::Glue::Job").values()] == ["hybrid-router-same-batch"]
 
 
 def test_a_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
@@ -114,36 +97,31 @@ def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assemb
     # Given what differs from a stage on Glue, which also has a dataset with urgent tags and metadata
     on_glue = {item for item in grants(assembly) if item not in URGENT_ATTRIBUTES}
     added, removed = grants(on_emr) - on_glue, on_glue - grants(on_emr)
-    starters = {f"Router{name.replace('_', '')}Role" for name in STARTERS}
+    starters = {f"Router{name.replace('_', '')}" for name in STARTERS}
     # Then those who start a run may do it there, list runs, and pass its role
     starts = {"emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole"}
     expected = {(role, action) for role in starters for action in starts}
     # And one function may end them, and those who ask for the end of a run may ask
-    expected.add(("RouterstreamcontrolRole", "emr-serverless:CancelJobRun"))
-    watchers = ("RouterplanRole", "RouterrunstatusRole", "RoutersweepRole", "JobsRole", "EmrStreamRole")
+    expected.add(("Routerstreamcontrol", "emr-serverless:CancelJobRun"))
+    watchers = ("Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "EmrStream")
     expected |= {(role, "emr-serverless:GetJobRun") for role in watchers}
     assert {item for item in added if not item[0].startswith("EmrStream")} | {
         item for item in added if item[1] == "emr-serverless:GetJobRun"
     } == expected
     # And the role of the runs has what Glue's had, without the rights that belong to the services' logs
-    of_glue = {action for role, action in on_glue if role == "JobsRole" and not action.startswith("logs:")}
-    of_emr = {action for role, action in grants(on_emr) if role == "EmrStreamRole" and not action.startswith("logs:")}
+    of_glue = {action for role, action in on_glue if role == "Jobs" and not action.startswith("logs:")}
+    of_emr = {action for role, action in grants(on_emr) if role == "EmrStream" and not action.startswith("logs:")}
     assert of_emr == of_glue | {"emr-serverless:GetJobRun"}
     # And what is gone are the streaming jobs of Glue, and the index of open manifests for its role
     assert removed == {
         *((role, action) for role in starters for action in ("glue:StartJobRun", "glue:GetJobRuns")),
-        ("RouterstreamcontrolRole", "glue:BatchStopJobRun"),
-        ("JobsRole", "dynamodb:Query"),
+        ("Routerstreamcontrol", "glue:BatchStopJobRun"),
+        ("Jobs", "dynamodb:Query"),
     }
 
 
 def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
-    readers = {
-        POLICY.sub("", name)
-        for name, body in on_emr.statements()
-        if "s3:DeleteObject" in listed(body["Action"]) and "/inbox*" in json.dumps(body["Resource"])
-    }
-    assert readers == {"EmrStreamRole"}
+    assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}
 
 
 def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(on_emr: Assembly) -> None:
@@ -151,10 +129,10 @@ def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(o
         return sorted(
             json.dumps([body["Action"], body["Condition"]])
             for name, body in on_emr.statements()
-            if name.startswith(f"{role}DefaultPolicy") and str(listed(body["Action"])[0]).startswith("kms:")
+            if name.startswith(f"{role}RoleDefaultPolicy") and str(listed(body["Action"])[0]).startswith("kms:")
         )
 
-    assert uses("EmrStreamRole") == uses("JobsRole") != []
+    assert uses("EmrStream") == uses("Jobs") != []
     assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["KmsKeyId"] == KEY
     # And EMR Serverless keeps no event logs under a key of its own
     assert not any(launch.keeps_event_logs for _, launch in launches(on_emr))

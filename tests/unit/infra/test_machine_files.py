@@ -76,7 +76,6 @@ def test_overnight_outlasts_the_longest_run_and_backfill_outlasts_overnight() ->
 
 
 GOES_ON = {
-    "CurrentEngine": "the engine of the plan stays",
     "Check": "the round counts as one without progress, and Settle tells what is left",
     "Catalog": "a schedule calls the same function, and its errors raise an alarm",
 }
@@ -138,17 +137,6 @@ def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
     assert calls
     for state in calls:
         assert {name for name in names if prefix + name in retried(state)} == passing
-
-
-@machine_files
-def test_no_name_of_botocore_is_retried_or_caught(file: Path) -> None:
-    known = subclasses(errors.HybridRouterError) | {"States.ALL", "States.Timeout", "Sandbox.Timedout"}
-    services = ("Lambda.", "Glue.", "EMRServerless.", "StepFunctions.")
-    for graph in graphs(read(file)):
-        for name, state in graph["States"].items():
-            for rule in (*state.get("Retry", []), *state.get("Catch", [])):
-                strange = [error for error in rule["ErrorEquals"] if error not in known]
-                assert all(error.startswith(services) for error in strange), f"{name}: {strange}"
 
 
 @machine_files
