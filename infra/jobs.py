@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -86,7 +86,12 @@ class Jobs(Construct):
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
-            _keep_event_logs(jobs, event_logs_uri(resources.control_bucket))
+            # For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone.
+            uri = event_logs_uri(resources.control_bucket)
+            for job in jobs:
+                resource = cast("CfnResource", job.node.default_child)
+                resource.add_property_override("DefaultArguments.--enable-spark-ui-legacy-path", "true")
+                resource.add_property_override("DefaultArguments.--spark-event-logs-path", uri)
 
     def allow_watch(self, role: iam.Role) -> None:
         """Read the state of a run of any job."""
@@ -194,14 +199,6 @@ class Jobs(Construct):
 def event_logs_uri(control_bucket: str) -> str:
     """Where every engine stores Spark's event logs; ends with a slash."""
     return f"s3://{control_bucket}/{layout.SPARK_LOGS}"
-
-
-def _keep_event_logs(jobs: Sequence[glue.Job], path: str) -> None:
-    """For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone."""
-    for job in jobs:
-        resource = cast("CfnResource", job.node.default_child)
-        for name, value in (("--enable-spark-ui-legacy-path", "true"), ("--spark-event-logs-path", path)):
-            resource.add_property_override(f"DefaultArguments.{name}", value)
 
 
 def _workers(worker_type: str, number: int) -> glue.WorkerConfiguration:
