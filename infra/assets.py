@@ -98,8 +98,7 @@ def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) ->
     # Glue recognises a zip of wheels by its double suffix. The key of an asset is its hash and the last part of the
     # suffix, so the first part of the suffix goes into the hash.
     stage = Stage.of(scope)
-    if stage is None:
-        raise ValueError(f"{scope} has no app: create the stack in an App")
+    assert stage is not None, "the stack is in an App"
     middle, last = WHEELS_SUFFIX.rsplit(".", 1)
     name = hashlib.sha256(zip_file.read_bytes()).hexdigest() + middle
     copy = Path(stage.asset_outdir) / f"asset.{name}.{last}"

@@ -11,7 +11,7 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-from lake.errors import TerminalError
+from infra.wheels import AssetError, write_entry
 from lake.settings import Settings, dump_settings
 
 SETTINGS_FILE = "settings.json"
@@ -28,10 +28,6 @@ WITHOUT_COMPILED = frozenset({"fastavro"})
 """Libraries that have Python code for each of their compiled files, and take it where they find no such file."""
 SOURCE_SUFFIXES = frozenset({".py", ".js", ".css"})
 COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
-
-
-class AssetError(TerminalError):
-    """An asset of a deployment (code, wheels) cannot be built from this checkout."""
 
 
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
@@ -70,8 +66,6 @@ def _copy_library(name: str, module: str, folder: Path) -> None:
 
 
 JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
-ZIP_TIME = (1980, 1, 1, 0, 0, 0)
-"""The earliest time a zip can hold, for every entry: real times would change the asset's hash at every checkout."""
 
 
 def build_job_zip(checkout: Path, target: Path) -> Path:
@@ -81,11 +75,3 @@ def build_job_zip(checkout: Path, target: Path) -> Path:
             for file in sorted((checkout / package).rglob("*.py")):
                 write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
     return target
-
-
-def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """Add a compressed file to an archive, with the same bytes on every machine."""
-    entry = zipfile.ZipInfo(name, ZIP_TIME)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o644 << 16
-    archive.writestr(entry, content)

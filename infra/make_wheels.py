@@ -15,8 +15,16 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from infra.code_assets import AssetError
-from infra.wheels import MACHINES, READER, JobRuntime, check_wheels, locked_hashes, missing_libraries, write_zip
+from infra.wheels import (
+    MACHINES,
+    READER,
+    AssetError,
+    JobRuntime,
+    check_wheels,
+    locked_hashes,
+    missing_libraries,
+    write_zip,
+)
 from lake.errors import HybridRouterError
 
 CHECKOUT = Path(__file__).parents[1]

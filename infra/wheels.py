@@ -1,8 +1,8 @@
 """The zips of wheels of the jobs, one for each service: what belongs into it, its format, and the check of its bytes.
 
-``infra.make_wheels`` builds them; this module needs no compiler and no package index. Glue installs the wheels of its
-zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to each executor, with its folder
-on the path of Python, so that the archive has the content of the wheels (``unpack``).
+``infra.make_wheels`` builds them in an environment of its own, so that this module needs no library but ``packaging``.
+Glue installs the wheels of its zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to
+each executor, with its folder on the path of Python, so that the archive has the content of the wheels (``unpack``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from packaging.markers import Marker
 from packaging.utils import parse_wheel_filename
 
-from infra.code_assets import ZIP_TIME, AssetError, write_entry
+from lake.errors import TerminalError
 
 WHEELS_SUFFIX = ".gluewheels.zip"
 """Glue recognises a zip of wheels by this double suffix."""
@@ -31,14 +31,19 @@ JOB_LIBRARIES = ("boto3", READER, "obstore", "pyarrow", "pyspark")
 """The distributions that the jobs' packages import."""
 _READER_SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src/**/*.rs", "python/**/*.py", "python/**/*.pyi")
 
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time a zip can hold, for every entry: real times would change the asset's hash at every checkout."""
+
+
+class AssetError(TerminalError):
+    """An asset of a deployment (code, wheels) cannot be built from this checkout."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobRuntime:
     """What a service provides to a job."""
 
     service: str
-    release: str
-    """Service and version."""
     python: str
     """Major and minor version."""
     packages: Mapping[str, str]
@@ -66,9 +71,8 @@ class JobRuntime:
     def _load(cls, service: str, file: str, machine: str, zip_file: str, build: str) -> JobRuntime:
         """The versions of a file next to this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
-        runtime = body["runtime"]
         zip_path = Path("dist") / zip_file
-        return cls(service, runtime["release"], runtime["python"], body["packages"], machine, zip_path, build)
+        return cls(service, body["runtime"]["python"], body["packages"], machine, zip_path, build)
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
@@ -157,6 +161,14 @@ def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = No
 
 def _requirements(pins: Mapping[str, str]) -> bytes:
     return "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
+
+
+def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a compressed file to an archive, with the same bytes on every machine."""
+    entry = zipfile.ZipInfo(name, ZIP_TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, content)
 
 
 def unpack(zip_file: Path, target: Path) -> Path:

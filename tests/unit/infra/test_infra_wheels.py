@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 
 from infra import app, assets
-from infra.code_assets import JOB_PACKAGES, AssetError
+from infra.code_assets import JOB_PACKAGES
 from infra.emr_serverless import RELEASE
 from infra.synth import CHECKOUT, synth
 from infra.wheels import (
     JOB_LIBRARIES,
     REQUIREMENTS,
     WHEELS_SUFFIX,
+    AssetError,
     JobRuntime,
     check_wheels,
     locked_versions,
@@ -76,6 +77,14 @@ def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
     assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
 
 
+def test_the_wheels_are_built_without_the_libraries_of_the_project() -> None:
+    # Given the dependency group `wheels`, which has neither the SDK of AWS nor CDK
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(['aws_cdk', 'boto3', 'botocore'])); import infra.make_wheels"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
+
+
 def test_dependencies_follow_their_markers() -> None:
     # Given a Glue without typing-extensions, which obstore requires before Python 3.13.
     runtime = JobRuntime.glue()
@@ -86,10 +95,15 @@ def test_dependencies_follow_their_markers() -> None:
     assert "typing-extensions" not in missing_libraries(CHECKOUT, replace(runtime, packages=packages))
 
 
+def release(engine: str) -> str:
+    """The release that the file of an engine describes."""
+    runtime = tomllib.loads((CHECKOUT / "infra" / f"{engine}_runtime.toml").read_text())["runtime"]
+    return str(runtime["release"])
+
+
 def test_on_emr_serverless_the_jobs_bring_everything_but_spark() -> None:
-    runtime = JobRuntime.emr("arm64")
-    assert runtime.release == RELEASE
-    needed = missing_libraries(CHECKOUT, runtime)
+    assert release("emr") == RELEASE
+    needed = missing_libraries(CHECKOUT, JobRuntime.emr("arm64"))
     assert {"boto3", "botocore", "ndjson-arrow", "obstore", "pyarrow", "urllib3"} <= needed.keys()
     assert not {"pyspark", "py4j"} & needed.keys()
 
@@ -97,7 +111,7 @@ def test_on_emr_serverless_the_jobs_bring_everything_but_spark() -> None:
 def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
     runtime = JobRuntime.glue()
     assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {
-        runtime.release.removeprefix("Glue ")
+        release("glue").removeprefix("Glue ")
     }
     # The local cloud runs the same Spark, and Glue's Python is in the project's range.
     assert runtime.packages["pyspark"] == locked_versions(CHECKOUT)["pyspark"]
