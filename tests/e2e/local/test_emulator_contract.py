@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
+
+from local.limits import Limits
 from tests.e2e.waiting import wait_for
 
 
@@ -44,3 +48,78 @@ def test_schedule_fires_at_the_local_time_of_its_zone(probe):
         return [each for each in described if json.loads(each["input"]).get("by") == "schedule"]
 
     assert len(wait_for("the scheduled execution", started)) == 1
+
+
+@pytest.mark.parametrize("package", ["lake", "local", "ministack", "pyarrow", "pytest", "rich"])
+def test_package_that_is_not_in_the_asset_cannot_be_imported(probe, package):
+    assert probe.invoke({"import": package})["errorType"] == "ModuleNotFoundError"
+
+
+@pytest.mark.parametrize("package", ["boto3", "botocore", "dateutil", "zoneinfo", "sqlite3"])
+def test_boto3_and_the_standard_library_are_there(probe, package):
+    assert probe.invoke({"import": package, "item": 1}) == {"item": 1}
+
+
+def test_error_type_is_the_exceptions_class_whatever_its_message(probe):
+    answer = probe.invoke({"fail": True})
+    assert (answer["errorType"], answer["errorMessage"]) == ("ProbeError", "asked to fail,\nover two lines")
+
+
+class OpenItems:
+    """A table with an index of the items that have the attribute ``open``."""
+
+    def __init__(self, client) -> None:
+        self.client = client
+        self.name = f"lag-{uuid.uuid4().hex}"
+        names = ("pk", "open")
+        client.create_table(
+            TableName=self.name,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+            BillingMode="PAY_PER_REQUEST",
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "open",
+                    "KeySchema": [{"AttributeName": "open", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+        )
+
+    def put(self, key: str) -> None:
+        self.client.put_item(TableName=self.name, Item={"pk": {"S": key}, "open": {"S": "yes"}})
+
+    def close(self, key: str) -> None:
+        update = {"UpdateExpression": "REMOVE #o", "ExpressionAttributeNames": {"#o": "open"}}
+        self.client.update_item(TableName=self.name, Key={"pk": {"S": key}}, **update)
+
+    def in_index(self) -> list[str]:
+        condition = {"KeyConditionExpression": "#o = :o", "ExpressionAttributeNames": {"#o": "open"}}
+        values = {":o": {"S": "yes"}}
+        answer = self.client.query(TableName=self.name, IndexName="open", ExpressionAttributeValues=values, **condition)
+        return [item["pk"]["S"] for item in answer["Items"]]
+
+    def in_table(self) -> list[str]:
+        return [item["pk"]["S"] for item in self.client.scan(TableName=self.name)["Items"] if "open" in item]
+
+
+@pytest.fixture
+def items(probe):
+    yield OpenItems(probe.client("dynamodb"))
+    probe.cloud.limit(Limits())
+
+
+def test_the_index_shows_every_kind_of_write_after_its_lag(probe, items):
+    for write, before, after in (
+        (lambda: items.put("a"), [], ["a"]),
+        (lambda: items.close("a"), ["a"], []),
+        (lambda: items.put("a"), [], ["a"]),
+        (lambda: items.client.delete_item(TableName=items.name, Key={"pk": {"S": "a"}}), ["a"], []),
+    ):
+        # When something is written, then a read of the table shows it, and the index does not yet
+        probe.cloud.limit(Limits(index_lag_seconds=3600))
+        write()
+        assert (items.in_table(), items.in_index()) == (after, before)
+        # And when its time has come, then the index shows it too
+        probe.cloud.limit(Limits(index_lag_seconds=0))
+        assert items.in_index() == after
