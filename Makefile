@@ -18,7 +18,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-measured test-night test-modules test-model test-everything test-stack unit integration e2e conformance permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
-.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
+.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-settings check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries install count reference audit pins synth local-up clean
 
@@ -86,7 +86,7 @@ conformance: setup ## DynamoDB Local, MinIO, old SDKs, reference JSONata, seven 
 	@$(PY) -m tests.conformance
 
 # Each check is also a hook in .pre-commit-config.yaml; a test compares the two lists.
-check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs
+check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-settings check-docs
 check: check-machines check-template check-workflows check-rust-format check-rust ## all checks that follow
 
 check-lint: setup ## Python: ruff's rules
@@ -107,13 +107,13 @@ check-lock: setup ## uv.lock belongs to pyproject.toml
 check-dead-code: setup ## vulture: code that nothing uses
 	@.venv/bin/vulture
 
-check-toml: setup ## every TOML file parses; every settings file is valid
-	@$(PY) -m scripts.check_toml
+check-settings: setup ## every settings file is valid
+	@for file in settings/*.toml; do $(PY) -m cli settings check "$$file" >/dev/null || exit 1; done
 
 check-docs: setup ## the documents as a site in build/site: pages, links and anchors, strictly
 	@told=$$(NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean 2>&1) || { echo "$$told"; exit 1; }
 
-MACHINES = tests/unit/infra/test_machine_schema.py tests/unit/infra/test_machine_expressions.py
+MACHINES = tests/unit/infra/test_machine_expressions.py
 TEMPLATE = tests/unit/infra/test_template_limits.py
 CHECKED = $(MACHINES) $(TEMPLATE)
 

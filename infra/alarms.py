@@ -13,8 +13,9 @@ from infra.arrivals import ArrivalQueues
 from infra.dashboard import METRIC_PERIOD, OwnMetrics, add_dashboard
 from infra.functions import TABLES, RouterFunction
 from infra.machines import Machines
+from infra.names import StackNames
 from infra.plain_alarm import PlainAlarm, total
-from infra.records import DeliveryStreamAlarms
+from infra.records import delivery_stream_alarms
 from lake.settings import Settings
 from lake.time import Schedule
 
@@ -23,25 +24,16 @@ if TYPE_CHECKING:
 
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""
-PLAN_PERIOD = Duration.hours(1)
-"""The interval of the dry runs for the next night."""
-NIGHT_PERIOD = Duration.hours(1)
-"""The longest planned work of a run, at whose end the execution is compared with its plan."""
-SHARE_PERIOD = Duration.hours(1)
-"""Long enough that a few odd files among many raise no alarm."""
-LASTING_PERIOD = Duration.hours(1)
+HOUR = Duration.hours(1)
 """Longer than the interval between two sweeps, or two watches of the stream: what lasts is one alarm, not one for each
-of them that sees it."""
-SWEEP_PERIOD = Duration.minutes(15)
+of them that sees it. The interval of the dry runs for the next night."""
+QUARTER = Duration.minutes(15)
 """The interval between two sweeps: one value in each period."""
-SILENCE_PERIOD = Duration.hours(1)
-"""Four sweeps are missing."""
 STREAM_OLDEST_MINUTES = 30
 """Two intervals of the sweep: the first of them repairs lost pointers."""
 HOURS_WITHOUT_NIGHT = 25
 """A day, and the hour by which it is longer when summer time ends."""
 TABLES_BEHIND_MINUTES = 15
-TABLES_PERIOD = Duration.minutes(15)
 ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""
 
@@ -57,32 +49,26 @@ class Alarms(Construct):
         scope: Construct,
         name: str,
         *,
-        title: str,
+        names: StackNames,
         topic: sns.ITopic,
         arrivals: ArrivalQueues,
         functions: Mapping[str, RouterFunction],
         machines: Machines,
         alarm_lines: cloudwatch.Metric,
-        metrics_namespace: str,
         settings: Settings,
-        records: DeliveryStreamAlarms | None,
     ) -> None:
         super().__init__(scope, name)
-        own = OwnMetrics(metrics_namespace)
+        own = OwnMetrics(names.metrics_namespace)
         alarms = [
             *_of_silence(settings, functions, machines),
             *_of_control_plane(arrivals, functions, machines),
-            *_of_manifests(own, alarm_lines),
-            *_of_files(own),
-            *_ignored_share(own, arrivals, settings),
-            *_of_nights(own),
-            *_of_stream(own),
+            *_of_data(own, alarm_lines, arrivals, settings),
+            *_of_lateness(own, functions),
             *_of_dollars(own, settings),
-            *_of_tables(own, functions),
-            *(records.of_stage(own) if records else ()),
+            *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
         ]
         created = [alarm.create(self, topic, settings.stage) for alarm in alarms]
-        add_dashboard(self, title, own, created, arrivals, functions, machines)
+        add_dashboard(self, names.stack, own, created, arrivals, functions, machines)
 
 
 def _of_silence(
@@ -91,7 +77,7 @@ def _of_silence(
     """Metrics that AWS writes: the stage cannot report that its own schedules have ended."""
     yield PlainAlarm(
         "NoSweep",
-        functions["sweep"].function.metric_invocations(period=SILENCE_PERIOD, statistic="Sum"),
+        functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum"),
         1,
         "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router doctor'.",
         on_silence=True,
@@ -99,7 +85,7 @@ def _of_silence(
     if Schedule.parse(settings.schedule.overnight).is_daily:
         yield PlainAlarm(
             "NoNight",
-            machines.overnight.state_machine.metric_started(period=Duration.hours(1), statistic="Sum"),
+            machines.overnight.state_machine.metric_started(period=HOUR, statistic="Sum"),
             1,
             f"No execution of overnight has begun for {HOURS_WITHOUT_NIGHT} hours: run 'hybrid-router status'.",
             datapoints=(HOURS_WITHOUT_NIGHT, HOURS_WITHOUT_NIGHT),
@@ -155,7 +141,9 @@ def _of_control_plane(
     )
 
 
-def _of_manifests(own: OwnMetrics, alarm_lines: cloudwatch.Metric) -> Iterator[PlainAlarm]:
+def _of_data(
+    own: OwnMetrics, alarm_lines: cloudwatch.Metric, arrivals: ArrivalQueues, settings: Settings
+) -> Iterator[PlainAlarm]:
     yield PlainAlarm(
         "JobLines",
         alarm_lines,
@@ -171,14 +159,11 @@ def _of_manifests(own: OwnMetrics, alarm_lines: cloudwatch.Metric) -> Iterator[P
     )
     yield PlainAlarm(
         "SweepStalled",
-        own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
+        own.metric("sweep", "SweepStalled", "Maximum", period=HOUR),
         1,
         "Manifests are open for longer than 36 hours, or a listing of missed events is behind: run "
         "'hybrid-router status', and read the log of sweep.",
     )
-
-
-def _of_files(own: OwnMetrics) -> Iterator[PlainAlarm]:
     shares = [
         own.metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
         own.metric("sweep", "HoursAboveQuarantinedShare"),
@@ -196,12 +181,9 @@ def _of_files(own: OwnMetrics) -> Iterator[PlainAlarm]:
         "Files of new datasets are not converted, because keys have created max_datasets of them: run "
         "'hybrid-router status'.",
     )
-
-
-def _ignored_share(own: OwnMetrics, arrivals: ArrivalQueues, settings: Settings) -> Iterator[PlainAlarm]:
     metrics = {
-        "ignored": own.metric("route", "IgnoredFiles", period=SHARE_PERIOD),
-        "events": arrivals.queue.metric_number_of_messages_deleted(period=SHARE_PERIOD, statistic="Sum"),
+        "ignored": own.metric("route", "IgnoredFiles", period=HOUR),
+        "events": arrivals.queue.metric_number_of_messages_deleted(period=HOUR, statistic="Sum"),
     }
     share = settings.alarms.max_quarantined_share
     yield PlainAlarm(
@@ -209,7 +191,7 @@ def _ignored_share(own: OwnMetrics, arrivals: ArrivalQueues, settings: Settings)
         cloudwatch.MathExpression(
             expression=f"IF(FILL(ignored, 0) > {share:g} * FILL(events, 0), 1, 0)",
             using_metrics=metrics,
-            period=SHARE_PERIOD,
+            period=HOUR,
         ),
         1,
         "No rule of the settings takes more than alarms.max_quarantined_share of an hour's files: run "
@@ -217,32 +199,29 @@ def _ignored_share(own: OwnMetrics, arrivals: ArrivalQueues, settings: Settings)
     )
 
 
-def _of_nights(own: OwnMetrics) -> Iterator[PlainAlarm]:
+def _of_lateness(own: OwnMetrics, functions: Mapping[str, RouterFunction]) -> Iterator[PlainAlarm]:
+    """Of nights, of the stream (a metric has the value of its worst shard) and of Iceberg tables."""
     yield PlainAlarm(
         "PlanDoesNotFit",
-        own.metric("plan", "PlanLateMinutes", "Maximum", period=PLAN_PERIOD),
+        own.metric("plan", "PlanLateMinutes", "Maximum", period=HOUR),
         1,
         "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
     )
     yield PlainAlarm(
         "NightIsLate",
-        own.metric("run_status", "NightLateMinutes", "Maximum", period=NIGHT_PERIOD),
+        own.metric("run_status", "NightLateMinutes", "Maximum", period=HOUR),
         1,
         "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
     )
-
-
-def _of_stream(own: OwnMetrics) -> Iterator[PlainAlarm]:
-    """The whole lane: a metric has the value of its worst shard, and 'hybrid-router stream status' shows each."""
     yield PlainAlarm(
         "StreamOldest",
-        own.metric("sweep", "StreamOldestMinutes", "Maximum", LASTING_PERIOD),
+        own.metric("sweep", "StreamOldestMinutes", "Maximum", HOUR),
         STREAM_OLDEST_MINUTES,
         f"A stream manifest is open for {STREAM_OLDEST_MINUTES} minutes or longer: run 'hybrid-router stream status'.",
     )
     yield PlainAlarm(
         "StreamSilent",
-        own.metric("sweep", "StreamSilent", "Maximum", SWEEP_PERIOD),
+        own.metric("sweep", "StreamSilent", "Maximum", QUARTER),
         1,
         "A streaming job does not work inside its window: run 'hybrid-router stream status'.",
         # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps differ
@@ -251,18 +230,15 @@ def _of_stream(own: OwnMetrics) -> Iterator[PlainAlarm]:
     )
     yield PlainAlarm(
         "StreamSpilling",
-        own.metric("stream_control", "StreamSpilling", "Maximum", LASTING_PERIOD),
+        own.metric("stream_control", "StreamSpilling", "Maximum", HOUR),
         1,
         "Peak files go to the batch lane, because the backlog of the stream takes longer than "
         "stream.latency_goal_seconds: run 'hybrid-router stream status'.",
     )
-
-
-def _of_tables(own: OwnMetrics, functions: Mapping[str, RouterFunction]) -> Iterator[PlainAlarm]:
     if TABLES in functions:
         yield PlainAlarm(
             "TablesBehind",
-            own.metric(TABLES, "TablesBehindMinutes", "Maximum", period=TABLES_PERIOD),
+            own.metric(TABLES, "TablesBehindMinutes", "Maximum", period=QUARTER),
             TABLES_BEHIND_MINUTES,
             f"An Iceberg table does not show what was published {TABLES_BEHIND_MINUTES} minutes ago, perhaps because "
             "another writer has changed its rows: run 'hybrid-router tables status'.",
@@ -273,7 +249,7 @@ def _of_dollars(own: OwnMetrics, settings: Settings) -> Iterator[PlainAlarm]:
     if settings.alarms.daily_dollars:
         yield PlainAlarm(
             "DailyDollars",
-            own.metric("sweep", "DayDollars", "Maximum", period=LASTING_PERIOD),
+            own.metric("sweep", "DayDollars", "Maximum", period=HOUR),
             settings.alarms.daily_dollars,
             "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see which.",
         )

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
-from infra.code_assets import build_job_zip, build_lambda_asset, job_script
+from infra.code_assets import build_job_zip, build_lambda_asset
 from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack
 from lake.settings import Settings, dump_settings
 
@@ -50,8 +50,8 @@ class Assets:
     ) -> Assets:
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
 
-        ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: the code of a function or job is
-        incomplete, or wheels are missing or belong to another checkout.
+        ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: wheels are missing or belong to
+        another checkout.
         """
         glue_wheels = None if wheels is None else check_wheels(checkout, JobRuntime.glue(), wheels)
         libraries = None
@@ -63,8 +63,8 @@ class Assets:
         return cls(
             functions=lambda_.Code.from_asset(str(build_lambda_asset(checkout, settings, workspace / "lambda"))),
             job_code=_asset(scope, "JobCode", build_job_zip(checkout, workspace / "job_code.zip")),
-            stream_script=_asset(scope, "StreamScript", job_script(checkout, "streaming_job")),
-            batch_script=_asset(scope, "BatchScript", job_script(checkout, "batch_job")),
+            stream_script=_asset(scope, "StreamScript", checkout / "streaming_job" / "main.py"),
+            batch_script=_asset(scope, "BatchScript", checkout / "batch_job" / "main.py"),
             settings=_asset(scope, "Settings", settings_file),
             wheels=None if glue_wheels is None else _wheels(scope, glue_wheels, synthesizer),
             emr_libraries=None if libraries is None else _asset(scope, "EmrLibraries", libraries),
@@ -98,8 +98,7 @@ def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) ->
     # Glue recognises a zip of wheels by its double suffix. The key of an asset is its hash and the last part of the
     # suffix, so the first part of the suffix goes into the hash.
     stage = Stage.of(scope)
-    if stage is None:
-        raise ValueError(f"{scope} has no app: create the stack in an App")
+    assert stage is not None, "the stack is in an App"
     middle, last = WHEELS_SUFFIX.rsplit(".", 1)
     name = hashlib.sha256(zip_file.read_bytes()).hexdigest() + middle
     copy = Path(stage.asset_outdir) / f"asset.{name}.{last}"

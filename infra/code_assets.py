@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 
-from lake.errors import TerminalError
+from infra.wheels import AssetError, write_entry
 from lake.settings import Settings, dump_settings
 
 SETTINGS_FILE = "settings.json"
@@ -30,14 +30,10 @@ SOURCE_SUFFIXES = frozenset({".py", ".js", ".css"})
 COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 
 
-class AssetError(TerminalError):
-    """An asset of a deployment (code, wheels) cannot be built from this checkout."""
-
-
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
     """Fill ``folder`` with the code, its libraries and the settings; returns ``folder``.
 
-    Raises ``AssetError``: a package is missing in the checkout, or a library is not installed or has a compiled file.
+    Raises ``AssetError``: a library has a compiled file.
     """
     for package in OWN_PACKAGES:
         _copy_package(checkout / package, folder / package)
@@ -48,12 +44,7 @@ def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path
 
 
 def _copy_package(source: Path, target: Path) -> None:
-    """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out.
-
-    Raises ``AssetError``: ``source`` does not exist.
-    """
-    if not source.is_dir():
-        raise AssetError(f"the package {source.name} is missing in {source.parent}: deploy from a complete checkout")
+    """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out."""
     for file in sorted(source.rglob("*")):
         if file.suffix in SOURCE_SUFFIXES or file.name == "py.typed":
             copy = target / file.relative_to(source)
@@ -62,11 +53,7 @@ def _copy_package(source: Path, target: Path) -> None:
 
 
 def _copy_library(name: str, module: str, folder: Path) -> None:
-    try:
-        files = distribution(name).files or []
-    except PackageNotFoundError as error:
-        raise AssetError(f"the library {name} is not installed: run `make setup`") from error
-    for file in files:
+    for file in distribution(name).files or []:
         if file.parts[0] != module or file.suffix == ".pyc":
             continue
         if file.suffix in COMPILED_SUFFIXES and name in WITHOUT_COMPILED:
@@ -79,39 +66,12 @@ def _copy_library(name: str, module: str, folder: Path) -> None:
 
 
 JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
-ZIP_TIME = (1980, 1, 1, 0, 0, 0)
-"""The earliest time a zip can hold, for every entry: real times would change the asset's hash at every checkout."""
 
 
 def build_job_zip(checkout: Path, target: Path) -> Path:
-    """Write the packages that both jobs import to ``target``; returns ``target``.
-
-    Raises ``AssetError``: a package is missing in the checkout.
-    """
+    """Write the packages that both jobs import to ``target``; returns ``target``."""
     with zipfile.ZipFile(target, "w") as archive:
         for package in JOB_PACKAGES:
-            files = sorted((checkout / package).rglob("*.py"))
-            if not files:
-                raise AssetError(f"the package {package} is missing in {checkout}: deploy from a complete checkout")
-            for file in files:
+            for file in sorted((checkout / package).rglob("*.py")):
                 write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
     return target
-
-
-def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """Add a compressed file to an archive, with the same bytes on every machine."""
-    entry = zipfile.ZipInfo(name, ZIP_TIME)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o644 << 16
-    archive.writestr(entry, content)
-
-
-def job_script(checkout: Path, package: str) -> Path:
-    """The script that Glue starts for the job in ``package``.
-
-    Raises ``AssetError``: the script is missing in the checkout.
-    """
-    script = checkout / package / "main.py"
-    if not script.is_file():
-        raise AssetError(f"{package}/main.py is missing in {checkout}: deploy from a complete checkout")
-    return script

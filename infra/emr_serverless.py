@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
@@ -69,14 +68,6 @@ STARTERS = ("route", "promote", "sweep", "stream_control")
 """The functions that start a streaming run."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSize:
-    """The driver, or an executor."""
-
-    vcpus: int
-    gigabytes: int
-
-
 class EmrApplication(Construct):
     """The application of one lane, the role of its job runs, and the log group in which they write."""
 
@@ -97,7 +88,26 @@ class EmrApplication(Construct):
         settings, assets = parts.settings, parts.assets
         self.log = add_log_group(self, "Log", log)
         """What drivers and executors print."""
-        self.application = _create_application(self, job, settings.emr.architecture, vcpus, gigabytes, runs)
+        application = emrserverless.CfnApplication
+        self.application = application(
+            self,
+            "Application",
+            name=job,
+            release_label=RELEASE,
+            type="SPARK",
+            architecture=settings.emr.architecture.upper(),
+            auto_start_configuration=application.AutoStartConfigurationProperty(enabled=True),
+            auto_stop_configuration=application.AutoStopConfigurationProperty(
+                enabled=True, idle_timeout_minutes=IDLE_MINUTES
+            ),
+            maximum_capacity=application.MaximumAllowedResourcesProperty(cpu=f"{vcpus} vCPU", memory=f"{gigabytes} GB"),
+            scheduler_configuration=application.SchedulerConfigurationProperty(
+                # A run that got only a part of its workers would take longer and cost as much.
+                max_concurrent_runs=runs,
+                queue_timeout_minutes=QUEUE_MINUTES,
+            ),
+        )
+        """It starts with a job run and stops when it is idle; further runs wait in its queue."""
         self.role = _create_role(self, assets, self.log)
         self.keeps_event_logs = not settings.encryption.kms_key
         """EMR keeps event logs for its Spark UI in a place of its own, under a key of its own."""
@@ -120,7 +130,7 @@ class EmrBatch(EmrApplication):
     def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
         settings, names, assets, resources = parts.settings, parts.names, parts.assets, parts.resources
         worker_type, max_vcpus = settings.batch.worker_type, settings.emr.max_vcpus
-        worker = WorkerSize(WORKERS[worker_type], MEMORY_GIB[worker_type])
+        worker = WORKERS[worker_type], MEMORY_GIB[worker_type]
         super().__init__(
             scope,
             name,
@@ -128,7 +138,7 @@ class EmrBatch(EmrApplication):
             log=log_group(names.stack),
             parts=parts,
             vcpus=max_vcpus,
-            gigabytes=max_vcpus // worker.vcpus * worker.gigabytes,
+            gigabytes=max_vcpus // worker[0] * worker[1],
             runs=settings.max_emr_runs,
         )
         self.substitutions = {
@@ -166,8 +176,8 @@ class EmrStream(EmrApplication):
             gigabytes=int(runs * stream.units.gb),
             runs=runs,
         )
-        driver = WorkerSize(DRIVER_VCPUS, DRIVER_GB)
-        executor = WorkerSize(WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type])
+        driver = DRIVER_VCPUS, DRIVER_GB
+        executor = WORKERS[stream.worker_type], MEMORY_GIB[stream.worker_type]
         self._launch = StreamLaunch(
             application=self.application.attr_application_id,
             role=self.role.role_arn,
@@ -201,19 +211,19 @@ def _script_arguments(assets: Assets, resources: ResourceNames, region: str) -> 
 
 
 def _spark_submit_parameters(
-    assets: Assets, driver: WorkerSize, executor: WorkerSize, more: Mapping[str, str] | None = None
+    assets: Assets, driver: tuple[int, int], executor: tuple[int, int], more: Mapping[str, str] | None = None
 ) -> str:
-    """Spark's properties; ``more`` are those of one lane."""
+    """Spark's properties; ``more`` are those of one lane. A driver or an executor is its vCPUs and its GB."""
     properties = {**SPARK_SETTINGS, "spark.submit.pyFiles": assets.job_code.s3_object_url}
     if assets.emr_libraries is not None:
         properties["spark.archives"] = f"{assets.emr_libraries.s3_object_url}#{LIBRARIES}"
         properties["spark.emr-serverless.driverEnv.PYTHONPATH"] = f"./{LIBRARIES}"
         properties["spark.executorEnv.PYTHONPATH"] = f"./{LIBRARIES}"
-    for part, size in (("driver", driver), ("executor", executor)):
-        heap = heap_gb(size.gigabytes)
-        properties[f"spark.{part}.cores"] = str(size.vcpus)
+    for part, (vcpus, gigabytes) in (("driver", driver), ("executor", executor)):
+        heap = heap_gb(gigabytes)
+        properties[f"spark.{part}.cores"] = str(vcpus)
         properties[f"spark.{part}.memory"] = f"{heap}g"
-        properties[f"spark.{part}.memoryOverhead"] = f"{size.gigabytes - heap}g"
+        properties[f"spark.{part}.memoryOverhead"] = f"{gigabytes - heap}g"
     return " ".join(f"--conf {key}={value}" for key, value in {**properties, **(more or {})}.items())
 
 
@@ -228,31 +238,6 @@ def _scaling(stream: StreamSettings) -> dict[str, str]:
         "spark.dynamicAllocation.initialExecutors": str(first),
         "spark.executor.instances": str(first),
     }
-
-
-def _create_application(
-    scope: Construct, name: str, architecture: str, vcpus: int, gigabytes: int, runs: int
-) -> emrserverless.CfnApplication:
-    """An application that starts with a job run and stops when it is idle; further runs wait in its queue."""
-    application = emrserverless.CfnApplication
-    return application(
-        scope,
-        "Application",
-        name=name,
-        release_label=RELEASE,
-        type="SPARK",
-        architecture=architecture.upper(),
-        auto_start_configuration=application.AutoStartConfigurationProperty(enabled=True),
-        auto_stop_configuration=application.AutoStopConfigurationProperty(
-            enabled=True, idle_timeout_minutes=IDLE_MINUTES
-        ),
-        maximum_capacity=application.MaximumAllowedResourcesProperty(cpu=f"{vcpus} vCPU", memory=f"{gigabytes} GB"),
-        scheduler_configuration=application.SchedulerConfigurationProperty(
-            # A run that got only a part of its workers would take longer and cost as much.
-            max_concurrent_runs=runs,
-            queue_timeout_minutes=QUEUE_MINUTES,
-        ),
-    )
 
 
 def _create_role(scope: Construct, assets: Assets, log: logs.LogGroup) -> iam.Role:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_glue as glue
@@ -40,10 +40,6 @@ SPARK_SETTINGS = {
 }
 USE_RULE = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
 """What Step Functions needs of the EventBridge rule by which it learns that something has ended."""
-METRICS = False
-"""Glue's own: nothing reads them, each run would make new ones, and only a script with a ``GlueContext`` sends them
-(https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
-"""
 NO_SECURITY_CONFIGURATION = (
     "The buckets and the log groups encrypt what the job stores, by the key of the settings or those of the services. "
     "Job bookmarks are not used: the ledger records what is done."
@@ -71,13 +67,31 @@ class Jobs(Construct):
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
         arguments = self._arguments(resources)
-        streaming = [self._create_stream_job(shard, resources, arguments) for shard in settings.glue_shards]
-        jobs = (*streaming, self._create_batch_job(arguments))
+        common = {
+            # CDK would add its own grants, whose actions have wildcards.
+            "role": self.role.without_policy_updates(),
+            "extra_python_files": [glue_code(parts.assets.job_code)],
+            "glue_version": glue.GlueVersion.V6_0,
+            # The state machine retries a run, after it has asked the ledger which manifests are open.
+            "max_retries": 0,
+            "continuous_logging": glue.ContinuousLoggingProps(enabled=False),
+            # Glue's own: nothing reads them, each run would make new ones, and only a script with a ``GlueContext``
+            # sends them (https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
+            "enable_metrics": False,
+            "enable_observability_metrics": False,
+        }
+        streaming = [self._create_stream_job(shard, resources, common, arguments) for shard in settings.glue_shards]
+        jobs = (*streaming, self._create_batch_job(common, arguments))
         for job in jobs:
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
-            _keep_event_logs(jobs, event_logs_uri(resources.control_bucket))
+            # For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone.
+            uri = event_logs_uri(resources.control_bucket)
+            for job in jobs:
+                resource = cast("CfnResource", job.node.default_child)
+                resource.add_property_override("DefaultArguments.--enable-spark-ui-legacy-path", "true")
+                resource.add_property_override("DefaultArguments.--spark-event-logs-path", uri)
 
     def allow_watch(self, role: iam.Role) -> None:
         """Read the state of a run of any job."""
@@ -97,7 +111,7 @@ class Jobs(Construct):
         allow(role, ("glue:BatchStopJobRun",), self.stream_arns)
 
     def _create_stream_job(
-        self, shard: str, resources: ResourceNames, arguments: dict[str, str]
+        self, shard: str, resources: ResourceNames, common: Mapping[str, Any], arguments: dict[str, str]
     ) -> glue.PySparkStreamingJob:
         first = shard == FIRST_SHARD
         # More workers as soon as tasks wait for 30 s. AWS's pages disagree about the default
@@ -106,45 +120,33 @@ class Jobs(Construct):
         return glue.PySparkStreamingJob(
             self,
             "Stream" if first else f"Stream-{shard}",
+            **common,
             job_name=resources.stream_job_of(shard),
             description="hybrid-router: converts urgent and peak-hour files within minutes"
             + ("" if first else f", shard {shard}"),
-            # CDK would add its own grants, whose actions have wildcards.
-            role=self.role.without_policy_updates(),
             script=glue_code(self._assets.stream_script),
-            extra_python_files=[glue_code(self._assets.job_code)],
-            glue_version=glue.GlueVersion.V6_0,
             worker_configuration=_workers(self._settings.stream.worker_type, self._settings.stream.max_workers),
             max_concurrent_runs=1,
-            max_retries=0,
             timeout=Duration.minutes(STREAM_TIMEOUT_MINUTES),
-            continuous_logging=glue.ContinuousLoggingProps(enabled=False),
-            enable_metrics=METRICS,
-            enable_observability_metrics=METRICS,
             default_arguments=arguments if first else {**arguments, "--stream_shard": shard},
         )
 
-    def _create_batch_job(self, arguments: dict[str, str]) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
+    def _create_batch_job(
+        self, common: Mapping[str, Any], arguments: dict[str, str]
+    ) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
         # Each run of a plan names its execution class; a verification has that of the job.
         kind = glue.PySparkFlexEtlJob if self._settings.batch.uses_flex else glue.PySparkEtlJob
         return kind(
             self,
             "Batch",
+            **common,
             job_name=self._names.batch_job,
             description="hybrid-router: converts the manifests of one run of an overnight execution",
-            role=self.role.without_policy_updates(),
             script=glue_code(self._assets.batch_script),
-            extra_python_files=[glue_code(self._assets.job_code)],
-            glue_version=glue.GlueVersion.V6_0,
             worker_configuration=_workers(self._settings.batch.worker_type, self._settings.batch.workers),
             # A verification is a run of this job, and takes none of the night's places.
             max_concurrent_runs=self._settings.max_batch_runs,
-            # The state machine retries a run, after it has asked the ledger which manifests are open.
-            max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
-            continuous_logging=glue.ContinuousLoggingProps(enabled=False),
-            enable_metrics=METRICS,
-            enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
 
@@ -197,14 +199,6 @@ class Jobs(Construct):
 def event_logs_uri(control_bucket: str) -> str:
     """Where every engine stores Spark's event logs; ends with a slash."""
     return f"s3://{control_bucket}/{layout.SPARK_LOGS}"
-
-
-def _keep_event_logs(jobs: Sequence[glue.Job], path: str) -> None:
-    """For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone."""
-    for job in jobs:
-        resource = cast("CfnResource", job.node.default_child)
-        for name, value in (("--enable-spark-ui-legacy-path", "true"), ("--spark-event-logs-path", path)):
-            resource.add_property_override(f"DefaultArguments.{name}", value)
 
 
 def _workers(worker_type: str, number: int) -> glue.WorkerConfiguration:

@@ -6,7 +6,7 @@ The ASL files stay unchanged: CloudFormation replaces the quoted placeholders.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,15 +58,17 @@ class Machines(Construct):
         topic: sns.ITopic,
     ) -> None:
         super().__init__(scope, name)
-        self.overnight = Machine(
-            self,
-            "Overnight",
-            "overnight.asl.json",
+
+        def machine(name: str, machine_name: str, invoked: Sequence[str], substitutions: Mapping[str, str]) -> Machine:
+            called = {item: functions[item].function.function_arn for item in invoked}
+            return Machine(self, name, machine_name, called, topic, substitutions)
+
+        self.overnight = machine(
+            "overnight",
             names.overnight_machine,
+            ("plan", "run_status", "settle", "catalog"),
             {
-                **_function_arns(functions, "plan", "run_status", "settle", "catalog"),
                 "BatchJob": names.batch_job,
-                "Topic": topic.topic_arn,
                 "IndexWaitSeconds": str(INDEX_WAIT_SECONDS),
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
                 "HeldRounds": str(HELD_ROUNDS),
@@ -76,92 +78,62 @@ class Machines(Construct):
                 **engines.substitutions,
             },
         )
-        self.backfill = Machine(
-            self,
-            "Backfill",
-            "backfill.asl.json",
-            names.backfill_machine,
-            {
-                **_function_arns(functions, "backfill", "plan", "reprocess"),
-                "OvernightMachine": self.overnight.arn,
-                "Topic": topic.topic_arn,
-            },
-        )
-        self.stream_window = Machine(
-            self,
-            "StreamWindow",
-            "stream_window.asl.json",
-            names.stream_window_machine,
-            {
-                **_function_arns(functions, "stream_control"),
-                "Topic": topic.topic_arn,
-                "WatchSeconds": str(settings.schedule.watch_seconds),
-                "StopRounds": str(math.ceil(STOP_GRACE_MINUTES * 60 / settings.schedule.watch_seconds)),
-            },
-        )
-        self.verify = self._create_verify(names, engines, topic) if settings.verify.share else None
-        """None: nothing is verified by schedule."""
-        self.all = tuple(
-            machine
-            for machine in (self.overnight, self.backfill, self.stream_window, self.verify)
-            if machine is not None
-        )
-        self._allow(functions, engines, control, topic)
-
-    def _create_verify(self, names: StackNames, engines: Engines, topic: sns.ITopic) -> Machine:
-        substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
-        machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, substitutions)
-        engines.jobs.allow_machine(machine.role)
-        return machine
-
-    def _allow(
-        self, functions: Mapping[str, RouterFunction], engines: Engines, control: s3.IBucket, topic: sns.ITopic
-    ) -> None:
-        overnight = self.overnight
-        overnight.allow_invoke(*(functions[name] for name in ("plan", "run_status", "settle", "catalog")))
-        overnight.allow_executions(overnight)
-        engines.allow_machine(overnight.role)
+        self.overnight.allow_executions(self.overnight)
+        engines.allow_machine(self.overnight.role)
         allow(
-            overnight.role,
+            self.overnight.role,
             ("s3:GetObject",),
             [control.arn_for_objects(f"{layout.PLANS}*")],
             "The Map reads the index of its own execution, whose key contains the execution's name.",
         )
-        for machine in self.all:
-            allow(machine.role, ("sns:Publish",), [topic.topic_arn])
-        self.backfill.allow_invoke(*(functions[name] for name in ("backfill", "plan", "reprocess")))
-        self.backfill.allow_executions(overnight)
+        self.backfill = machine(
+            "backfill",
+            names.backfill_machine,
+            ("backfill", "plan", "reprocess"),
+            {"OvernightMachine": self.overnight.arn},
+        )
+        self.backfill.allow_executions(self.overnight)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)
         allow(self.backfill.role, USE_RULE, [rule])
-        self.stream_window.allow_invoke(functions["stream_control"])
-
-
-def _function_arns(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:
-    """Placeholder -> ARN of each named function: ``plan`` fills ``PlanFunction``."""
-    return {
-        f"{''.join(word.title() for word in name.split('_'))}Function": functions[name].function.function_arn
-        for name in names
-    }
+        self.stream_window = machine(
+            "stream_window",
+            names.stream_window_machine,
+            ("stream_control",),
+            {
+                "WatchSeconds": str(settings.schedule.watch_seconds),
+                "StopRounds": str(math.ceil(STOP_GRACE_MINUTES * 60 / settings.schedule.watch_seconds)),
+            },
+        )
+        self.verify: Machine | None = None
+        """None: nothing is verified by schedule."""
+        if settings.verify.share:
+            self.verify = machine("verify", names.verify_machine, (), {"BatchJob": names.batch_job})
+            engines.jobs.allow_machine(self.verify.role)
+        found = (self.overnight, self.backfill, self.stream_window, self.verify)
+        self.all = tuple(item for item in found if item is not None)
 
 
 DEFINITIONS = Path(__file__).parents[1] / "statemachines"
 
 
 class Machine(Construct):
-    """One state machine with its log group and role.
-
-    ``substitutions``: the value of every placeholder of the ASL file.
-    """
+    """One state machine with its log group and role, which may invoke functions and publish to the topic."""
 
     def __init__(
         self,
         scope: Construct,
         name: str,
-        file: str,
         machine_name: str,
+        invoked: Mapping[str, str],
+        topic: sns.ITopic,
         substitutions: Mapping[str, str],
     ) -> None:
-        super().__init__(scope, name)
+        """``name``: that of its file, ``stream_window`` for ``stream_window.asl.json``. ``invoked``: name -> ARN of
+        each function; ``plan`` fills the placeholder ``PlanFunction``. ``substitutions``: the other placeholders.
+        """
+        super().__init__(scope, _camel_case(name))
+        file = DEFINITIONS / f"{name}.asl.json"
+        functions = {f"{_camel_case(key)}Function": arn for key, arn in invoked.items()}
         self.arn = Stack.of(self).format_arn(
             service="states",
             resource="stateMachine",
@@ -174,8 +146,8 @@ class Machine(Construct):
             self,
             "Machine",
             state_machine_name=machine_name,
-            definition_body=stepfunctions.DefinitionBody.from_string((DEFINITIONS / file).read_text(encoding="utf-8")),
-            definition_substitutions=substitutions,
+            definition_body=stepfunctions.DefinitionBody.from_string(file.read_text(encoding="utf-8")),
+            definition_substitutions={**functions, "Topic": topic.topic_arn, **substitutions},
             role=self.role.without_policy_updates(),
             tracing_enabled=True,
             logs=stepfunctions.LogOptions(
@@ -185,11 +157,10 @@ class Machine(Construct):
                 level=stepfunctions.LogLevel.ALL,
             ),
         )
+        if invoked:
+            allow(self.role, ("lambda:InvokeFunction",), list(invoked.values()))
+        allow(self.role, ("sns:Publish",), [topic.topic_arn])
         self._allow_logs_and_traces()
-
-    def allow_invoke(self, *functions: RouterFunction) -> None:
-        """Let the machine invoke these functions."""
-        allow(self.role, ("lambda:InvokeFunction",), [item.function.function_arn for item in functions])
 
     def allow_executions(self, machine: Machine) -> None:
         """Let the machine start, redrive, describe and stop executions of ``machine``.
@@ -216,12 +187,15 @@ class Machine(Construct):
             "logs:DescribeResourcePolicies",
             "logs:DescribeLogGroups",
         )
-        reason = "The actions of CloudWatch's log deliveries and of X-Ray have no resources."
-        allow(self.role, deliveries, ["*"], reason)
         traces = (
             "xray:PutTraceSegments",
             "xray:PutTelemetryRecords",
             "xray:GetSamplingRules",
             "xray:GetSamplingTargets",
         )
-        allow(self.role, traces, ["*"], reason)
+        reason = "The actions of CloudWatch's log deliveries and of X-Ray have no resources."
+        allow(self.role, (*deliveries, *traces), ["*"], reason)
+
+
+def _camel_case(name: str) -> str:
+    return name.title().replace("_", "")

@@ -1,13 +1,12 @@
 """Builds a zip of wheels, in the dependency group ``wheels``: ``make wheels`` for Glue, ``make emr-libraries``.
 
-maturin and zig compile the native reader, pip downloads the other wheels, auditwheel checks all of them.
+maturin and zig compile the native reader, and pip downloads the other wheels: both for an old glibc, which all
+machines of the services have (Amazon Linux 2023: 2.34).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,67 +14,33 @@ import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from infra.code_assets import AssetError
-from infra.wheels import MACHINES, READER, JobRuntime, locked_hashes, missing_libraries, write_zip
+from infra.wheels import (
+    MACHINES,
+    READER,
+    AssetError,
+    JobRuntime,
+    check_wheels,
+    locked_hashes,
+    missing_libraries,
+    write_zip,
+)
 from lake.errors import HybridRouterError
 
 CHECKOUT = Path(__file__).parents[1]
 MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
-_AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
 def _collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Path]:
     """Build or download the wheels that the jobs need and ``runtime`` lacks, into the existing, empty ``folder``.
 
-    Raises ``AssetError``: rust is missing or has another version, a build or download failed, or the machines cannot
-    load a wheel.
+    Raises ``AssetError``: rust is missing or has another version, or a build or download failed.
     """
     pins = missing_libraries(checkout, runtime)
     _build_reader(checkout, folder, runtime.machine)
     download_wheels({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
-    wheels = sorted(folder.glob("*.whl"))
-    if len(wheels) != len(pins):
-        raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
-    for wheel in wheels:
-        check_compatibility(wheel, runtime)
-    return wheels
-
-
-def check_compatibility(wheel: Path, runtime: JobRuntime) -> tuple[int, int]:
-    """The oldest glibc that can load the libraries of a wheel for Linux; (0, 0) for pure Python.
-
-    auditwheel finds it (https://github.com/pypa/auditwheel): it is the glibc of the oldest manylinux platform with all
-    symbol versions and system libraries that the wheel needs. glibc versions without a platform of their own count as
-    the next one that has one. Raises ``AssetError``: the runtime's glibc is older, no manylinux platform for its
-    processor has what the wheel needs, or the wheel cannot be read.
-    """
-    report = _audit(wheel)
-    if report["pure"]:
-        return 0, 0
-    tag = _AUDITED_TAG.fullmatch(report["overall_tag"])
-    if tag is None or tag[3] != runtime.machine:
-        libraries = ", ".join(report["external_libs"]) or "newer symbols or CPU instructions"
-        raise AssetError(f"{wheel.name} needs {libraries}, which no manylinux platform for {runtime.machine} has")
-    glibc = int(tag[1]), int(tag[2])
-    if glibc > runtime.glibc:
-        has = ".".join(map(str, runtime.glibc))
-        raise AssetError(f"{wheel.name} needs glibc {glibc[0]}.{glibc[1]}, {runtime.release} has {has}")
-    return glibc
-
-
-def _audit(wheel: Path) -> dict[str, Any]:
-    # Without library paths, the report does not depend on the libraries of the machine that builds.
-    arguments = ["show", "--json", "--allow-pure-python-wheel", "--ldpaths="]
-    command = [sys.executable, "-m", "auditwheel", *arguments, str(wheel)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        reason = json.loads(result.stdout)["error"] if result.stdout else result.stderr.strip()
-        raise AssetError(f"auditwheel cannot check {wheel.name}: {reason}")
-    report: dict[str, Any] = json.loads(result.stdout)
-    return report
+    return sorted(folder.glob("*.whl"))
 
 
 def check_rust(checkout: Path) -> None:
@@ -143,6 +108,7 @@ def main(architecture: str | None) -> int:
         with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
             wheels = _collect_wheels(CHECKOUT, Path(workspace), runtime)
             write_zip(wheels, missing_libraries(CHECKOUT, runtime), CHECKOUT, CHECKOUT / runtime.zip)
+        check_wheels(CHECKOUT, runtime)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -9,7 +9,7 @@ from constructs import Construct
 from infra.allow import allow
 from infra.encryption import WRITE_OBJECTS, allow_key
 from infra.functions import RouterFunction
-from infra.grants import ANY_KEY, ANY_TABLE
+from infra.permissions import ANY_KEY, ANY_TABLE
 from infra.storage import Catalog, Storage
 from lake import layout
 from lake.resource_names import OPTIMIZER_ROLE

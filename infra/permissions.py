@@ -1,48 +1,229 @@
-"""The permissions of each function and of the jobs: which kinds of access their code uses."""
+"""The permissions of each function and of the jobs: which kinds of access their code uses, and the actions of each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aws_cdk import Stack
+
+from infra.allow import allow
+from infra.engines import Engines
 from infra.functions import RouterFunction
-from infra.grants import Grants
+from infra.storage import Catalog, Storage
 from lake import layout
+from lake.ledger.table import OPEN_INDEX
+from lake.ledger.tables import OUTBOX
 from lake.settings import DatasetRule
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
+
+ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
+ANY_INPUT = "Every key of the input bucket can be an arrival."
+ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
+ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """Gives roles access to the stack's storage, jobs and catalog; each method is one kind of access."""
+
+    storage: Storage
+    catalog: Catalog
+    engines: Engines
+
+    def use_ledger(self, role: iam.Role, *actions: str) -> None:
+        """Read or change rows of the ledger; no Scan, and no delete."""
+        allow(role, [f"dynamodb:{action}" for action in actions], [self.storage.ledger.table_arn])
+
+    def list_open_manifests(self, role: iam.Role) -> None:
+        """Query the index of open manifests."""
+        allow(role, ("dynamodb:Query",), [f"{self.storage.ledger.table_arn}/index/{OPEN_INDEX}"])
+
+    def read_control(self, role: iam.Role, *prefixes: str) -> None:
+        """Read documents under the prefixes.
+
+        ListBucket lets S3 answer "no such key" for a missing document instead of "access denied".
+        """
+        self._allow_in_control(role, ("s3:GetObject",), *prefixes)
+        allow(role, ("s3:ListBucket",), [self.storage.control.bucket_arn])
+
+    def write_control(self, role: iam.Role, *prefixes: str) -> None:
+        """Write documents under the prefixes."""
+        self._allow_in_control(role, ("s3:PutObject",), *prefixes)
+
+    def own_arrivals(self, role: iam.Role) -> None:
+        """Take ownership: write manifests, parts and pointers, and write and delete intents."""
+        self.own_resubmission(role)
+        self.write_control(role, layout.MANIFESTS)
+        self.write_pointers(role)
+
+    def own_resubmission(self, role: iam.Role) -> None:
+        """Take ownership of a file that is always in the batch lane: write parts, and write and delete intents."""
+        self.write_control(role, layout.PARTS, layout.INTENTS)
+        self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
+
+    def divide_collections(self, role: iam.Role) -> None:
+        """Read parts, and write the manifests of a division and its document; rows are granted apart."""
+        self.read_control(role, layout.PARTS, layout.DIVISIONS)
+        self.write_control(role, layout.MANIFESTS, layout.DIVISIONS)
+
+    def write_pointers(self, role: iam.Role) -> None:
+        """Write pointers to the inboxes of all shards."""
+        self.write_control(role, *(layout.inbox(shard) for shard in self.engines.jobs.shards))
+
+    def use_stream_files(self, role: iam.Role) -> None:
+        """Read the pointers of every inbox and delete them.
+
+        The prefix has no slash at its end: Hadoop's file system looks for an object with the name of the folder. It
+        begins those of all shards, also of those that the settings no longer have.
+        """
+        self._allow_in_control(role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
+
+    def publish(self, role: iam.Role) -> None:
+        """Upload, complete, abort and delete objects of the lake and the quarantine."""
+        buckets = (self.storage.lake, self.storage.quarantine)
+        actions = (
+            "s3:GetObject",
+            "s3:PutObject",
+            "s3:DeleteObject",
+            "s3:AbortMultipartUpload",
+            "s3:ListMultipartUploadParts",
+        )
+        allow(role, actions, [bucket.arn_for_objects("*") for bucket in buckets], ANY_KEY)
+        allow(role, ("s3:ListBucket", "s3:ListBucketMultipartUploads"), [bucket.bucket_arn for bucket in buckets])
+
+    def list_published(self, role: iam.Role) -> None:
+        """List lake and quarantine; no access to the objects."""
+        allow(role, ("s3:ListBucket",), [self.storage.lake.bucket_arn, self.storage.quarantine.bucket_arn])
+
+    def read_input(self, role: iam.Role) -> None:
+        """Read objects by key and version.
+
+        The rights to list let S3 answer "no such key" or "no such version" for what is missing instead of "access
+        denied": a deleted file is a result, a denied one waits.
+        """
+        arn = self.storage.input.bucket_arn
+        allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
+        allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
+
+    def read_tags(self, role: iam.Role, prefixes: Sequence[str]) -> None:
+        """Read the tags of objects of the input bucket under the prefixes; no access to the objects."""
+        self._allow_in_input(role, ("s3:GetObjectTagging", "s3:GetObjectVersionTagging"), prefixes)
+
+    def read_metadata(self, role: iam.Role, prefixes: Sequence[str]) -> None:
+        """Read the metadata of objects of the input bucket under the prefixes.
+
+        S3 has no narrower right for HeadObject than the one to read the objects.
+        """
+        self._allow_in_input(role, ("s3:GetObject", "s3:GetObjectVersion"), prefixes)
+
+    def list_input(self, role: iam.Role) -> None:
+        """List the input bucket with its versions; no access to the objects."""
+        allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
+
+    def look_up_events(self, role: iam.Role) -> None:
+        """Ask whether the input bucket keeps versions, and list it: its versions complete an event that lacks one."""
+        self.list_input(role)
+        allow(role, ("s3:GetBucketVersioning",), [self.storage.input.bucket_arn])
+
+    def find_dataset(self, role: iam.Role) -> None:
+        """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks.
+
+        Its folder may be one whose current objects are all deleted.
+        """
+        allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [self.storage.input.bucket_arn])
+
+    def start_stream(self, role: iam.Role) -> None:
+        """Start a run of a streaming job, and learn whether one exists."""
+        self.engines.stream.allow_stream_start(role)
+
+    def watch_runs(self, role: iam.Role) -> None:
+        """Read the state of a run of any job, on every engine."""
+        for engine in self.engines.all:
+            engine.allow_watch(role)
+
+    def read_glue_room(self, role: iam.Role) -> None:
+        """Read the account's quotas of Glue, and list the runs of the batch job."""
+        allow(role, ("glue:GetJobRuns",), [self.engines.jobs.batch_arn])
+        allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
+
+    def end_stream(self, role: iam.Role) -> None:
+        """End the runs of the streaming jobs."""
+        self.engines.stream.allow_stream_end(role)
+
+    def announce_hours(self, role: iam.Role) -> None:
+        """Send events to the account's default bus."""
+        bus = Stack.of(role).format_arn(service="events", resource="event-bus", resource_name="default")
+        allow(role, ("events:PutEvents",), [bus])
+
+    def maintain_tables(self, role: iam.Role) -> None:
+        """Create and extend tables of the stack's database; no permission to drop one."""
+        actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
+        allow(role, actions, self.catalog.table_arns, ANY_TABLE)
+
+    def maintain_iceberg_tables(self, role: iam.Role) -> None:
+        """Create Iceberg tables and point them to other metadata, which is in the lake; see objects of the lake.
+
+        No permission to drop a table or to delete an object.
+        """
+        actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:DeleteTableOptimizer")
+        allow(role, actions, self.catalog.iceberg_arns, ANY_TABLE)
+        lake = self.storage.lake
+        allow(role, ("s3:PutObject",), [lake.arn_for_objects(f"{layout.TABLES}*")], ANY_KEY)
+        # S3 has no narrower right for HeadObject than the one to read the objects.
+        allow(role, ("s3:GetObject",), [lake.arn_for_objects("*")], ANY_KEY)
+        allow(role, ("s3:ListBucket",), [lake.bucket_arn])
+
+    def find_iceberg_tables(self, role: iam.Role) -> None:
+        """Learn whether an Iceberg table exists, and which metadata of it is needed."""
+        allow(role, ("glue:GetTable",), self.catalog.iceberg_arns, ANY_TABLE)
+
+    def delete_outbox(self, role: iam.Role) -> None:
+        """Delete entries of the outboxes of tables; no other row."""
+        prefix = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{OUTBOX}#*"]}}
+        allow(role, ("dynamodb:DeleteItem",), [self.storage.ledger.table_arn], conditions=prefix)
+
+    def _allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
+        # A wildcard of IAM in a prefix would mean more keys: "?" stands for one character, the wildcard itself as well.
+        exact = dict.fromkeys(re.sub(r"[*$]", "?", prefix) for prefix in prefixes)
+        resources = [f"{self.storage.input.bucket_arn}/{prefix}*" for prefix in exact]
+        allow(role, actions, resources, ANY_INPUT)
+        # S3 answers "no such key" for a missing object instead of "access denied".
+        allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
+
+    def _allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
+        control = self.storage.control
+        allow(role, actions, [control.arn_for_objects(f"{prefix}*") for prefix in prefixes], ANY_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionGrants:
     """What the code of a function uses."""
 
-    kinds: tuple[Callable[[Grants, iam.Role], None], ...]
+    ledger: tuple[str, ...]
+    """Actions on rows of the ledger."""
+    kinds: tuple[Callable[[Grants, iam.Role], None], ...] = ()
     reads: tuple[str, ...] = ()
     """Prefixes of the control bucket whose documents it reads."""
     writes: tuple[str, ...] = ()
     """Prefixes of the control bucket whose documents it writes."""
 
 
-LEDGER = (Grants.read_rows, Grants.read_many_rows, Grants.list_rows)
+READ = ("GetItem", "BatchGetItem", "Query")
+CHANGE = ("UpdateItem",)
+CREATE = ("PutItem", "UpdateItem")
 GRANTS_BY_FUNCTION = {
     "route": FunctionGrants(
-        (
-            Grants.read_rows,
-            Grants.list_rows,
-            Grants.create_rows,
-            Grants.own_arrivals,
-            Grants.look_up_events,
-            Grants.start_stream,
-        )
+        ("GetItem", "Query", *CREATE), (Grants.own_arrivals, Grants.look_up_events, Grants.start_stream)
     ),
     "plan": FunctionGrants(
+        (*READ, *CREATE),
         (
-            *LEDGER,
             Grants.list_open_manifests,
-            Grants.create_rows,
             Grants.find_dataset,
             Grants.divide_collections,
             Grants.watch_runs,
@@ -50,23 +231,20 @@ GRANTS_BY_FUNCTION = {
         ),
         writes=(layout.PLANS,),
     ),
-    "backfill": FunctionGrants(
-        (*LEDGER, Grants.create_rows, Grants.find_dataset, Grants.list_input, Grants.own_arrivals)
-    ),
+    "backfill": FunctionGrants((*READ, *CREATE), (Grants.find_dataset, Grants.list_input, Grants.own_arrivals)),
     "run_status": FunctionGrants(
-        (Grants.read_rows, Grants.read_many_rows, Grants.change_rows, Grants.watch_runs),
-        reads=(layout.PLANS, layout.DENIALS),
+        ("GetItem", "BatchGetItem", *CHANGE), (Grants.watch_runs,), reads=(layout.PLANS, layout.DENIALS)
     ),
     "settle": FunctionGrants(
-        (*LEDGER, Grants.change_rows, Grants.list_published),
+        (*READ, *CHANGE),
+        (Grants.list_published,),
         reads=(layout.PLANS, layout.COMMITS, layout.RESULTS),
         writes=(layout.PLANS,),
     ),
     "sweep": FunctionGrants(
+        (*READ, *CREATE),
         (
-            *LEDGER,
             Grants.list_open_manifests,
-            Grants.create_rows,
             Grants.own_arrivals,
             Grants.divide_collections,
             Grants.publish,
@@ -79,32 +257,20 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP),
         writes=(layout.RESULTS, layout.SWEEP),
     ),
-    "catalog": FunctionGrants((*LEDGER, Grants.change_rows, Grants.maintain_tables)),
+    "catalog": FunctionGrants((*READ, *CHANGE), (Grants.maintain_tables,)),
     "tables": FunctionGrants(
-        (
-            *LEDGER,
-            Grants.list_open_manifests,
-            Grants.create_rows,
-            Grants.delete_outbox,
-            Grants.maintain_iceberg_tables,
-        ),
+        (*READ, *CREATE),
+        (Grants.list_open_manifests, Grants.delete_outbox, Grants.maintain_iceberg_tables),
         reads=(layout.COMMITS, layout.BATCHES),
         writes=(layout.BATCHES,),
     ),
     "stream_control": FunctionGrants(
-        (
-            Grants.read_rows,
-            Grants.list_open_manifests,
-            Grants.change_rows,
-            Grants.start_stream,
-            Grants.end_stream,
-        )
+        ("GetItem", *CHANGE), (Grants.list_open_manifests, Grants.start_stream, Grants.end_stream)
     ),
     "promote": FunctionGrants(
+        (*READ, *CREATE),
         (
-            *LEDGER,
             Grants.list_open_manifests,
-            Grants.create_rows,
             Grants.find_dataset,
             Grants.divide_collections,
             Grants.write_pointers,
@@ -113,12 +279,12 @@ GRANTS_BY_FUNCTION = {
         reads=(layout.MANIFESTS,),
     ),
     "reprocess": FunctionGrants(
-        (*LEDGER, Grants.change_rows, Grants.find_dataset, Grants.list_input),
+        (*READ, *CHANGE),
+        (Grants.find_dataset, Grants.list_input),
         reads=(layout.MANIFESTS, layout.COMMITS, layout.DIVISIONS),
     ),
     "resubmit": FunctionGrants(
-        (Grants.read_rows, Grants.list_rows, Grants.create_rows, Grants.own_resubmission),
-        reads=(layout.RESUBMISSIONS,),
+        ("GetItem", "Query", *CREATE), (Grants.own_resubmission,), reads=(layout.RESUBMISSIONS,)
     ),
 }
 
@@ -127,6 +293,7 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
     """Give every function access to what its code uses; raises ``KeyError`` for one without an entry in the table."""
     for name, function in functions.items():
         granted = GRANTS_BY_FUNCTION[name]
+        grants.use_ledger(function.role, *granted.ledger)
         for kind in granted.kinds:
             kind(grants, function.role)
         if granted.reads:
@@ -138,36 +305,25 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 def grant_jobs(grants: Grants) -> None:
     """Give the roles of the job runs what a conversion needs, and that of the stream lane what else it needs."""
     for role in grants.engines.roles:
-        grant_conversion(grants, role)
+        grants.use_ledger(role, "GetItem", *CREATE)
+        grants.read_input(role)
+        grants.publish(role)
+        documents = (layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.DENIALS)
+        grants.read_control(role, *documents, layout.PLANS, layout.RESUBMISSIONS)
+        grants.write_control(role, *documents, layout.RESULTS)
+        grants.watch_runs(role)
     # The common role of Glue's jobs has the stream lane as well.
     grants.list_open_manifests(grants.engines.stream.role)
     grants.use_stream_files(grants.engines.stream.role)
 
 
-def grant_conversion(grants: Grants, role: iam.Role) -> None:
-    """Give ``role`` access to ledger, input, lake, quarantine, control documents and the state of runs."""
-    grants.read_rows(role)
-    grants.create_rows(role)
-    grants.read_input(role)
-    grants.publish(role)
-    documents = (layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.RESUBMISSIONS)
-    grants.read_control(role, *documents, layout.DENIALS)
-    grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS, layout.DENIALS)
-    grants.watch_runs(role)
-
-
-def grant_event_logs(grants: Grants, role: iam.Role) -> None:
-    """Let the engine of the role's runs store Spark's event logs."""
-    grants.write_control(role, layout.SPARK_LOGS)
-
-
 def grant_verification(grants: Grants) -> None:
     """Let the jobs' role verify: list the datasets and the versions of the input, follow files from their part to their
     manifest, and write what was found."""
-    grants.list_rows(grants.engines.jobs.role)
-    grants.read_many_rows(grants.engines.jobs.role)
-    grants.read_control(grants.engines.jobs.role, layout.DIVISIONS)
-    grants.write_control(grants.engines.jobs.role, layout.VERIFICATIONS)
+    role = grants.engines.jobs.role
+    grants.use_ledger(role, *READ)
+    grants.read_control(role, layout.DIVISIONS)
+    grants.write_control(role, layout.VERIFICATIONS)
 
 
 def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule]) -> None:

@@ -28,61 +28,40 @@ class NeededQuota:
     """What happens with less."""
 
 
-def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
+def needed_quotas(settings: Settings) -> Iterator[NeededQuota]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     batch_runs = settings.max_batch_runs
-    streams, workers = _streams(settings)
-    later = ", and the streaming job starts later" if settings.stream_glue_runs else ""
-    dpus = settings.stream_dpus + batch_runs * settings.run_dpus
-    return (
-        NeededQuota(
-            "lambda",
-            "L-B99A9384",
-            "Concurrent executions",
-            MAX_ROUTE_CONCURRENCY + OTHER_FUNCTIONS + settings.has_tables,
-            f"{MAX_ROUTE_CONCURRENCY} of route, one of each other function",
-            "Lambda throttles: an event that is refused 20 times goes to the dead letters; the sweep finds its file",
-        ),
-        NeededQuota(
-            "glue",
-            "L-5E4153CA",
-            "Max concurrent job runs per account",
-            batch_runs + settings.stream_glue_runs,
-            f"batch.max_runs within quota.*, a verification (verify.share above 0){streams}",
-            f"runs wait for a retry{later}",
-        ),
-        NeededQuota(
-            "glue",
-            "L-08F3B322",
-            "Max task DPUs per account",
-            math.ceil(dpus),
-            f"these runs x batch.workers{workers}, each with its worker_type",
-            f"runs wait for a retry or get fewer workers{later}",
-        ),
-        *_emr(settings),
+    yield NeededQuota(
+        "lambda",
+        "L-B99A9384",
+        "Concurrent executions",
+        MAX_ROUTE_CONCURRENCY + OTHER_FUNCTIONS + settings.has_tables,
+        f"{MAX_ROUTE_CONCURRENCY} of route, one of each other function",
+        "Lambda throttles: an event that is refused 20 times goes to the dead letters; the sweep finds its file",
     )
-
-
-def _streams(settings: Settings) -> tuple[str, str]:
-    """What the streaming jobs add to the runs, and to their workers; for people."""
-    if not settings.stream_glue_runs:
-        return "", ""
-    jobs = "the streaming job" if settings.stream.jobs == 1 else f"the {settings.stream.jobs} streaming jobs"
-    return f", and {jobs}", " and stream.max_workers"
-
-
-def _emr(settings: Settings) -> Iterator[NeededQuota]:
-    parts = []
-    if settings.batch.uses_emr:
-        parts.append("emr.max_vcpus, where batch.engines has emr-serverless")
-    if settings.stream_vcpus:
-        parts.append("the driver and the executors of stream.max_workers for each streaming job")
-    if parts:
+    yield NeededQuota(
+        "glue",
+        "L-5E4153CA",
+        "Max concurrent job runs per account",
+        batch_runs + settings.stream_glue_runs,
+        "batch.max_runs within quota.*, a verification (verify.share above 0), and the streaming jobs on Glue",
+        "runs wait for a retry, and a streaming job starts later",
+    )
+    yield NeededQuota(
+        "glue",
+        "L-08F3B322",
+        "Max task DPUs per account",
+        math.ceil(settings.stream_dpus + batch_runs * settings.run_dpus),
+        "these runs x batch.workers and stream.max_workers, each with its worker_type",
+        "runs wait for a retry or get fewer workers, and a streaming job starts later",
+    )
+    vcpus = settings.stream_vcpus + (settings.emr.max_vcpus if settings.batch.uses_emr else 0)
+    if vcpus:
         yield NeededQuota(
             "emr-serverless",
             "L-D05C8A75",
             "Max concurrent vCPUs per account",
-            settings.stream_vcpus + (settings.emr.max_vcpus if settings.batch.uses_emr else 0),
-            ", and ".join(parts),
+            vcpus,
+            "emr.max_vcpus of the batch lane, and the driver and the executors of each streaming job",
             "runs wait for their workers, or fail and are tried again",
         )

@@ -163,68 +163,64 @@ AWS recommends one above the largest buffer
 LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
 
 
-class DeliveryStreamAlarms:
+def delivery_stream_alarms(records: Sequence[RecordsRule], names: StackNames, own: OwnMetrics) -> Iterator[PlainAlarm]:
     """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write.
 
     Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
     CloudWatch metrics" (``DeliveryToS3.DataFreshness`` in seconds, ``KinesisMillisBehindLatest`` in milliseconds,
     ``KafkaOffsetLag`` and ``DataReadFromSource.Records`` as counts, all by ``DeliveryStreamName``).
     """
-
-    def __init__(self, records: Sequence[RecordsRule], names: StackNames) -> None:
-        self._records = records
-        self._names = names
-
-    def of_stage(self, own: OwnMetrics) -> Iterator[PlainAlarm]:
-        """Every alarm of the stage."""
-        for record in self._records:
-            late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
-            unread, metrics = self._of_kinesis(record) if record.kinesis_stream else self._of_kafka(record)
-            metrics["freshness"] = self._metric(record, "DeliveryToS3.DataFreshness")
-            yield PlainAlarm(
-                f"RecordsLate-{record.name}",
-                cloudwatch.MathExpression(
-                    expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
-                ),
-                1,
-                f"Firehose does not read or deliver the records of {record.name} in time: see its log group.",
-                datapoints=(LATE_PERIODS, LATE_PERIODS),
-            )
+    for record in records:
+        stream = names.delivery_stream(record.name)
+        late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
+        unread, metrics = _of_kinesis(record, stream) if record.kinesis_stream else _of_kafka(stream)
+        metrics["freshness"] = _of_firehose(stream, "DeliveryToS3.DataFreshness")
         yield PlainAlarm(
-            "FailedRecords",
-            own.metric("route", "FailedRecordFiles"),
+            f"RecordsLate-{record.name}",
+            cloudwatch.MathExpression(
+                expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
+            ),
             1,
-            "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
+            f"Firehose does not read or deliver the records of {record.name} in time: see its log group.",
+            datapoints=(LATE_PERIODS, LATE_PERIODS),
         )
+    yield PlainAlarm(
+        "FailedRecords",
+        own.metric("route", "FailedRecordFiles"),
+        1,
+        "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
+    )
 
-    def _of_kinesis(self, record: RecordsRule) -> tuple[str, dict[str, cloudwatch.IMetric]]:
-        """Firehose is behind in the stream, or reads nothing of what is put into it.
 
-        A delivery stream that may not read its source writes none of its metrics.
-        """
-        stream = record.kinesis_stream.rpartition("/")[2]
-        expression = f"FILL(behind, 0) >= {LATE.to_milliseconds():.0f} OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0)"
-        return expression, {
-            "behind": self._metric(record, "KinesisMillisBehindLatest"),
-            "put": _metric("AWS/Kinesis", "IncomingRecords", "StreamName", stream, "Sum"),
-            "taken": self._metric(record, "DataReadFromKinesisStream.Records", "Sum"),
-        }
+def _of_kinesis(record: RecordsRule, stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
+    """Firehose is behind in the stream, or reads nothing of what is put into it.
 
-    def _of_kafka(self, record: RecordsRule) -> tuple[str, dict[str, cloudwatch.IMetric]]:
-        """Firehose needs longer than ``LATE`` to read the lag.
+    A delivery stream that may not read its source writes none of its metrics.
+    """
+    source = record.kinesis_stream.rpartition("/")[2]
+    expression = f"FILL(behind, 0) >= {LATE.to_milliseconds():.0f} OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0)"
+    return expression, {
+        "behind": _of_firehose(stream, "KinesisMillisBehindLatest"),
+        "put": _metric("AWS/Kinesis", "IncomingRecords", "StreamName", source, "Sum"),
+        "taken": _of_firehose(stream, "DataReadFromKinesisStream.Records", "Sum"),
+    }
 
-        CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
-        what is read of the whole topic. AWS does not document whether the lag is that of one partition; if it is, the
-        alarm comes later for a topic with many partitions.
-        """
-        return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
-            "lag": self._metric(record, "KafkaOffsetLag"),
-            "taken": self._metric(record, "DataReadFromSource.Records", "Sum"),
-        }
 
-    def _metric(self, record: RecordsRule, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
-        stream = self._names.delivery_stream(record.name)
-        return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
+def _of_kafka(stream: str) -> tuple[str, dict[str, cloudwatch.IMetric]]:
+    """Firehose needs longer than ``LATE`` to read the lag.
+
+    CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
+    what is read of the whole topic. AWS does not document whether the lag is that of one partition; if it is, the
+    alarm comes later for a topic with many partitions.
+    """
+    return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
+        "lag": _of_firehose(stream, "KafkaOffsetLag"),
+        "taken": _of_firehose(stream, "DataReadFromSource.Records", "Sum"),
+    }
+
+
+def _of_firehose(stream: str, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
+    return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
 
 
 def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:

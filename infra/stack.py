@@ -13,23 +13,17 @@ from infra.assets import Assets, asset_prefix
 from infra.encryption import encrypt, grant_key
 from infra.engines import Engines
 from infra.functions import TABLES, router_functions
-from infra.grants import Grants
 from infra.jobs import JobParts
 from infra.machines import Machines
 from infra.names import CODE_MARK, StackNames, code_version
 from infra.optimizer import Optimizer
 from infra.outputs import StackOutputs
-from infra.permissions import (
-    grant_event_logs,
-    grant_functions,
-    grant_jobs,
-    grant_urgency,
-    grant_verification,
-)
+from infra.permissions import Grants, grant_functions, grant_jobs, grant_urgency, grant_verification
 from infra.plain_alarm import AlarmTopic
-from infra.records import DeliveryStreamAlarms, Records
+from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Catalog, Storage
+from lake import layout
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 
@@ -78,7 +72,7 @@ class HybridRouterStack(Stack):
             grant_verification(grants)
         if settings.spark.ui_logs:
             for role in engines.roles:
-                grant_event_logs(grants, role)
+                grants.write_control(role, layout.SPARK_LOGS)
         if settings.tables.compaction and TABLES in functions:
             Optimizer(self, "TableOptimizer", settings, catalog, storage, functions[TABLES])
         arrivals.deliver_to(functions["route"])
@@ -91,15 +85,13 @@ class HybridRouterStack(Stack):
         Alarms(
             self,
             "Alarms",
-            title=names.stack,
+            names=names,
             topic=topic,
             arrivals=arrivals,
             functions=functions,
             machines=machines,
             alarm_lines=engines.count_alarm_lines(self, names.metrics_namespace),
-            metrics_namespace=names.metrics_namespace,
             settings=settings,
-            records=DeliveryStreamAlarms(settings.records, names) if settings.records else None,
         )
         outputs = StackOutputs(
             resources=resources,

@@ -48,10 +48,20 @@ class Storage(Construct):
         super().__init__(scope, name)
         self.input = self._input(settings)
         protection = settings.protection
-        rules = [_old_versions(KEPT_VERSION_DAYS)] if protection.versions else []
+        old_versions = s3.LifecycleRule(
+            id="old-versions",
+            noncurrent_version_expiration=Duration.days(KEPT_VERSION_DAYS),
+            # A marker that hides no version any more only slows listings down.
+            expired_object_delete_marker=True,
+        )
+        rules = [old_versions] if protection.versions else []
         self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
         self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
-        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, _event_logs(), _parts()])
+        documents = [
+            s3.LifecycleRule(id="event-logs", prefix=layout.SPARK_LOGS, expiration=Duration.days(EVENT_LOG_DAYS)),
+            s3.LifecycleRule(id="parts", prefix=layout.PARTS, expiration=Duration.days(PART_DAYS)),
+        ]
+        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, *documents])
         self.ledger = dynamodb.TableV2(
             self,
             "Ledger",
@@ -136,23 +146,6 @@ def _expiry(days: int, noncurrent_days: int) -> list[s3.LifecycleRule]:
         ),
         s3.LifecycleRule(id="old-markers", expired_object_delete_marker=True),
     ]
-
-
-def _event_logs() -> s3.LifecycleRule:
-    return s3.LifecycleRule(id="event-logs", prefix=layout.SPARK_LOGS, expiration=Duration.days(EVENT_LOG_DAYS))
-
-
-def _parts() -> s3.LifecycleRule:
-    return s3.LifecycleRule(id="parts", prefix=layout.PARTS, expiration=Duration.days(PART_DAYS))
-
-
-def _old_versions(days: int) -> s3.LifecycleRule:
-    return s3.LifecycleRule(
-        id="old-versions",
-        noncurrent_version_expiration=Duration.days(days),
-        # A marker that hides no version any more only slows listings down.
-        expired_object_delete_marker=True,
-    )
 
 
 class Catalog(Construct):

@@ -20,8 +20,7 @@ def node_folder() -> Path:
 
 
 def node_binary() -> Path:
-    folder = node_folder()
-    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+    return node_folder() / "bin" / "node"
 
 
 def use_bundled_node() -> None:
@@ -40,16 +39,14 @@ def synth(
     out_dir: Path,
     *,
     checked: bool = False,
-    checkout: Path = CHECKOUT,
     wheels: Path | None = None,
 ) -> Path:
     """Write the cloud assembly (template, assets, manifest) to ``out_dir``; returns ``out_dir``.
 
     ``checked``: also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
-    ``checkout``: the folder with the code of functions and jobs. ``wheels``: the zip of wheels that the jobs install on
-    Glue; None for the local cloud, whose jobs use this environment's libraries. The jobs' arguments are the only
-    difference in the template. Raises ``AssetError``: the code of a function or job is incomplete, or the wheels belong
-    to another checkout.
+    ``wheels``: the zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs use this
+    environment's libraries. The jobs' arguments are the only difference in the template. Raises ``AssetError``: the
+    wheels belong to another checkout.
     """
     use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415
@@ -62,6 +59,6 @@ def synth(
 
         Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as workspace:
-        HybridRouterStack(app, settings, checkout, Path(workspace), wheels)
+        HybridRouterStack(app, settings, CHECKOUT, Path(workspace), wheels)
         app.synth()
     return out_dir

@@ -1,8 +1,8 @@
 """The zips of wheels of the jobs, one for each service: what belongs into it, its format, and the check of its bytes.
 
-``infra.make_wheels`` builds them; this module needs no compiler and no package index. Glue installs the wheels of its
-zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to each executor, with its folder
-on the path of Python, so that the archive has the content of the wheels (``unpack``).
+``infra.make_wheels`` builds them in an environment of its own, so that this module needs no library but ``packaging``.
+Glue installs the wheels of its zip. EMR Serverless installs nothing: Spark unpacks an archive next to the driver and to
+each executor, with its folder on the path of Python, so that the archive has the content of the wheels (``unpack``).
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import tomllib
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from packaging.markers import Marker
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 
-from infra.code_assets import ZIP_TIME, AssetError, write_entry
+from lake.errors import TerminalError
 
 WHEELS_SUFFIX = ".gluewheels.zip"
 """Glue recognises a zip of wheels by this double suffix."""
@@ -31,17 +31,21 @@ JOB_LIBRARIES = ("boto3", READER, "obstore", "pyarrow", "pyspark")
 """The distributions that the jobs' packages import."""
 _READER_SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src/**/*.rs", "python/**/*.py", "python/**/*.pyi")
 
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time a zip can hold, for every entry: real times would change the asset's hash at every checkout."""
+
+
+class AssetError(TerminalError):
+    """An asset of a deployment (code, wheels) cannot be built from this checkout."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobRuntime:
     """What a service provides to a job."""
 
     service: str
-    release: str
-    """Service and version."""
     python: str
     """Major and minor version."""
-    glibc: tuple[int, int]
     packages: Mapping[str, str]
     """Normalised name -> version of each installed package."""
     machine: str
@@ -67,11 +71,8 @@ class JobRuntime:
     def _load(cls, service: str, file: str, machine: str, zip_file: str, build: str) -> JobRuntime:
         """The versions of a file next to this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
-        runtime = body["runtime"]
-        major, minor = map(int, runtime["glibc"].split("."))
-        packages = body["packages"]
         zip_path = Path("dist") / zip_file
-        return cls(service, runtime["release"], runtime["python"], (major, minor), packages, machine, zip_path, build)
+        return cls(service, body["runtime"]["python"], body["packages"], machine, zip_path, build)
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
@@ -118,57 +119,56 @@ def reader_fingerprint(checkout: Path) -> str:
 
 
 def write_zip(wheels: Iterable[Path], pins: Mapping[str, str], checkout: Path, target: Path) -> None:
-    """Write ``wheels`` and the list of ``pins`` to ``target``.
-
-    The comment of the zip has the fingerprint of the reader's sources and the SHA-256 of the reader's wheel: no lock
-    knows the hash of what is built here.
-    """
+    """Write ``wheels`` and the list of ``pins``; the comment of the zip is the fingerprint of the reader's sources."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    requirements = "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
-    reader_hash = ""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(REQUIREMENTS, ZIP_TIME), requirements)
+        archive.writestr(zipfile.ZipInfo(REQUIREMENTS, ZIP_TIME), _requirements(pins))
         for wheel in wheels:
-            content = wheel.read_bytes()
-            archive.writestr(zipfile.ZipInfo(f"wheels/{wheel.name}", ZIP_TIME), content)
-            if parse_wheel_filename(wheel.name)[0] == READER:
-                reader_hash = hashlib.sha256(content).hexdigest()
-        archive.comment = f"{reader_fingerprint(checkout)} {reader_hash}".encode()
+            archive.writestr(zipfile.ZipInfo(f"wheels/{wheel.name}", ZIP_TIME), wheel.read_bytes())
+        archive.comment = reader_fingerprint(checkout).encode()
 
 
 def check_wheels(checkout: Path, runtime: JobRuntime, zip_file: Path | None = None) -> Path:
-    """Return ``zip_file`` if it holds exactly the wheels that the jobs need, byte for byte; None: that of the checkout.
+    """Return ``zip_file`` if it holds exactly the wheels that the jobs need; None: that of the checkout.
 
-    Every wheel is for the processor or for any, and has a SHA-256 that ``uv.lock`` states for its package. The reader's
-    wheel must be the one that was built from the sources of this checkout. Raises ``AssetError``: the zip is missing or
-    damaged, lacks a wheel, or has another one; names the command that builds it.
+    Every wheel has a SHA-256 that ``uv.lock`` states for its package, and the reader was built from the sources of this
+    checkout. Raises ``AssetError``: the zip is missing or damaged, or has other wheels; names the command that builds
+    it.
     """
     zip_file = zip_file or checkout / runtime.zip
-    what, rebuild = (
-        f"the wheels for {runtime.service} ({zip_file})",
-        f"run `{runtime.build}`, then the same command again",
-    )
+    what = f"the wheels for {runtime.service} ({zip_file})"
+    rebuild = f"run `{runtime.build}`, then the same command again"
     try:
         with zipfile.ZipFile(zip_file) as archive:
-            pins = archive.read(REQUIREMENTS).decode().split()
-            fingerprint, _, reader_hash = archive.comment.decode().partition(" ")
-            entries = archive.namelist()
-            entries.remove(REQUIREMENTS)
-            hashes = [(entry, hashlib.sha256(archive.read(entry)).hexdigest()) for entry in entries]
+            requirements, fingerprint = archive.read(REQUIREMENTS), archive.comment.decode()
+            wheels = {entry: archive.read(entry) for entry in archive.namelist() if entry != REQUIREMENTS}
+        names = {entry: str(parse_wheel_filename(entry.removeprefix("wheels/"))[0]) for entry in wheels}
     except FileNotFoundError as error:
         raise AssetError(f"{what} are missing: {rebuild}") from error
-    except (OSError, KeyError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise AssetError(f"{what} cannot be read ({error}): {rebuild}") from error
     needed = missing_libraries(checkout, runtime)
-    difference = _pin_difference(pins, needed, checkout)
-    if difference is None and fingerprint != reader_fingerprint(checkout):
-        difference = "were built from another state of native/"
-    if difference is None:
-        known = locked_hashes(checkout) | {READER: frozenset({reader_hash})}
-        difference = _wheel_difference(hashes, {name: known[name] for name in needed}, runtime.machine)
-    if difference is not None:
-        raise AssetError(f"{what} {difference}: {rebuild}")
+    if requirements != _requirements(needed) or sorted(names.values()) != sorted(needed):
+        raise AssetError(f"{what} are not exactly those that the jobs need ({', '.join(needed)}): {rebuild}")
+    if fingerprint != reader_fingerprint(checkout):
+        raise AssetError(f"{what} were built from another state of native/: {rebuild}")
+    known = locked_hashes(checkout)
+    for entry, name in names.items():
+        if name != READER and hashlib.sha256(wheels[entry]).hexdigest() not in known[name]:
+            raise AssetError(f"{what} contain {entry}, whose SHA-256 is not in uv.lock: {rebuild}")
     return zip_file
+
+
+def _requirements(pins: Mapping[str, str]) -> bytes:
+    return "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
+
+
+def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a compressed file to an archive, with the same bytes on every machine."""
+    entry = zipfile.ZipInfo(name, ZIP_TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    archive.writestr(entry, content)
 
 
 def unpack(zip_file: Path, target: Path) -> Path:
@@ -191,40 +191,6 @@ def unpack(zip_file: Path, target: Path) -> Path:
         for name, body in sorted(content.items()):
             write_entry(archive, name, body)
     return target
-
-
-def _pin_difference(pins: Sequence[str], needed: Mapping[str, str], checkout: Path) -> str | None:
-    locked = locked_versions(checkout)
-    for pin in pins:
-        name, _, version = pin.partition("==")
-        if locked.get(name) != version:
-            expected = f"{name}=={locked[name]}" if name in locked else f"no {name}"
-            return f"contain {pin}, uv.lock has {expected}"
-    expected_pins = {f"{name}=={version}" for name, version in needed.items()}
-    if set(pins) != expected_pins:
-        return f"list {', '.join(sorted(pins)) or 'nothing'}, the jobs need {', '.join(sorted(expected_pins))}"
-    return None
-
-
-def _wheel_difference(
-    hashes: Sequence[tuple[str, str]], known: Mapping[str, frozenset[str]], machine: str
-) -> str | None:
-    """What differs between the entries with their SHA-256 and the known SHA-256 of the wheel of each package."""
-    missing = set(known)
-    for entry, digest in hashes:
-        try:
-            name, _, _, tags = parse_wheel_filename(entry.removeprefix("wheels/"))
-        except InvalidWheelFilename:
-            return f"contain {entry}, which is not a wheel"
-        if name not in missing:
-            return f"contain {entry}, which is not needed or is there twice"
-        missing.remove(name)
-        if not any(tag.platform == "any" or tag.platform.endswith(f"_{machine}") for tag in tags):
-            return f"contain {entry}, which is not for {machine}"
-        if digest not in known[name]:
-            source = "its build has recorded" if name == READER else "uv.lock states"
-            return f"contain {entry} with the SHA-256 {digest}, which is not what {source}"
-    return f"lack the wheel of {', '.join(sorted(missing))}" if missing else None
 
 
 def _applies(dependency: Mapping[str, Any], runtime: JobRuntime) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from local.spark_jars import java_command
+from local.errors import LocalCloudError
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-classes"
 JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
@@ -61,6 +62,16 @@ def make_archive(log: Callable[[str], None] = lambda _: None) -> Path:
                 _train(Path(folder), file, new := Path(folder) / "classes.jsa")
                 new.rename(file)
     return file
+
+
+def java_command() -> str:
+    """The Java that Spark takes: of JAVA_HOME, else of PATH. Raises ``LocalCloudError``: there is none."""
+    home = os.environ.get("JAVA_HOME")
+    folders = [*([f"{home}/bin"] if home else []), os.environ.get("PATH", "")]
+    java = shutil.which("java", path=os.pathsep.join(folders))
+    if java is None:
+        raise LocalCloudError("Java is missing: install a JRE of version 17 or newer and try again.")
+    return java
 
 
 def java_options(archive: Path) -> str:

@@ -27,7 +27,6 @@ from local.processes import end_session
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _STATE_FOLDERS = ("s3", "runs", "tmp", "emulator", "lambda-runtime")
-_LIMITS = "emulator/limits.json"
 _MAX_START_SECONDS = 60
 _MAX_STOP_SECONDS = 10
 _MAX_LOG_CHARACTERS = 4000
@@ -67,28 +66,26 @@ class LocalCloud:
         *,
         log: Callable[[str], None] = lambda _: None,
         glue_minute_seconds: float = 60.0,
-        jars_cache: Path = spark_jars.DEFAULT_CACHE,
     ) -> LocalCloud:
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
         ``state_dir``: a folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
         ``log``: called with one line for each step. ``glue_minute_seconds``: seconds that a minute of a Glue job's
-        timeout lasts; tests make it shorter. ``jars_cache``: the folder that keeps Spark's S3 jars between starts.
+        timeout lasts; tests make it shorter.
         Raises ``LocalCloudError``: another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the
         emulator did not start within 60 seconds; the message ends with the end of its log.
         """
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
             lock = resources.enter_context(_claim(state_dir))
-            jars = spark_jars.resolve(jars_cache, log)
+            jars = spark_jars.resolve(log=log)
             _empty(state_dir)
             listener = resources.enter_context(closing(_loopback_listener()))
             port = int(listener.getsockname()[1])
             log(f"starting the local cloud on 127.0.0.1:{port}")
-            limits = state_dir / _LIMITS
-            Limits().write(limits)
+            Limits().write(state_dir)
             settings = EmulatorSettings(
-                listener.fileno(), port, str(state_dir), tuple(map(str, jars)), str(limits), glue_minute_seconds
+                listener.fileno(), port, str(state_dir), tuple(map(str, jars)), glue_minute_seconds
             )
             key = isolation.AccessKey.random()
             cloud = cls(state_dir, port, key, _spawn(settings, key, state_dir, lock), resources.pop_all())
@@ -111,14 +108,10 @@ class LocalCloud:
             return self._clients[service]
 
     def limit(self, limits: Limits) -> None:
-        limits.write(self.state_dir / _LIMITS)
+        limits.write(self.state_dir)
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
-        """Deploy the cloud assembly in ``cdk_out`` unchanged; returns the outputs of its stacks by key.
-
-        Raises ``LocalCloudError``: ``cdk_out`` is not a cloud assembly, or a stack failed; then the message names the
-        resource and the reason.
-        """
+        """``local.deploy.deploy_assembly`` into this cloud."""
         return deploy_assembly(self.client, cdk_out)
 
     def wait(self) -> int:

@@ -34,8 +34,6 @@ class EmulatorSettings:
     """The folder for all files of the cloud."""
     jars: tuple[str, ...]
     """Paths of Spark's S3 jars."""
-    limits: str
-    """Path of the file with the account's limits, which the owner may replace."""
     glue_minute_seconds: float
     """Seconds that a minute of a Glue job's timeout lasts."""
 
@@ -75,7 +73,7 @@ def main(settings_file: Path) -> None:
     state = Path(settings.state)
 
     def limits() -> Limits:
-        return Limits.read(Path(settings.limits))
+        return Limits.read(state)
 
     def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
         isolation.client("s3", settings.endpoint, access_key).download_file(bucket, key, str(target))

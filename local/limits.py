@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+_FILE = "emulator/limits.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -23,13 +25,14 @@ class Limits:
     index_lag_seconds: float = 0.5
     """A global secondary index of DynamoDB is this much behind its table. AWS promises no bound; an assumed value."""
 
-    def write(self, file: Path) -> None:
-        """Replace the file at once: a reader sees these limits or the ones before."""
+    def write(self, state: Path) -> None:
+        """Replace the file of the cloud in ``state`` at once: a reader sees these limits or the ones before."""
+        file = state / _FILE
         beside = file.with_suffix(".new")
         beside.write_text(json.dumps(asdict(self)))
         beside.replace(file)
 
     @classmethod
-    def read(cls, file: Path) -> Limits:
+    def read(cls, state: Path) -> Limits:
         """What ``write`` has written last."""
-        return cls(**json.loads(file.read_text()))
+        return cls(**json.loads((state / _FILE).read_text()))

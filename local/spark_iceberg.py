@@ -17,18 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[1]
-VERSION = "1.12.0"
-ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
-MODULE = f"""<ivy-module version="2.0">
-  <info organisation="hybrid-router" module="iceberg"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.iceberg" name="{ARTIFACT}" rev="{VERSION}" conf="default->default" transitive="false"/>
-  </dependencies>
-</ivy-module>
-"""
 HASHES = (
-    f"3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  iceberg-spark-runtime-4.1_2.13-{VERSION}.jar\n"
+    "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82  org/apache/iceberg/"
+    "iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar\n"
 )
 """48 MB, which only the demo and tests need: they download it when they run first."""
 
@@ -63,7 +54,7 @@ def spark_with_iceberg(
 
     With ``endpoint`` (URL) and ``key`` of a local cloud it reads its S3: ``system.register_table`` takes a table there.
     """
-    jars = spark_jars.resolve(hashes=HASHES, module=MODULE)
+    jars = spark_jars.resolve(HASHES)
     options = {"spark.sql.catalog.local.warehouse": str(folder)}
     if endpoint is not None and key is not None:
         jars += spark_jars.resolve()

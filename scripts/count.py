@@ -7,13 +7,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 from infra.synth import synth
 from lake.settings import Settings
+from lake.settings.declaration import declared_keys
 
 CHECKOUT = Path(__file__).parents[1]
 ENGINE = re.compile(r"\bEngine\b|\bon_emr\b|\bemr[_.-]|\bEMR\b|\bEmr[A-Z]|GLUE_FLEX|emr-serverless")
@@ -30,7 +29,7 @@ def count() -> dict[str, tuple[int, int | None]]:
         "lines of product Python": (_lines(product.values()), 38_000),
         "lines of tests": (_lines(tests), 42_000),
         "words of documents": (sum(len(text.split()) for text in pages), 45_000),
-        "settings keys": (len(list(_keys(Settings))), 90),
+        "settings keys": (len(list(declared_keys(Settings))), 90),
         "alarms of a default stage": (_alarms(), 20),
         "product files that mention an engine": (sum(bool(ENGINE.search(text)) for text in product.values()), None),
         "files in router": (_files(product, "router/"), None),
@@ -51,17 +50,6 @@ def _lines(texts: Iterable[str]) -> int:
 
 def _files(product: dict[str, str], folder: str) -> int:
     return sum(name.startswith(folder) and not name.endswith("__init__.py") for name in product)
-
-
-def _keys(settings: type, where: str = "") -> Iterator[str]:
-    """Keys of a settings class, those of nested tables with dots."""
-    hints = get_type_hints(settings)
-    for item in fields(settings):
-        kinds = [kind for kind in (hints[item.name], *get_args(hints[item.name])) if is_dataclass(kind)]
-        if kinds:
-            yield from _keys(kinds[0], f"{where}{item.name}.")  # type: ignore[arg-type]
-        else:
-            yield where + item.name
 
 
 def _alarms() -> int:

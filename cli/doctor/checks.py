@@ -73,7 +73,7 @@ def _python() -> Finding:
 
 
 def examine_java() -> Finding:
-    from local.spark_jars import java_command
+    from local.class_archive import java_command
 
     advice = "the local cloud and the demo need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
     try:

@@ -48,7 +48,6 @@ def install(
     state_machines.patch()
     for add in engines:
         add()
-    state_machines.patch_sizes()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     buckets.patch()

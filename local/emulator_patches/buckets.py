@@ -7,13 +7,13 @@ says nothing about the content (Amazon S3 API Reference, "Object").
 
 from __future__ import annotations
 
-import contextvars
 import hashlib
 import re
-import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -25,28 +25,22 @@ from ministack.services.cloudformation import provisioners  # type: ignore[impor
 
 from local.emulator_patches import EmulatorValue
 
-KMS = "aws:kms"
+ENCRYPTION, KMS = "x-amz-server-side-encryption", "aws:kms"
+CHECKSUM_TYPE, FULL_OBJECT = "x-amz-checksum-type", "FULL_OBJECT"
+UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 
-
-class _Opaque(threading.local):
-    """Which MD5s of the current request are replaced. The event of an object is sent by another thread."""
-
-    content = False
-    parts = False
-
-
-_opaque = _Opaque()
+_random_md5: ContextVar[str] = ContextVar("random_md5", default="")
+"""Which MD5s of the current request are replaced: that of its "content", or that of an upload's "parts"."""
+_completed: ContextVar[Mapping[str, EmulatorValue]] = ContextVar("completed_upload", default=MappingProxyType({}))
+"""The upload that the current request completes."""
 
 
 def patch() -> None:
     _patch_ranges()
-    _patch_create()
-    _patch_complete()
-    _patch_answers()
+    _patch_uploads()
     provisioners._S3_BUCKET_CONFIGURATIONS += (
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
     )
-    _patch_etags()
     _patch_policies()
 
 
@@ -64,28 +58,59 @@ def _configuration(encryption: Mapping[str, EmulatorValue]) -> bytes:
     return bytes(tostring(root))
 
 
-def _patch_etags() -> None:
-    put, upload, complete, digest = s3._put_object, s3._upload_part, s3._complete_multipart_upload, s3.md5_hash
+def _patch_uploads() -> None:
+    put, upload, create, complete = (
+        s3._put_object,
+        s3._upload_part,
+        s3._create_multipart_upload,
+        s3._complete_multipart_upload,
+    )
+    composite, record, digest = s3._composite_checksum, s3._record_object_version, s3.md5_hash
 
     def put_object(bucket: str, key: str, body: bytes, headers: dict[str, str]) -> EmulatorValue:
-        default = s3._bucket_default_sse_headers(bucket).get("x-amz-server-side-encryption")
-        with _opaque_etags("content", headers.get("x-amz-server-side-encryption") or default):
+        given = headers.get(ENCRYPTION) or s3._bucket_default_sse_headers(bucket).get(ENCRYPTION)
+        with _set(_random_md5, "content" if given == KMS else ""):
             return put(bucket, key, body, headers)
 
     def upload_part(
         bucket: str, key: str, body: bytes, query_params: dict[str, Any], headers: dict[str, str]
     ) -> EmulatorValue:
-        with _opaque_etags("content", _encryption_of_upload(query_params)):
+        with _set(_random_md5, "content" if _is_encrypted(_upload_of(query_params)) else ""):
             return upload(bucket, key, body, query_params, headers)
+
+    def create_multipart_upload(bucket: str, key: str, headers: dict[str, str]) -> EmulatorValue:
+        status, answered, body = create(bucket, key, headers)
+        if status == 200 and headers.get(CHECKSUM_TYPE) == FULL_OBJECT:
+            found = UPLOAD_ID.search(body)
+            assert found is not None
+            s3._multipart_uploads[found[1].decode()]["checksum_type"] = FULL_OBJECT
+            answered = {**answered, CHECKSUM_TYPE: FULL_OBJECT}
+        return status, answered, body
 
     def complete_multipart_upload(
         bucket: str, key: str, body: bytes, query_params: dict[str, Any], headers: dict[str, str] | None = None
     ) -> EmulatorValue:
-        with _opaque_etags("parts", _encryption_of_upload(query_params)):
+        found = _upload_of(query_params)
+        with _set(_completed, found), _set(_random_md5, "parts" if _is_encrypted(found) else ""):
             return complete(bucket, key, body, query_params, headers)
 
-    s3._put_object, s3._upload_part, s3._complete_multipart_upload = put_object, upload_part, complete_multipart_upload
-    s3.md5_hash = lambda body: uuid.uuid4().hex if _opaque.content else digest(body)
+    def composite_checksum(algorithm: str, parts: list[str]) -> EmulatorValue:
+        if not algorithm or _completed.get().get("checksum_type") != FULL_OBJECT:
+            return composite(algorithm, parts)
+        uploaded = _completed.get()["parts"]
+        return s3._compute_s3_checksum(algorithm, b"".join(uploaded[number]["body"] for number in sorted(uploaded)))
+
+    def record_object_version(
+        bucket: str, key: str, prior: EmulatorValue, item: EmulatorValue, *more: EmulatorValue
+    ) -> EmulatorValue:
+        if _completed.get().get("checksum_type") == FULL_OBJECT:
+            item["checksum_type"] = FULL_OBJECT
+        return record(bucket, key, prior, item, *more)
+
+    s3._put_object, s3._upload_part, s3._create_multipart_upload = put_object, upload_part, create_multipart_upload
+    s3._complete_multipart_upload, s3._composite_checksum = complete_multipart_upload, composite_checksum
+    s3._record_object_version = record_object_version
+    s3.md5_hash = lambda body: uuid.uuid4().hex if _random_md5.get() == "content" else digest(body)
     # The ETag of a completed upload is computed in place, by the module's own name.
     s3.hashlib = _Hashes()
 
@@ -98,21 +123,26 @@ class _Hashes:
 
     def md5(self, body: bytes) -> EmulatorValue:
         """The MD5; while an upload under a KMS key is completed, that of a random value."""
-        return hashlib.md5(uuid.uuid4().bytes if _opaque.parts else body, usedforsecurity=False)
+        return hashlib.md5(uuid.uuid4().bytes if _random_md5.get() == "parts" else body, usedforsecurity=False)
 
 
-def _encryption_of_upload(query_params: Mapping[str, Any]) -> str | None:
-    upload = s3._multipart_uploads.get(s3._qp(query_params, "uploadId"))
-    return None if upload is None else upload["preserved_headers"].get("x-amz-server-side-encryption")
+def _upload_of(query_params: Mapping[str, Any]) -> Mapping[str, EmulatorValue]:
+    """The upload of a request; empty if there is none."""
+    upload: Mapping[str, EmulatorValue] = s3._multipart_uploads.get(s3._qp(query_params, "uploadId")) or {}
+    return upload
+
+
+def _is_encrypted(upload: Mapping[str, EmulatorValue]) -> bool:
+    return bool(upload.get("preserved_headers", {}).get(ENCRYPTION) == KMS)
 
 
 @contextmanager
-def _opaque_etags(which: str, encryption: str | None) -> Iterator[None]:
-    setattr(_opaque, which, encryption == KMS)
+def _set(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        setattr(_opaque, which, False)
+        variable.reset(token)
 
 
 def _patch_ranges() -> None:
@@ -168,61 +198,3 @@ def _patch_policies() -> None:
         return original(method, bucket, key, headers, body, query_params)
 
     s3._dispatch = dispatch
-
-
-UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
-COMPOSITE = re.compile(r"-\d+$")
-"""End of a checksum that was computed from those of the parts."""
-
-_upload: contextvars.ContextVar[EmulatorValue] = contextvars.ContextVar("completed_upload", default=None)
-
-
-def _patch_create() -> None:
-    create = s3._create_multipart_upload
-
-    def create_multipart_upload(bucket: str, key: str, headers: dict[str, str]) -> EmulatorValue:
-        status, answered, body = create(bucket, key, headers)
-        if status == 200 and headers.get("x-amz-checksum-type") == "FULL_OBJECT":
-            found = UPLOAD_ID.search(body)
-            assert found is not None
-            s3._multipart_uploads[found[1].decode()]["checksum_type"] = "FULL_OBJECT"
-            answered = {**answered, "x-amz-checksum-type": "FULL_OBJECT"}
-        return status, answered, body
-
-    s3._create_multipart_upload = create_multipart_upload
-
-
-def _patch_complete() -> None:
-    complete, composite = s3._complete_multipart_upload, s3._composite_checksum
-
-    def complete_multipart_upload(
-        bucket: str, key: str, body: bytes, query_params: dict[str, Any], headers: dict[str, str] | None = None
-    ) -> EmulatorValue:
-        token = _upload.set(s3._multipart_uploads.get(s3._qp(query_params, "uploadId")))
-        try:
-            return complete(bucket, key, body, query_params, headers)
-        finally:
-            _upload.reset(token)
-
-    def checksum(algorithm: str, parts: list[str]) -> EmulatorValue:
-        upload = _upload.get()
-        if not algorithm or upload is None or upload.get("checksum_type") != "FULL_OBJECT":
-            return composite(algorithm, parts)
-        whole = b"".join(upload["parts"][number]["body"] for number in sorted(upload["parts"]))
-        return s3._compute_s3_checksum(algorithm, whole)
-
-    s3._complete_multipart_upload = complete_multipart_upload
-    s3._composite_checksum = checksum
-
-
-def _patch_answers() -> None:
-    describe = s3._object_response_headers
-
-    def object_response_headers(item: EmulatorValue, *args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
-        headers = describe(item, *args, **options)
-        values = item.get("checksums") or {}
-        if "x-amz-checksum-type" in headers and not any(COMPOSITE.search(value) for value in values.values()):
-            headers["x-amz-checksum-type"] = "FULL_OBJECT"
-        return headers
-
-    s3._object_response_headers = object_response_headers

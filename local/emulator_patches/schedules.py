@@ -3,102 +3,94 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
+from ministack.core.responses import (  # type: ignore[import-untyped]
+    new_uuid,
+    set_request_account_id,
+    set_request_region,
+)
 from ministack.services import eventbridge, scheduler  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue
+from local.isolation import ACCOUNT, REGION
 
 _TICK_SECONDS = 1
-_IGNORED_BY_CLOUDFORMATION = ("ScheduleExpressionTimezone", "StartDate", "EndDate")
+_ZONE = "ScheduleExpressionTimezone"
 
-
-class _ZonedExpression(str):
-    zone: ZoneInfo
-
-
-class _ZonedFields(tuple[Any, ...]):
-    zone: ZoneInfo
+_next: dict[EmulatorValue, tuple[tuple[str, str], float | None]] = {}
+"""Schedule -> its expression and time zone, and when it fires next, in seconds since 1970; None: never again."""
 
 
 def patch() -> None:
-    _patch_cloudformation()
-    _patch_tick()
-    _patch_time_zones()
-
-
-def _patch_cloudformation() -> None:
     handlers = provisioners._RESOURCE_HANDLERS["AWS::Scheduler::Schedule"]
-    create, update = handlers["create"], handlers["update"]
-
-    def keep(name: str, properties: EmulatorValue) -> None:
-        schedule = scheduler._schedules[f"{properties.get('GroupName', 'default')}/{name}"]
-        schedule.update({key: properties[key] for key in _IGNORED_BY_CLOUDFORMATION if key in properties})
-
-    def create_schedule(logical_id: str, properties: EmulatorValue, stack_name: str) -> EmulatorValue:
-        name, attributes = create(logical_id, properties, stack_name)
-        keep(name, properties)
-        return name, attributes
-
-    def update_schedule(physical_id: str, old: EmulatorValue, new: EmulatorValue, stack_name: str) -> EmulatorValue:
-        name, attributes = update(physical_id, old, new, stack_name)
-        keep(name, new)
-        return name, attributes
-
-    handlers.update(create=create_schedule, update=update_schedule)
-
-
-def _patch_tick() -> None:
-    """The firing times of a schedule count from its creation or update; an at() that replaces a cron() fires."""
-    tick = scheduler._tick_schedules
-
-    def tick_schedules() -> None:
-        for key, schedule in list(scheduler._schedules._data.items()):
-            if isinstance(schedule["ScheduleExpression"], _ZonedExpression):
-                continue
-            expression = _ZonedExpression(schedule["ScheduleExpression"])
-            expression.zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
-            schedule["ScheduleExpression"] = expression
-            scheduler._schedule_last_fired.pop(key, None)
-            if not expression.startswith("at("):
-                scheduler._schedule_last_fired[key] = time.time()
-        tick()
-
-    scheduler._tick_schedules = tick_schedules
+    handlers.update({name: _keeping_zone(handlers[name]) for name in ("create", "update")})
+    scheduler._tick_schedules = _tick
     scheduler._SCHEDULE_TICK_INTERVAL = _TICK_SECONDS
 
 
-def _patch_time_zones() -> None:
-    """Schedules follow their ScheduleExpressionTimezone; a time in the hour that is missing in spring is skipped."""
-    at, parse, following = scheduler._at_time_epoch, eventbridge._parse_cron_fields, eventbridge._cron_next_fire
+def _keeping_zone(change: Callable[..., EmulatorValue]) -> Callable[..., EmulatorValue]:
+    def changed(*arguments: EmulatorValue) -> EmulatorValue:
+        name, attributes = change(*arguments)
+        # After them comes the name of the stack.
+        properties = arguments[-2]
+        schedule = scheduler._schedules[f"{properties.get('GroupName', 'default')}/{name}"]
+        schedule[_ZONE] = properties.get(_ZONE, "UTC")
+        return name, attributes
 
-    def at_time_epoch(expression: str) -> float | None:
-        epoch: float | None = at(expression)
-        if epoch is None or not isinstance(expression, _ZonedExpression):
-            return epoch
-        return datetime.fromtimestamp(epoch, UTC).replace(tzinfo=expression.zone).timestamp()
+    return changed
 
-    def parse_cron_fields(expression: str) -> EmulatorValue:
-        fields = parse(expression)
-        if fields is None or not isinstance(expression, _ZonedExpression):
-            return fields
-        zoned = _ZonedFields(fields)
-        zoned.zone = expression.zone
-        return zoned
 
-    def cron_next_fire(fields: EmulatorValue, after: datetime) -> datetime | None:
-        zone = fields.zone if isinstance(fields, _ZonedFields) else UTC
-        local: datetime | None = after.astimezone(zone)
-        while True:
-            local = following(fields, local)
-            if local is None:
-                return None
-            moment = local.astimezone(UTC)
-            if moment.astimezone(zone).hour == local.hour:
-                return moment
+def _tick() -> None:
+    """Start the target of every schedule that is due; its times count from its creation or its last change."""
+    now = datetime.now(UTC)
+    for key, schedule in list(scheduler._schedules._data.items()):
+        asked = schedule["ScheduleExpression"], schedule.get(_ZONE) or "UTC"
+        known, due = _next.get(key, (None, None))
+        if known != asked:
+            _next[key] = asked, next_start(*asked, now)
+        elif due is not None and due <= now.timestamp():
+            # An instant fires once.
+            _next[key] = asked, None if asked[0].startswith("at(") else next_start(*asked, now)
+            if schedule.get("State") == "ENABLED":
+                _start(schedule)
 
-    scheduler._at_time_epoch = at_time_epoch
-    eventbridge._parse_cron_fields, eventbridge._cron_next_fire = parse_cron_fields, cron_next_fire
+
+def _start(schedule: EmulatorValue) -> None:
+    set_request_account_id(ACCOUNT)
+    set_request_region(REGION)
+    event = {
+        "EventId": new_uuid(),
+        "Source": "aws.scheduler",
+        "DetailType": "Scheduled Event",
+        "Detail": "{}",
+        "Time": time.time(),
+        "Resources": [schedule["Arn"]],
+        "Account": ACCOUNT,
+        "Region": REGION,
+    }
+    eventbridge._invoke_target(schedule["Target"], event, schedule)
+
+
+def next_start(expression: str, time_zone: str, after: datetime) -> float | None:
+    """Seconds since 1970 at which an expression fires next; of ``at()`` when it fires, also if that is over.
+
+    A time in the hour that is missing in spring is skipped.
+    """
+    zone = ZoneInfo(time_zone)
+    if expression.startswith("at("):
+        return datetime.fromisoformat(expression[len("at(") : -1]).replace(tzinfo=zone).timestamp()
+    seconds = eventbridge._parse_rate_seconds(expression)
+    if seconds is not None:
+        return after.timestamp() + float(seconds)
+    fields = eventbridge._parse_cron_fields(expression)
+    local: datetime | None = after.astimezone(zone)
+    while local is not None:
+        local = eventbridge._cron_next_fire(fields, local)
+        moment = None if local is None else local.astimezone(UTC)
+        if local is not None and moment is not None and moment.astimezone(zone).hour == local.hour:
+            return moment.timestamp()
+    return None

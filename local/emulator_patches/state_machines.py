@@ -42,6 +42,7 @@ RIGHTS: dict[str, Callable[[str, dict[str, Any]], Rights]] = {}
 def patch() -> None:
     _patch_abort_and_timeout()
     _patch_distributed_map()
+    _patch_sizes()
 
 
 def add_integration(
@@ -115,47 +116,39 @@ def _patch_abort_and_timeout() -> None:
     stepfunctions._invoke_resource_with_timeout = invoke_with_timeout
 
 
+_OF_MAP = {"Type", "Comment", "Label", "ItemReader", "Items", "ItemProcessor", "Output", "Catch", "Next", "End"}
+_LIMITS_OF_MAP = {"MaxConcurrency", "ToleratedFailurePercentage"}
+
+
 def _patch_distributed_map() -> None:
-    """Evaluates JSONata in a distributed Map: in reader, items, selector, limits, Output and Assign."""
+    """Evaluates JSONata in the fields that the product's distributed Map has; any other field is an error."""
     original = stepfunctions._run_distributed_map
-    evaluated_here = {"ItemReader", "Items", "ItemSelector", "Output", "Assign"}
 
     def run(
         state: EmulatorValue,
         raw_input: EmulatorValue,
-        effective: EmulatorValue,
+        _effective: EmulatorValue,
         iterator: EmulatorValue,
         execution: EmulatorValue,
         context: EmulatorValue,
     ) -> EmulatorValue:
-        unsupported = {"ItemBatcher", "ResultWriter"} & set(state)
-        if unsupported:
+        if unsupported := state.keys() - _OF_MAP - _LIMITS_OF_MAP:
             raise stepfunctions._ExecutionError(
                 "States.Runtime", f"The local cloud does not support {' and '.join(sorted(unsupported))}."
             )
-        if stepfunctions._state_query_language(state, context) != "JSONata":
-            return original(state, raw_input, effective, iterator, execution, context)
 
-        def evaluated(value: EmulatorValue, in_context: EmulatorValue = context) -> EmulatorValue:
-            return stepfunctions._apply_jsonata_template(value, raw_input, in_context)
+        def evaluated(name: str) -> EmulatorValue:
+            return stepfunctions._apply_jsonata_template(state[name], raw_input, context)
 
         if "ItemReader" in state:
-            items = stepfunctions._read_map_items(evaluated(state["ItemReader"]), raw_input, context)
+            items = stepfunctions._read_map_items(evaluated("ItemReader"), raw_input, context)
         else:
-            items = evaluated(state["Items"]) if "Items" in state else raw_input
-        inputs = [
-            evaluated(state["ItemSelector"], {**context, "Map": {"Item": {"Index": index, "Value": item}}})
-            if "ItemSelector" in state
-            else item
-            for index, item in enumerate(items)
-        ]
-        limits = ("MaxConcurrency", "ToleratedFailurePercentage", "ToleratedFailureCount")
-        inner = {key: value for key, value in state.items() if key not in evaluated_here}
-        inner |= {key: evaluated(state[key]) for key in limits if key in state}
+            items = evaluated("Items")
+        inner = {key: value for key, value in state.items() if key not in {"ItemReader", "Items", "Output"}}
+        inner |= {key: evaluated(key) for key in _LIMITS_OF_MAP if key in state}
         # On AWS, a child execution does not see the variables of its parent.
-        results, following = original(inner, raw_input, inputs, iterator, execution, {**context, "variables": {}})
+        results, following = original(inner, raw_input, items, iterator, execution, {**context, "variables": {}})
         output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=results, default=results)
-        stepfunctions._apply_state_assign(state, raw_input, context, result=results)
         return output, following
 
     stepfunctions._run_distributed_map = run
@@ -174,8 +167,7 @@ Source: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-hand
 """
 
 
-def patch_sizes() -> None:
-    """Apply the limits of a state, after the integrations were added."""
+def _patch_sizes() -> None:
     stepfunctions._error_matches = _error_matches
     for name, subject in (
         ("_apply_jsonata_arguments", "arguments"),

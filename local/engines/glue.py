@@ -146,12 +146,6 @@ class GlueRuns(JobRuns):
             run["JobRunState"] = "STOPPED" if stopped else state
 
 
-def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
-    """The run's arguments as Glue merges them: NonOverridableArguments win over the run's, those over the defaults."""
-    layers = (job.get("DefaultArguments"), request.get("Arguments"), job.get("NonOverridableArguments"))
-    return {str(key): str(value) for layer in layers for key, value in (layer or {}).items()}
-
-
 def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
     """What a run of the job starts; ``run`` is its record."""
     arguments: dict[str, str] = run["Arguments"]
@@ -184,7 +178,7 @@ def _has_dpu_seconds(job: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
 
 
 def _dpus(run: Mapping[str, Any]) -> float:
-    return float(run.get("MaxCapacity") or DPUS[str(run["WorkerType"])] * int(run["NumberOfWorkers"]))
+    return float(DPUS[str(run["WorkerType"])] * int(run["NumberOfWorkers"]))
 
 
 def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -192,7 +186,7 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
     now = round(now, 3)
     streaming = job["Command"].get("Name") == "gluestreaming"
     timeout = request.get("Timeout") or job.get("Timeout") or (None if streaming else _BATCH_TIMEOUT_MINUTES)
-    copied = ("WorkerType", "NumberOfWorkers", "MaxCapacity", "GlueVersion", "ExecutionClass", "SecurityConfiguration")
+    copied = ("WorkerType", "NumberOfWorkers", "GlueVersion", "ExecutionClass")
     record = {
         "Id": f"jr_{uuid.uuid4().hex}{uuid.uuid4().hex}",
         "JobName": job["Name"],
@@ -200,7 +194,7 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) 
         "StartedOn": now,
         "LastModifiedOn": now,
         "JobRunState": "STARTING",
-        "Arguments": merged_arguments(job, request),
+        "Arguments": {**(job.get("DefaultArguments") or {}), **(request.get("Arguments") or {})},
         "PredecessorRuns": [],
         "ExecutionTime": 0,
         "LogGroupName": "/aws-glue/jobs",

@@ -24,8 +24,7 @@ def patch() -> None:
     _patch_transport()
     _patch_refusals()
     _patch_hidden_keys()
-    _patch_catalog()
-    _patch_batches()
+    _patch_actions()
 
 
 def _patch_transport() -> None:
@@ -74,10 +73,12 @@ def _patch_hidden_keys() -> None:
     iam_actions.s3_additional_checks = additional_checks
 
 
-def _patch_catalog() -> None:
+def _patch_actions() -> None:
     """A call for a table needs rights on the catalog, the database and the table; the emulator asks for the database's.
+    A batch of SQS needs the right for a single request; there is none for batches.
 
-    Source: AWS Glue Developer Guide, "Specifying AWS Glue resource ARNs".
+    Sources: AWS Glue Developer Guide, "Specifying AWS Glue resource ARNs"; Amazon SQS Developer Guide, "Amazon SQS API
+    permissions: Actions and resource reference".
     """
     extract, enforce = iam_actions.extract_resource_arn, iam_evaluator.enforce
 
@@ -89,8 +90,9 @@ def _patch_catalog() -> None:
         return arn
 
     def enforce_all(access_key: str, action: str, service: str, region: str, **options: EmulatorValue) -> EmulatorValue:
-        arns = _catalog_arns.get() if action in _TABLE_ACTIONS else ()
-        for arn in arns:
+        if service == "sqs":
+            action = action.removesuffix("Batch")
+        for arn in _catalog_arns.get() if action in _TABLE_ACTIONS else ():
             if denied := enforce(access_key, action, service, region, **{**options, "resource_arn": arn}):
                 return denied
         return enforce(access_key, action, service, region, **options)
@@ -105,17 +107,3 @@ def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
     if not database or not table:
         return ()
     return f"{prefix}:catalog", f"{prefix}:table/{database}/{table}"
-
-
-def _patch_batches() -> None:
-    """A batch of SQS needs the right for a single request; there is none for batches.
-
-    Source: Amazon SQS Developer Guide, "Amazon SQS API permissions: Actions and resource reference".
-    """
-    enforce = iam_evaluator.enforce
-
-    def enforce_single(access_key: str, action: str, *more: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
-        single = action.removesuffix("Batch") if action.startswith("sqs:") else action
-        return enforce(access_key, single, *more, **options)
-
-    iam_evaluator.enforce = enforce_single

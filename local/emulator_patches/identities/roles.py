@@ -5,7 +5,6 @@ Only access keys that this cloud gave out are accepted, and a role's are given t
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping
@@ -22,24 +21,18 @@ from local.isolation import ACCOUNT, REGION, AccessKey
 def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
     """The role's name, if its trust policy lets ``service`` assume it; ``keys``: condition keys in lower case.
 
-    The emulator's own evaluation of trust policies knows no service principals. Raises ``NotAllowedError``: the role
+    Raises ``NotAllowedError``: the role
     does not exist, or does not trust the service.
     """
     name = role_arn.rpartition("/")[2]
     role = iam._roles.get_scoped(ACCOUNT, None, name)
     document = (role or {}).get("AssumeRolePolicyDocument") or {}
-    statements = (json.loads(document) if isinstance(document, str) else document).get("Statement", [])
     asked = iam_evaluator.EvalContext(
         "", "Service", ACCOUNT, "sts:AssumeRole", role_arn, REGION, service_context=dict(keys)
     )
-    for statement in statements:
-        if (
-            statement["Effect"] == "Allow"
-            and iam_evaluator._service_principal_matches(statement.get("Principal"), service)
-            and iam_evaluator._conditions_met(statement.get("Condition", {}), asked)
-        ):
-            return name
-    raise NotAllowedError(f"{service} is not authorized to assume the role {role_arn}")
+    if iam_evaluator.evaluate_resource_policy(document, asked, service=service).decision != "Allow":
+        raise NotAllowedError(f"{service} is not authorized to assume the role {role_arn}")
+    return name
 
 
 def check_role(role_arn: str, service: str, action: str, resource: str, keys: Mapping[str, str] | None = None) -> None:

@@ -19,12 +19,7 @@ from local.emulator_patches.identities.roles import check_role
 from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
 
-_TARGET_ACTIONS = {
-    "states": "states:StartExecution",
-    "lambda": "lambda:InvokeFunction",
-    "sns": "sns:Publish",
-    "sqs": "sqs:SendMessage",
-}
+_TARGET_ACTIONS = {"states": "states:StartExecution", "lambda": "lambda:InvokeFunction"}
 _POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """What a function's role needs for its queue: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 _REFUSED_POLL_SECONDS = 1

@@ -30,10 +30,8 @@ def patch() -> None:
         return invoke(resource, data)
 
     def read_map_items(reader: EmulatorValue, effective: EmulatorValue, context: EmulatorValue) -> EmulatorValue:
-        given = reader.get("Arguments") or reader.get("Parameters") or {}
-        asked = Right("s3:GetObject", f"arn:aws:s3:::{given.get('Bucket')}/{given.get('Key')}")
-        if reader["Resource"].endswith("listObjectsV2"):
-            asked = Right("s3:ListBucket", f"arn:aws:s3:::{given.get('Bucket')}")
+        given = reader["Arguments"]
+        asked = Right("s3:GetObject", f"arn:aws:s3:::{given['Bucket']}/{given['Key']}")
         _check(context["StateMachine"]["Id"], "States.ItemReaderFailed", [asked])
         return read(reader, effective, context)
 

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_s3_notifications as notifications
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 
 if TYPE_CHECKING:
@@ -28,22 +24,6 @@ class ProbeStack(cdk.Stack):
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         bucket = s3.Bucket(self, "Input", versioned=True)
-        dead = sqs.Queue(self, "Dead")
-        arrivals = sqs.Queue(
-            self,
-            "Arrivals",
-            visibility_timeout=cdk.Duration.seconds(3),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=2),
-        )
-        bucket.add_event_notification(
-            s3.EventType.OBJECT_CREATED, notifications.SqsDestination(arrivals), s3.NotificationKeyFilter(prefix="in/")
-        )
-        table = dynamodb.Table(
-            self,
-            "Ledger",
-            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-        )
         function = lambda_.Function(
             self,
             "Route",
@@ -51,10 +31,7 @@ class ProbeStack(cdk.Stack):
             handler="handler.handle",
             code=lambda_.Code.from_asset(str(HERE / "probe_lambda")),
             timeout=cdk.Duration.seconds(3),
-            environment={"TABLE": table.table_name},
         )
-        function.add_event_source(sources.SqsEventSource(arrivals, batch_size=10, report_batch_item_failures=True))
-        table.grant_read_write_data(function)
         self._jobs(bucket)
         overnight = self._machine(
             "Overnight", HERE / "probe_overnight.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
@@ -63,10 +40,7 @@ class ProbeStack(cdk.Stack):
         self._schedule(overnight)
         outputs = {
             "Bucket": bucket.bucket_name,
-            "Table": table.table_name,
             "Function": function.function_name,
-            "Dead": dead.queue_url,
-            "Arrivals": arrivals.queue_url,
             "Overnight": overnight.state_machine_arn,
             "Outer": outer.state_machine_arn,
         }

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from importlib import metadata
 from zoneinfo import ZoneInfo
 
 import pytest
-from botocore.exceptions import ClientError
 
-from local.emulator_patches import PINNED_VERSION
+from local.limits import Limits
 from tests.e2e.waiting import wait_for
-
-
-def test_exact_version_is_installed():
-    assert metadata.version("ministack") == PINNED_VERSION
 
 
 def test_limits_of_a_job_come_through_cloudformation(probe):
@@ -27,83 +19,6 @@ def test_limits_of_a_job_come_through_cloudformation(probe):
     assert jobs["probe-batch"]["Timeout"] == 240
     assert jobs["probe-stream"]["ExecutionProperty"] == {"MaxConcurrentRuns": 1}
     assert "Timeout" not in jobs["probe-stream"]
-
-
-def test_put_reaches_the_function_and_a_partial_failure_ends_in_the_dead_letter_queue(probe):
-    # When two objects arrive, and the function reports the message of one as failed
-    s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
-    for key in ("in/good ü+%.json", "in/bad.json"):
-        s3.put_object(Bucket=bucket, Key=key, Body=b"{}")
-    # Then the good one is recorded, and the bad one is in the dead-letter queue after two attempts
-    table = probe.client("dynamodb")
-    wait_for(
-        "the row of the good object",
-        lambda: table.get_item(TableName=probe.outputs["Table"], Key={"pk": {"S": "in/good ü+%.json"}}).get("Item"),
-    )
-    sqs = probe.client("sqs")
-    dead = wait_for("a dead letter", lambda: sqs.receive_message(QueueUrl=probe.outputs["Dead"]).get("Messages"))
-    assert json.loads(dead[0]["Body"])["Records"][0]["s3"]["object"]["key"] == "in/bad.json"
-    assert "saw in/bad.json" in next((probe.cloud.logs_dir / "lambda").glob("Probe-Route*.log")).read_text()
-
-
-def test_multipart_upload_is_invisible_until_completed_and_can_complete_only_once(probe):
-    # Given an upload with its one part
-    s3, bucket, key = probe.client("s3"), probe.outputs["Bucket"], "lake/part.parquet"
-    upload = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
-    etag = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=1, Body=b"rows")["ETag"]
-    assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix=key)
-    complete = {"Bucket": bucket, "Key": key, "UploadId": upload}
-    # When it is completed with a wrong part, then it is refused
-    with pytest.raises(ClientError, match="InvalidPart"):
-        s3.complete_multipart_upload(**complete, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": '"0"'}]})
-    # When it is completed, then the object is there, and completing again after its deletion creates nothing
-    parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
-    s3.complete_multipart_upload(**complete, MultipartUpload=parts)
-    assert s3.head_object(Bucket=bucket, Key=key)["ETag"].endswith('-1"')
-    s3.delete_object(Bucket=bucket, Key=key)
-    with suppress(s3.exceptions.NoSuchUpload):
-        s3.complete_multipart_upload(**complete, MultipartUpload=parts)
-    assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix=key)
-
-
-def test_one_of_many_concurrent_conditional_puts_wins(probe):
-    table, name = probe.client("dynamodb"), probe.outputs["Table"]
-
-    def put(owner: int) -> bool:
-        try:
-            item = {"pk": {"S": "contested"}, "owner": {"N": str(owner)}}
-            table.put_item(TableName=name, Item=item, ConditionExpression="attribute_not_exists(pk)")
-        except table.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
-
-    with ThreadPoolExecutor(16) as pool:
-        outcomes = list(pool.map(put, range(64)))
-    assert outcomes.count(True) == 1
-    owner = table.get_item(TableName=name, Key={"pk": {"S": "contested"}}, ConsistentRead=True)["Item"]["owner"]["N"]
-    assert outcomes[int(owner)]
-
-
-def test_concurrent_transactions_are_all_or_nothing(probe):
-    table, name, group = probe.client("dynamodb"), probe.outputs["Table"], uuid.uuid4().hex
-
-    def transact(owner: int) -> bool:
-        rows = (f"{group}-{owner}", f"{group}-lock")
-        puts = [
-            {"Put": {"TableName": name, "Item": {"pk": {"S": key}}, "ConditionExpression": "attribute_not_exists(pk)"}}
-            for key in rows
-        ]
-        try:
-            table.transact_write_items(TransactItems=puts)
-        except table.exceptions.TransactionCanceledException:
-            return False
-        return True
-
-    with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(transact, range(32)))
-    assert outcomes.count(True) == 1
-    written = [item["pk"]["S"] for item in table.scan(TableName=name)["Items"] if item["pk"]["S"].startswith(group)]
-    assert sorted(written) == sorted([f"{group}-{outcomes.index(True)}", f"{group}-lock"])
 
 
 def test_schedule_fires_at_the_local_time_of_its_zone(probe):
@@ -133,3 +48,78 @@ def test_schedule_fires_at_the_local_time_of_its_zone(probe):
         return [each for each in described if json.loads(each["input"]).get("by") == "schedule"]
 
     assert len(wait_for("the scheduled execution", started)) == 1
+
+
+@pytest.mark.parametrize("package", ["lake", "local", "ministack", "pyarrow", "pytest", "rich"])
+def test_package_that_is_not_in_the_asset_cannot_be_imported(probe, package):
+    assert probe.invoke({"import": package})["errorType"] == "ModuleNotFoundError"
+
+
+@pytest.mark.parametrize("package", ["boto3", "botocore", "dateutil", "zoneinfo", "sqlite3"])
+def test_boto3_and_the_standard_library_are_there(probe, package):
+    assert probe.invoke({"import": package, "item": 1}) == {"item": 1}
+
+
+def test_error_type_is_the_exceptions_class_whatever_its_message(probe):
+    answer = probe.invoke({"fail": True})
+    assert (answer["errorType"], answer["errorMessage"]) == ("ProbeError", "asked to fail,\nover two lines")
+
+
+class OpenItems:
+    """A table with an index of the items that have the attribute ``open``."""
+
+    def __init__(self, client) -> None:
+        self.client = client
+        self.name = f"lag-{uuid.uuid4().hex}"
+        names = ("pk", "open")
+        client.create_table(
+            TableName=self.name,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+            BillingMode="PAY_PER_REQUEST",
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "open",
+                    "KeySchema": [{"AttributeName": "open", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+        )
+
+    def put(self, key: str) -> None:
+        self.client.put_item(TableName=self.name, Item={"pk": {"S": key}, "open": {"S": "yes"}})
+
+    def close(self, key: str) -> None:
+        update = {"UpdateExpression": "REMOVE #o", "ExpressionAttributeNames": {"#o": "open"}}
+        self.client.update_item(TableName=self.name, Key={"pk": {"S": key}}, **update)
+
+    def in_index(self) -> list[str]:
+        condition = {"KeyConditionExpression": "#o = :o", "ExpressionAttributeNames": {"#o": "open"}}
+        values = {":o": {"S": "yes"}}
+        answer = self.client.query(TableName=self.name, IndexName="open", ExpressionAttributeValues=values, **condition)
+        return [item["pk"]["S"] for item in answer["Items"]]
+
+    def in_table(self) -> list[str]:
+        return [item["pk"]["S"] for item in self.client.scan(TableName=self.name)["Items"] if "open" in item]
+
+
+@pytest.fixture
+def items(probe):
+    yield OpenItems(probe.client("dynamodb"))
+    probe.cloud.limit(Limits())
+
+
+def test_the_index_shows_every_kind_of_write_after_its_lag(probe, items):
+    for write, before, after in (
+        (lambda: items.put("a"), [], ["a"]),
+        (lambda: items.close("a"), ["a"], []),
+        (lambda: items.put("a"), [], ["a"]),
+        (lambda: items.client.delete_item(TableName=items.name, Key={"pk": {"S": "a"}}), ["a"], []),
+    ):
+        # When something is written, then a read of the table shows it, and the index does not yet
+        probe.cloud.limit(Limits(index_lag_seconds=3600))
+        write()
+        assert (items.in_table(), items.in_index()) == (after, before)
+        # And when its time has come, then the index shows it too
+        probe.cloud.limit(Limits(index_lag_seconds=0))
+        assert items.in_index() == after

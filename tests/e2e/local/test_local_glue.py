@@ -33,15 +33,6 @@ def test_spark_job_reads_and_writes_s3_with_no_setting_of_its_own_but_the_region
     assert [value for table in tables for value in table["line"].to_pylist()] == ["GRÜSSE!", "B!"]
 
 
-def test_failed_script_gives_its_exception_as_the_error_message_and_leaves_a_log(probe):
-    # When a script raises
-    run_id = probe.start_run("probe-batch", task="fail")
-    run = probe.ended_run("probe-batch", run_id)
-    # Then the run's record has the message, and the log has the stack trace
-    assert (run["JobRunState"], run["ErrorMessage"]) == ("FAILED", "ValueError: asked to fail")
-    assert "Traceback" in (probe.cloud.logs_dir / "probe-batch" / f"{run_id}.log").read_text()
-
-
 def test_stop_ends_all_processes_of_the_run_and_allows_another_run(probe):
     # Given a streaming run that hangs, with a child in a process group of its own
     bucket = probe.outputs["Bucket"]
@@ -62,14 +53,3 @@ def test_stop_ends_all_processes_of_the_run_and_allows_another_run(probe):
     assert (
         probe.ended_run("probe-stream", probe.start_run("probe-stream", task="succeed"))["JobRunState"] == "SUCCEEDED"
     )
-
-
-def test_timeout_of_the_run_overrides_the_jobs_and_kills(probe):
-    # When a run with a timeout of its own hangs; the script must have started before its time is over
-    run_id = probe.start_run(
-        "probe-batch", timeout=15, task="hang", started=f"{probe.outputs['Bucket']}/hang/timeout.json"
-    )
-    run = probe.ended_run("probe-batch", run_id)
-    # Then it ends as TIMEOUT, and all of its processes have ended
-    assert run["JobRunState"] == "TIMEOUT"
-    assert all(map(has_ended, probe.object_json("hang/timeout.json")))

@@ -37,44 +37,35 @@ with LocalCloud.start(Path(sys.argv[1])) as cloud:
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
-    # Given a process that owns a local cloud with a running streaming job
+@pytest.fixture
+def owned(tmp_path):
+    """A process that owns a local cloud with a running streaming job, and the ids of emulator and job."""
     pid_file = tmp_path / "pid"
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         assert owner.stdout
         _endpoint, emulator = owner.stdout.readline().split()
         wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
-        # When the owner ends
-        owner.send_signal(how)
-        owner.wait(30)
-    # Then emulator and job end as well
-    pids = (int(emulator), int(pid_file.read_text()))
+        yield owner, int(emulator), int(pid_file.read_text())
+        owner.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(owned, how):
+    owner, *pids = owned
+    owner.send_signal(how)
     wait_for("emulator and job to end", lambda: all(map(has_ended, pids)))
 
 
-def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
-    pid_file = tmp_path / "pid"
-    command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
-        assert owner.stdout
-        _endpoint, emulator = owner.stdout.readline().split()
-        wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
-        os.kill(int(emulator), signal.SIGKILL)
-        wait_for("the job to end", lambda: has_ended(int(pid_file.read_text())))
-        owner.terminate()
+def test_death_of_the_emulator_ends_its_glue_runs(owned):
+    _owner, emulator, job = owned
+    os.kill(emulator, signal.SIGKILL)
+    wait_for("the job to end", lambda: has_ended(job))
 
 
-def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_path):
-    # Given a cloud with a running streaming job, whose owner is killed
-    pid_file = tmp_path / "pid"
-    command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
-        assert owner.stdout
-        _endpoint, emulator = owner.stdout.readline().split()
-        wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
-        owner.kill()
+def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(owned, tmp_path):
+    owner, *pids = owned
+    owner.kill()
 
     def claim():
         with suppress(LocalCloudError):
@@ -82,8 +73,7 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_
 
     # When another cloud can claim the folder, then no process of the first writes into it any more
     with wait_for("the folder", claim):
-        assert has_ended(int(emulator))
-        assert has_ended(int(pid_file.read_text()))
+        assert all(map(has_ended, pids))
 
 
 def test_two_clouds_run_at_once_with_their_own_data(tmp_path):

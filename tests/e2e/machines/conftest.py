@@ -37,10 +37,6 @@ OVERNIGHT_WITHOUT_GLUE = "overnight_without_glue"
 """The machine ``overnight`` with a function that raises the errors of ``startJobRun`` by name."""
 JOB_RETRIES = 5
 """Of each group of its errors; in the deployed machine there are more."""
-OVERNIGHT_WITHOUT_PLAN = "overnight_without_plan"
-"""The machine ``overnight`` with a function that does not exist."""
-OVERNIGHT_WITHOUT_EMR = "overnight_without_emr"
-"""The machine ``overnight`` with an application of EMR Serverless that does not exist."""
 NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
@@ -163,13 +159,6 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     job["Arguments"] = {"FunctionName": "${JobFunction}", "Payload": {"run": "{% $run %}"}}
     job["Retry"] = [{**retrier, "MaxAttempts": JOB_RETRIES} for retrier in job["Retry"]]
     machines[OVERNIGHT_WITHOUT_GLUE] = _create(cloud, OVERNIGHT_WITHOUT_GLUE, without_glue, values, role)
-    without_plan = {**values, "PlanFunction": "stub-missing"}
-    machines[OVERNIGHT_WITHOUT_PLAN] = _create(
-        cloud, OVERNIGHT_WITHOUT_PLAN, _definition("overnight"), without_plan, role
-    )
-    machines[OVERNIGHT_WITHOUT_EMR] = _create(
-        cloud, OVERNIGHT_WITHOUT_EMR, _definition("overnight"), {**values, "EmrApplication": "00missing"}, role
-    )
     return StubbedMachines(cloud, machines, queue, application)
 
 

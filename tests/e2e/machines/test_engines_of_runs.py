@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.machines.conftest import JOB, OVERNIGHT_WITHOUT_EMR, verdict
+from tests.e2e.machines.conftest import JOB
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -94,35 +94,6 @@ def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed:
     # And run_status learns its id, as the ledger has it
     (call,) = stubbed.calls("stub-run-status")
     assert call["jobRun"] == f"emr-serverless:{stubbed.emr_application}:{run['id']}"
-
-
-def test_a_job_that_fails_on_emr_serverless_runs_max_attempts_times(stubbed: StubbedMachines) -> None:
-    # Given
-    before = len(emr_runs(stubbed))
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
-    stubbed.set_answers("job", 1)
-    stubbed.set_answers("stub-run-status", OPEN)
-    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifest is not done", notify=True))
-    # When
-    end = stubbed.run("overnight", {})
-    # Then each round has a job run of its own
-    assert end["error"] == "OvernightFAILED"
-    runs = emr_runs(stubbed)[: len(emr_runs(stubbed)) - before][::-1]
-    assert [run["state"] for run in runs] == ["FAILED", "FAILED"]
-    assert [call["jobRun"].rpartition(":")[2] for call in stubbed.calls("stub-run-status")] == [
-        run["id"] for run in runs
-    ]
-
-
-def test_run_status_learns_why_emr_serverless_did_not_start_a_run(stubbed: StubbedMachines) -> None:
-    # Given a machine whose application does not exist
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
-    # When
-    stubbed.run(OVERNIGHT_WITHOUT_EMR, {})
-    # Then
-    (call,) = stubbed.calls("stub-run-status")
-    assert call["refusal"] == "EMRServerless.ResourceNotFoundException: Application 00missing does not exist"
-    assert call["jobRun"] == ""
 
 
 def test_a_stopped_execution_cancels_its_runs_on_emr_serverless(stubbed: StubbedMachines) -> None:

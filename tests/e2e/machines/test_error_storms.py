@@ -14,7 +14,6 @@ from tests.e2e.machines.conftest import (
     JOB_RETRIES,
     MACHINES,
     OVERNIGHT_WITHOUT_GLUE,
-    OVERNIGHT_WITHOUT_PLAN,
 )
 
 if TYPE_CHECKING:
@@ -99,14 +98,6 @@ def test_a_watch_that_fails_is_told_once_and_the_window_goes_on(machines: Stubbe
     assert len(machines.calls("stub-stream-control")) == len(answers)
     (notification,) = machines.take_notifications()
     assert f"could not watch the stream: {LASTING}: {LASTING} of a test" in notification
-
-
-def test_an_error_of_lambda_itself_whose_cause_is_plain_text_is_told(machines: StubbedMachines) -> None:
-    end = machines.run(OVERNIGHT_WITHOUT_PLAN, {})
-    assert (end["status"], end["error"]) == ("FAILED", "Lambda.ResourceNotFoundException")
-    assert end["cause"] == "Function not found: stub-missing"
-    (notification,) = machines.take_notifications()
-    assert "Lambda.ResourceNotFoundException: Function not found: stub-missing" in notification
 
 
 def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(machines: StubbedMachines) -> None:

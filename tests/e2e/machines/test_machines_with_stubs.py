@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.e2e.machines.conftest import verdict
 
 if TYPE_CHECKING:
     from tests.e2e.machines.conftest import StubbedMachines
+
 
 REQUEST = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
 RAISES = {"raiseRefusal": True}
@@ -63,19 +65,6 @@ def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, request_
     assert stubbed.take_notifications() == []
 
 
-def test_a_transient_error_is_retried(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-plan", {"raise": "OwnershipError", "message": "later"}, stubbed.index())
-    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len(stubbed.calls("stub-plan")) == 2
-
-
-def test_a_terminal_error_is_not_retried(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-plan", {"raise": "InvalidDocumentError", "message": "does not match the ledger"})
-    end = stubbed.run("overnight", {})
-    assert (end["status"], end["error"]) == ("FAILED", "InvalidDocumentError")
-    assert len(stubbed.calls("stub-plan")) == 1
-
-
 def test_progress_allows_further_failures(stubbed: StubbedMachines) -> None:
     # Given a job that fails twice, each time with fewer open manifests than before.
     stubbed.set_answers("stub-plan", {**stubbed.index("s3://control/runs/0"), "runs": 1})
@@ -118,11 +107,6 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
     for text in (end["cause"], notification):
         assert "nothing was converted" in text
         assert "The runs could not be started: " in text
-
-
-def test_a_failure_of_the_catalog_does_not_change_the_verdict(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-catalog", {"raise": "InvalidDocumentError", "message": "no such database"})
-    assert output(stubbed.run("overnight", {}))["verdict"] == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("notify", [True, False])
@@ -210,3 +194,56 @@ def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) ->
         ("stop", "2"),
         ("kill", "2"),
     ]
+
+
+def test_a_held_manifest_is_waited_for_without_a_glue_run(stubbed: StubbedMachines) -> None:
+    # Given a run that leaves a manifest open, because another run holds it and converts it.
+    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1}, {"open": 0, "terminal": 1, "held": 0})
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert len(stubbed.calls("job")) == 2
+
+
+def test_waiting_for_another_run_is_limited(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1})
+    stubbed.run("overnight", {})
+    # Then there were held_rounds rounds.
+    assert len(stubbed.calls("job")) == 3
+
+
+def test_what_a_job_run_was_denied_starts_no_further_one(stubbed: StubbedMachines) -> None:
+    # Given a job that leaves two manifests, and then the one that it was denied
+    stubbed.set_answers("job", 1)
+    status = {"terminal": 0, "held": 0, "denied": 1}
+    stubbed.set_answers("stub-run-status", {"open": 2, **status}, {"open": 1, **status})
+    stubbed.run("overnight", {})
+    assert len(stubbed.calls("job")) == 2
+
+
+def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: StubbedMachines) -> None:
+    # Given a job that always fails, and no other run that holds its manifests.
+    stubbed.set_answers("job", 1)
+    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 0})
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifest is not done", notify=True))
+    end = stubbed.run("overnight", {})
+    # Then it ran max_attempts times, the verdict fails the execution, and people are notified.
+    assert len(stubbed.calls("job")) == 2
+    assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
+    assert end["cause"] == "1 manifest is not done. See s3://control/verdict.json"
+    assert stubbed.take_notifications() == ["FAILED: 1 manifest is not done"]
+    # And the function that looks at the run learns of each how it ended.
+    for call in stubbed.calls("stub-run-status"):
+        assert re.fullmatch(r"States.TaskFailed: jr_\w+ FAILED \S.*", call["failure"])
+        assert call["refusal"] == ""
+
+
+def test_a_dry_run_ends_with_the_forecast(stubbed: StubbedMachines) -> None:
+    # Given: two runs would be planned, and nothing was written
+    index = {"bucket": "control", "key": "none"}
+    forecast = {"runs": 2, "maxConcurrency": 2, "index": index, "forecast": {"minutes": 7}}
+    stubbed.set_answers("stub-plan", forecast)
+    stubbed.set_answers("stub-settle", verdict("EMPTY", "it must not be asked"))
+    # When
+    end = stubbed.run("overnight", {"dryRun": True})
+    # Then
+    assert (end["status"], json.loads(end["output"])) == ("SUCCEEDED", forecast)
+    assert (stubbed.calls("job"), stubbed.calls("stub-settle"), stubbed.take_notifications()) == ([], [], [])

@@ -164,7 +164,7 @@ def test_the_exit_code_is_that_of_all_lines(
 
 def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
     monkeypatch.setattr(checks, "_answer", lambda command: told.get(" ".join(command)))
-    monkeypatch.setattr("local.spark_jars.java_command", lambda: "java")
+    monkeypatch.setattr("local.class_archive.java_command", lambda: "java")
 
 
 def test_a_machine_without_programs_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

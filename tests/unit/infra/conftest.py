@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,20 @@ class Assembly:
             for document in documents:
                 for statement in (document or {}).get("Statement", []):
                     yield name, statement
+
+    def grants(self) -> set[tuple[str, str, str]]:
+        """(role, action, resource as JSON) of all that the policies of roles allow; roles as ``Routerroute``."""
+        return {
+            (re.sub(r"RoleDefaultPolicy\w+$", "", name), action, json.dumps(resource))
+            for name, statement in self.statements()
+            if statement["Effect"] == "Allow" and "RoleDefaultPolicy" in name
+            for action in listed(statement["Action"])
+            for resource in listed(statement["Resource"])
+        }
+
+    def allowed(self, action: str, part: str) -> set[str]:
+        """The roles that may do ``action`` on a resource whose JSON contains ``part``."""
+        return {role for role, allowed, resource in self.grants() if allowed == action and part in resource}
 
     def asset_folder(self, part: str) -> Path:
         """The staged folder of the code of the function whose logical id contains ``part``."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
 
-from tests.unit.infra import delivery_edges, emr_edges
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
@@ -25,20 +25,6 @@ TARGET_ACTIONS = {
     "states": "states:StartExecution",
 }
 WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
-DELIVER_LOGS = (
-    "logs:CreateLogDelivery",
-    "logs:GetLogDelivery",
-    "logs:UpdateLogDelivery",
-    "logs:DeleteLogDelivery",
-    "logs:ListLogDeliveries",
-    "logs:PutResourcePolicy",
-    "logs:DescribeResourcePolicies",
-    "logs:DescribeLogGroups",
-)
-"""AWS Step Functions Developer Guide, "Using CloudWatch Logs to log execution history"."""
-TRACE = tuple(f"xray:{name}" for name in ("PutTraceSegments", "PutTelemetryRecords"))
-TRACE += tuple(f"xray:{name}" for name in ("GetSamplingRules", "GetSamplingTargets"))
-"""AWS Step Functions Developer Guide, "Trace request data in Step Functions with AWS X-Ray"."""
 
 
 @dataclass(frozen=True)
@@ -177,14 +163,10 @@ def _machine(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> 
     for placeholder, value in body["DefinitionSubstitutions"].items():
         text = text.replace(f"${{{placeholder}}}", value)
     definition = json.loads(text)
-    keys_of = {
-        "iam:PassRole": emr_edges.PASSED_TO,
-    }
-    everywhere = [(action, "*") for action in (*DELIVER_LOGS, *TRACE)]
-    for action, resource in [*_requests_of_states(definition, template.arn(name), template), *everywhere]:
-        keys = keys_of.get(action, {})
+    for action, resource in _requests_of_states(definition, template.arn(name), template):
+        keys = PASSED_TO_EMR if action == "iam:PassRole" else {}
         yield Edge(name, template.arn(name), "states.amazonaws.com", action, resource, body["RoleArn"], keys)
-    for arn, role, action, resource in emr_edges.requests_of_runs(definition):
+    for arn, role, action, resource in requests_of_emr_runs(definition):
         yield Edge(name, arn, "emr-serverless.amazonaws.com", action, resource, role)
 
 
@@ -225,8 +207,142 @@ def _index_of_plan(_: Mapping[str, Any], template: ResolvedTemplate) -> Iterator
     yield "s3:GetObject", f"{template.arn(control)}/plans/any/index.json"
 
 
+EMR_INTEGRATION = "emr-serverless:startJobRun.sync"
+NOT_DEPLOYED = "not-deployed"
+EMR_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMRServerlessJobRule"
+PASSED_TO_EMR = {"iam:passedtoservice": "emr-serverless.amazonaws.com"}
+WRITE_EMR_LOG = ("logs:DescribeLogStreams", "logs:CreateLogStream", "logs:PutLogEvents")
+"""Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch; and ``logs:DescribeLogGroups``."""
+NO_LOG_URI = "none"
+URI = re.compile(r"s3://\S+")
+
+
+def application_arn(arguments: Mapping[str, Any]) -> str:
+    name = arguments["ApplicationId"].removesuffix(".ApplicationId")
+    return f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{name}"
+
+
+def requests_of_emr_machine(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """AWS Step Functions Developer Guide, "Create and manage Amazon EMR Serverless applications", IAM policies."""
+    if arguments["ApplicationId"] == NOT_DEPLOYED:
+        return
+    arn = application_arn(arguments)
+    yield "emr-serverless:StartJobRun", arn
+    yield "iam:PassRole", arguments["ExecutionRoleArn"]
+    for action in ("GetJobRun", "CancelJobRun"):
+        yield f"emr-serverless:{action}", f"{arn}/jobruns/any"
+    yield from ((f"events:{action}", EMR_RULE) for action in ("PutTargets", "PutRule", "DescribeRule"))
+
+
+def requests_of_emr_runs(definition: Any) -> Iterator[tuple[str, str, str, str]]:
+    """(application, role, action, resource) of the job runs before their code runs: they read files and write a log."""
+    if isinstance(definition, dict) and str(definition.get("Resource", "")).endswith(EMR_INTEGRATION):
+        arguments = definition["Arguments"]
+        for action, resource in _requests_of_emr_run(arguments):
+            yield application_arn(arguments), arguments["ExecutionRoleArn"], action, resource
+    elif isinstance(definition, dict):
+        for item in definition.values():
+            yield from requests_of_emr_runs(item)
+
+
+def _requests_of_emr_run(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if arguments["ApplicationId"] == NOT_DEPLOYED:
+        return
+    submit = arguments["JobDriver"]["SparkSubmit"]
+    for text in (submit["EntryPoint"], submit["EntryPointArguments"], submit["SparkSubmitParameters"]):
+        for uri in URI.findall(text.replace("'", " ").replace("=", " ").replace("#", " ")):
+            yield "s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}"
+    monitoring = arguments["ConfigurationOverrides"]["MonitoringConfiguration"]
+    group, uri = (re.findall(rf"'{name}': '([^']*)'", monitoring)[0] for name in ("LogGroupName", "LogUri"))
+    if uri != NO_LOG_URI:
+        yield "s3:PutObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}any"
+    yield "logs:DescribeLogGroups", "*"
+    for action in WRITE_EMR_LOG:
+        yield action, f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"
+
+
+DELIVERY_STREAM = "AWS::KinesisFirehose::DeliveryStream"
+FIREHOSE = "firehose.amazonaws.com"
+READ_KINESIS = ("DescribeStream", "GetShardIterator", "GetRecords", "ListShards")
+READ_CLUSTER = (
+    "kafka:GetBootstrapBrokers",
+    "kafka:DescribeCluster",
+    "kafka:DescribeClusterV2",
+    "kafka-cluster:Connect",
+)
+READ_TOPIC = ("DescribeTopic", "DescribeTopicDynamicConfiguration", "ReadData")
+OF_BUCKET = ("GetBucketLocation", "ListBucket", "ListBucketMultipartUploads")
+OF_OBJECT = ("AbortMultipartUpload", "GetObject", "PutObject")
+ASSUMED_FOR = {"sts:externalid": ACCOUNT}
+
+
+def _delivery_stream(_: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iterator[Edge]:
+    for action, resource, role, keys in _requests_of_delivery(body):
+        yield Edge(name, name, FIREHOSE, action, resource, role, keys)
+
+
+def _requests_of_delivery(body: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    target = body["ExtendedS3DestinationConfiguration"]
+    role = target["RoleARN"]
+    for action in OF_BUCKET:
+        yield f"s3:{action}", target["BucketARN"], role, ASSUMED_FOR
+    for prefix in (target["Prefix"], target["ErrorOutputPrefix"]):
+        key = f"{prefix.partition('!{')[0]}2026/11/23/10/any"
+        for action in OF_OBJECT:
+            yield f"s3:{action}", f"{target['BucketARN']}/{key}", role, ASSUMED_FOR
+    log = target["CloudWatchLoggingOptions"]
+    group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{log['LogGroupName']}"
+    yield "logs:PutLogEvents", f"{group}:log-stream:{log['LogStreamName']}", role, ASSUMED_FOR
+    if kinesis := body.get("KinesisStreamSourceConfiguration"):
+        for action in READ_KINESIS:
+            yield f"kinesis:{action}", kinesis["KinesisStreamARN"], kinesis["RoleARN"], ASSUMED_FOR
+    if msk := body.get("MSKSourceConfiguration"):
+        yield from _requests_of_topic(msk)
+
+
+def _requests_of_topic(msk: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    cluster, reader = msk["MSKClusterARN"], msk["AuthenticationConfiguration"]["RoleARN"]
+    place, _, name = cluster.partition(":cluster/")
+    for action in READ_CLUSTER:
+        yield action, cluster, reader, {}
+    for action in READ_TOPIC:
+        yield f"kafka-cluster:{action}", f"{place}:topic/{name}/{msk['TopicName']}", reader, {}
+    yield "kafka-cluster:DescribeGroup", f"{place}:group/{name}/any", reader, {}
+
+
+KEY_ACTIONS = {
+    "sqs:SendMessage": ("kms:GenerateDataKey", "kms:Decrypt"),
+    "sqs:ReceiveMessage": ("kms:Decrypt",),
+    "sns:Publish": ("kms:GenerateDataKey", "kms:Decrypt"),
+    "s3:GetObject": ("kms:Decrypt",),
+    "s3:PutObject": ("kms:GenerateDataKey", "kms:Decrypt"),
+}
+"""Action on an encrypted resource -> actions on its key."""
+LOG_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:GenerateDataKey", "kms:DescribeKey")
+"""Amazon CloudWatch Logs User Guide, "Encrypt log data in CloudWatch Logs using AWS Key Management Service"."""
+
+
+def key_edges(template: ResolvedTemplate, key: str) -> Iterator[Edge]:
+    """Every request to the key that a service makes, in its own name or in that of a role."""
+    encrypted = {
+        template.arn(name)
+        for kind in ("AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::S3::Bucket")
+        for name in template.of_kind(kind)
+    }
+    for edge in edges(template):
+        if edge.resource.partition("/")[0] in encrypted:
+            via = {**edge.keys, "kms:viaservice": f"{edge.action.partition(':')[0]}.{REGION}.amazonaws.com"}
+            for action in KEY_ACTIONS.get(edge.action, ()):
+                yield Edge(edge.source, edge.source_arn, edge.service, action, key, edge.role, via)
+    for name in template.of_kind("AWS::Logs::LogGroup"):
+        arn = template.arn(name).removesuffix(":*")
+        for action in LOG_ACTIONS:
+            context = {"kms:encryptioncontext:aws:logs:arn": arn}
+            yield Edge(name, arn, f"logs.{REGION}.amazonaws.com", action, key, "", context)
+
+
 INTEGRATIONS = {
-    emr_edges.INTEGRATION: lambda arguments, _: emr_edges.requests_of_machine(arguments),
+    EMR_INTEGRATION: lambda arguments, _: requests_of_emr_machine(arguments),
     "lambda:invoke": lambda arguments, _: [("lambda:InvokeFunction", arguments["FunctionName"])],
     "glue:startJobRun.sync": lambda arguments, _: [
         (action, f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{arguments['JobName']}") for action in RUN_JOB
@@ -238,7 +354,7 @@ INTEGRATIONS = {
 EDGES = {
     "AWS::CloudWatch::Alarm": _alarm,
     "AWS::Glue::Job": _job,
-    delivery_edges.KIND: lambda _, name, body: (Edge(*edge) for edge in delivery_edges.requests(name, body)),
+    DELIVERY_STREAM: _delivery_stream,
     "AWS::Lambda::EventSourceMapping": _event_source,
     "AWS::Lambda::Function": _function,
     "AWS::Scheduler::Schedule": _schedule,

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.functions import SPECS
-from infra.schedules import SWEEP_RATE
+from infra.log_groups import METRIC_NAME
+from infra.plain_alarm import RUNBOOK
 from infra.synth import synth
+from lake.ledger import State
 from lake.settings import AlarmSettings, ScheduleSettings, Settings, StreamSettings, VerifySettings
 from lake.shards import MAX_SHARDS
+from router.telemetry import Metric
+from tests.unit.docs.pages import CHECKOUT, Page
 from tests.unit.infra.conftest import Assembly
+from tests.unit.infra.resolved_template import ResolvedTemplate
+from transform.job_main import print_line
+from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_with_alarm
 
 ALARM = "AWS::CloudWatch::Alarm"
 MAX_ALARMS = 20
 """Of a stage with default settings: what a person can know by heart."""
 MAX_METRICS = 10
 """Of the expression of an alarm (Amazon CloudWatch User Guide, "Limits that apply to alarms")."""
-MAX_ALARMS_OF_WIDGET = 100
-"""Amazon CloudWatch API Reference, "Dashboard Body Structure and Syntax", alarm widget."""
 
 
 def named(item: Assembly, name: str) -> dict[str, Any]:
@@ -82,11 +89,6 @@ def test_silence_of_the_stage_raises_an_alarm(assembly: Assembly, name: str, met
     assert alarm["Period"] * alarm["EvaluationPeriods"] == hours * 3600
 
 
-def test_all_other_alarms_are_quiet_without_data(assembly: Assembly) -> None:
-    breaching = [body for body in assembly.resources(ALARM).values() if body["TreatMissingData"] != "notBreaching"]
-    assert len(breaching) == 2
-
-
 def test_events_of_scheduled_functions_that_lambda_drops_raise_an_alarm(assembly: Assembly) -> None:
     found = {body["MetricName"] for body in watched(named(assembly, "DroppedEvents"))}
     functions = [body["Dimensions"][0]["Value"]["Ref"] for body in watched(named(assembly, "DroppedEvents"))]
@@ -125,26 +127,109 @@ def test_alarms_without_a_meaning_for_the_settings_are_left_out(
     assert {name.removeprefix("Alarms")[:-8] for name in missing} == {"DailyDollars", "NoNight"}
 
 
-def test_the_stack_subscribes_the_address_of_the_settings(assembly: Assembly, other_assembly: Assembly) -> None:
-    kind = "AWS::SNS::Subscription"
-    assert assembly.resources(kind) == {}
-    (subscription,) = other_assembly.resources(kind).values()
-    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "data-team@example.com")
+PAGE = Page(CHECKOUT / RUNBOOK)
 
 
-def test_a_stall_that_every_sweep_counts_is_one_alarm(assembly: Assembly) -> None:
-    alarm = named(assembly, "SweepStalled")
-    (minutes,) = re.findall(r"rate\((\d+) minutes\)", SWEEP_RATE)
-    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("SweepStalled", "Maximum", 1)
-    # A period without a value would end the alarm, and the next sweep would raise it again
-    assert alarm["Period"] >= 2 * 60 * int(minutes)
-    assert "listing" in alarm["AlarmDescription"]
+def test_every_alarm_links_to_its_entry_of_the_runbook(assembly: Assembly, other_assembly: Assembly) -> None:
+    for item in (assembly, other_assembly):
+        for name, body in item.resources(ALARM).items():
+            _, _, entry = body["AlarmDescription"].partition(f" See {RUNBOOK}#")
+            assert entry in PAGE.anchors, name
+            assert name.lower().startswith(f"alarms{entry}")
 
 
-def test_a_run_that_starts_while_the_sweep_looks_raises_no_alarm(assembly: Assembly) -> None:
-    # Given one value in each period
-    alarm = named(assembly, "StreamSilent")
-    (minutes,) = re.findall(r"rate\((\d+) minutes\)", SWEEP_RATE)
-    assert alarm["Period"] == 60 * int(minutes)
-    # Then two of them in three periods raise the alarm, also where one came early and the next one late
-    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (2, 3)
+CHECKOUT = Path(__file__).parents[3]
+WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")
+
+
+def written_metrics() -> set[tuple[str, str]]:
+    """(function, metric) of every metric that the code of a function writes."""
+    return {
+        (spec.name, Metric[first or second].value)
+        for spec in SPECS
+        for first, second in WRITTEN.findall((CHECKOUT / "router" / f"{spec.module.replace('.', '/')}.py").read_text())
+    }
+
+
+def read_metrics(assembly: Assembly) -> set[tuple[str, str]]:
+    """(function, metric) of the own namespace, in alarms and on the dashboard."""
+    template = ResolvedTemplate(assembly.template)
+    namespace = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
+    own = namespace["POWERTOOLS_METRICS_NAMESPACE"]
+    alarms = template.of_kind("AWS::CloudWatch::Alarm").values()
+    watched = [
+        metric
+        for body in alarms
+        for metric in (
+            [item["MetricStat"]["Metric"] for item in body["Metrics"] if "MetricStat" in item]
+            if "Metrics" in body
+            else [body]
+        )
+    ]
+    found = {(body["Dimensions"][0]["Value"], body["MetricName"]) for body in watched if _is_own(body, own)}
+    (dashboard,) = template.of_kind("AWS::CloudWatch::Dashboard").values()
+    for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
+        for metric in widget["properties"].get("metrics", []):
+            if metric[0] == own:
+                found.add((metric[3], metric[1]))
+    return found
+
+
+def _is_own(alarm: dict, namespace: str) -> bool:
+    return alarm.get("Namespace") == namespace and alarm["MetricName"] != METRIC_NAME
+
+
+def test_every_metric_is_written_and_read(assembly: Assembly, other_assembly: Assembly) -> None:
+    assert {metric for _, metric in written_metrics()} == {metric.value for metric in Metric}
+    # These are read only with [[records]], and with an Iceberg table.
+    assert read_metrics(assembly) == written_metrics() - {
+        ("route", "FailedRecordFiles"),
+        ("tables", "TablesBehindMinutes"),
+    }
+    assert read_metrics(other_assembly) == written_metrics()
+
+
+FILTER = "AWS::Logs::MetricFilter"
+ALARM = "AWS::CloudWatch::Alarm"
+SECOND_FIELD = re.compile(r'\[\w+, \w+ = "(\w+)", \.\.\.\]')
+"""The only kind of pattern that the stack uses: fields separated by spaces, of which the second one is compared."""
+
+
+def matches(pattern: str, line: str) -> bool:
+    """Whether CloudWatch Logs counts the line, for patterns of this one kind."""
+    second_field = SECOND_FIELD.fullmatch(pattern)
+    assert second_field, f"{pattern} is of another kind: extend this evaluator"
+    return line.split(" ", 2)[1] == second_field[1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "found"),
+    [
+        (ConversionOutcome("m", State.FAILED, reason="no attempts are left"), True),
+        (ConversionOutcome("m", State.SUPERSEDED, reason="given up after 3 attempts: gone", successors=("a",)), True),
+        (ConversionOutcome("m", State.SUPERSEDED, reason="promoted", successors=("a",)), False),
+        (ConversionOutcome("m", UNKNOWN), True),
+        (ConversionOutcome("m", State.DONE, 3, 1), False),
+        (ConversionOutcome("m", HELD, reason="ALARM of a name that looks like one"), False),
+        (ConversionOutcome("m", HELD, reason="first line\nALARM second line"), False),
+        (ConversionOutcome("m", State.FAILED, reason="first line\r\nALARM second line"), True),
+    ],
+)
+def test_an_outcome_is_counted_once_or_not_at_all(
+    assembly: Assembly, capsys: pytest.CaptureFixture[str], outcome: ConversionOutcome, found: bool
+) -> None:
+    # Given: the pattern of the template, and what a job prints
+    pattern = assembly.one(FILTER, "LogAlarms")["FilterPattern"]
+    print_line(format_with_alarm(outcome))
+    # Then
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(matches(pattern, line) for line in lines) == int(found)
+
+
+def test_the_filter_reads_the_log_that_glue_writes(assembly: Assembly) -> None:
+    group = assembly.one(FILTER, "LogAlarms")["LogGroupName"]["Ref"]
+    name = assembly.resources("AWS::Logs::LogGroup")[group]["LogGroupName"]
+    for part in ("JobsBatch", "JobsStream"):
+        arguments = assembly.one("AWS::Glue::Job", part)["DefaultArguments"]
+        assert f"{arguments['--custom-logGroup-prefix']}/output" == name
+        assert not [key for key in arguments if key.startswith("--continuous-log")]

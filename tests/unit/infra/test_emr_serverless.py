@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,11 +24,9 @@ WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "Emr"}
 
 def actions_by_role(assembly: Assembly) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for name, statement in assembly.statements():
-        actions = {action for action in listed(statement["Action"]) if action.startswith("emr-serverless:")}
-        if actions:
-            role = re.sub(r"Role(DefaultPolicy)?[0-9A-F]{8}$", "", name)
-            found.setdefault(role, set()).update(action.partition(":")[2] for action in actions)
+    for role, action, _ in assembly.grants():
+        if action.startswith("emr-serverless:"):
+            found.setdefault(role, set()).add(action.partition(":")[2])
     return found
 
 
@@ -107,11 +104,9 @@ def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_
     # Given the statements of both roles, without those for their own service and log groups
     def of(role: str) -> set[tuple[str, str]]:
         return {
-            (action, str(statement["Resource"]))
-            for name, statement in other_assembly.statements()
-            if name.startswith(f"{role}RoleDefaultPolicy")
-            for action in listed(statement["Action"])
-            if not action.startswith("logs:")
+            (action, resource)
+            for name, action, resource in other_assembly.grants()
+            if name == role and not action.startswith("logs:")
         }
 
     # Then what Glue's role has besides is the inbox, and what a verification needs

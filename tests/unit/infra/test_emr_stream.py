@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from infra.emr_serverless import STARTERS
-from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.emr_edges import WRITE_LOG
 from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
-from tests.unit.infra.service_edges import Edge, Policies
+from tests.unit.infra.service_edges import WRITE_EMR_LOG, Edge, Policies
 
 MAX_ENVIRONMENT_BYTES = 4096
 """Of all variables of a function, keys and values (AWS Lambda quotas)."""
@@ -27,7 +25,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONG_STAGE = "s" * 40
 APPLICATION = "AWS::EMRServerless::Application"
 URGENT_ATTRIBUTES = {
-    ("RouterrouteRole", f"s3:{name}")
+    ("Routerroute", f"s3:{name}")
     for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
 }
 POLICY = re.compile(r"DefaultPolicy\w{8}$")
@@ -43,13 +41,7 @@ def on_emr(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 
 def grants(assembly: Assembly) -> set[tuple[str, str]]:
-    return {
-        (POLICY.sub("", name), action)
-        for name, statement in assembly.statements()
-        if POLICY.search(name)
-        for action in listed(statement["Action"])
-        if not action.startswith("kms:")
-    }
+    return {(role, action) for role, action, _ in assembly.grants() if not action.startswith("kms:")}
 
 
 def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
@@ -58,17 +50,6 @@ def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
         variables = (body.get("Environment") or {}).get("Variables", {})
         if STREAM_LAUNCH in variables:
             yield name, StreamLaunch.from_text(variables[STREAM_LAUNCH])
-
-
-def test_the_application_has_room_for_all_workers_of_all_shards(on_emr: Assembly) -> None:
-    # Given two shards, each with a driver of 2 vCPU and 8 GB and up to 9 executors of 4 vCPU and 16 GB
-    application = on_emr.one(APPLICATION, "EmrStream")
-    assert application["MaximumCapacity"] == {"Cpu": "76 vCPU", "Memory": "304 GB"}
-    assert application["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
-    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
-    assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
-    # And there is no streaming job of Glue
-    assert [body["Name"] for body in on_emr.resources("AWS::Glue::Job").values()] == ["hybrid-router-same-batch"]
 
 
 def test_a_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
@@ -92,7 +73,7 @@ def test_a_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
         *(("s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}") for uri in re.findall(r"s3://[^\s#]+", words)),
         ("s3:PutObject", f"arn:aws:s3:::{launch.log_uri.removeprefix('s3://')}any"),
         ("logs:DescribeLogGroups", "*"),
-        *((action, group) for action in WRITE_LOG),
+        *((action, group) for action in WRITE_EMR_LOG),
     ]
     assert len(asked) == 8
     # Then it may
@@ -116,36 +97,31 @@ def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assemb
     # Given what differs from a stage on Glue, which also has a dataset with urgent tags and metadata
     on_glue = {item for item in grants(assembly) if item not in URGENT_ATTRIBUTES}
     added, removed = grants(on_emr) - on_glue, on_glue - grants(on_emr)
-    starters = {f"Router{name.replace('_', '')}Role" for name in STARTERS}
+    starters = {f"Router{name.replace('_', '')}" for name in STARTERS}
     # Then those who start a run may do it there, list runs, and pass its role
     starts = {"emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole"}
     expected = {(role, action) for role in starters for action in starts}
     # And one function may end them, and those who ask for the end of a run may ask
-    expected.add(("RouterstreamcontrolRole", "emr-serverless:CancelJobRun"))
-    watchers = ("RouterplanRole", "RouterrunstatusRole", "RoutersweepRole", "JobsRole", "EmrStreamRole")
+    expected.add(("Routerstreamcontrol", "emr-serverless:CancelJobRun"))
+    watchers = ("Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "EmrStream")
     expected |= {(role, "emr-serverless:GetJobRun") for role in watchers}
     assert {item for item in added if not item[0].startswith("EmrStream")} | {
         item for item in added if item[1] == "emr-serverless:GetJobRun"
     } == expected
     # And the role of the runs has what Glue's had, without the rights that belong to the services' logs
-    of_glue = {action for role, action in on_glue if role == "JobsRole" and not action.startswith("logs:")}
-    of_emr = {action for role, action in grants(on_emr) if role == "EmrStreamRole" and not action.startswith("logs:")}
+    of_glue = {action for role, action in on_glue if role == "Jobs" and not action.startswith("logs:")}
+    of_emr = {action for role, action in grants(on_emr) if role == "EmrStream" and not action.startswith("logs:")}
     assert of_emr == of_glue | {"emr-serverless:GetJobRun"}
     # And what is gone are the streaming jobs of Glue, and the index of open manifests for its role
     assert removed == {
         *((role, action) for role in starters for action in ("glue:StartJobRun", "glue:GetJobRuns")),
-        ("RouterstreamcontrolRole", "glue:BatchStopJobRun"),
-        ("JobsRole", "dynamodb:Query"),
+        ("Routerstreamcontrol", "glue:BatchStopJobRun"),
+        ("Jobs", "dynamodb:Query"),
     }
 
 
 def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
-    readers = {
-        POLICY.sub("", name)
-        for name, body in on_emr.statements()
-        if "s3:DeleteObject" in listed(body["Action"]) and "/inbox*" in json.dumps(body["Resource"])
-    }
-    assert readers == {"EmrStreamRole"}
+    assert on_emr.allowed("s3:DeleteObject", "/inbox*") == {"EmrStream"}
 
 
 def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(on_emr: Assembly) -> None:
@@ -153,24 +129,13 @@ def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(o
         return sorted(
             json.dumps([body["Action"], body["Condition"]])
             for name, body in on_emr.statements()
-            if name.startswith(f"{role}DefaultPolicy") and str(listed(body["Action"])[0]).startswith("kms:")
+            if name.startswith(f"{role}RoleDefaultPolicy") and str(listed(body["Action"])[0]).startswith("kms:")
         )
 
-    assert uses("EmrStreamRole") == uses("JobsRole") != []
+    assert uses("EmrStream") == uses("Jobs") != []
     assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["KmsKeyId"] == KEY
     # And EMR Serverless keeps no event logs under a key of its own
     assert not any(launch.keeps_event_logs for _, launch in launches(on_emr))
-
-
-def test_an_output_names_the_application_where_there_is_one(on_emr: Assembly, assembly: Assembly) -> None:
-    assert on_emr.template["Outputs"]["StreamApplication"]["Value"]["Fn::GetAtt"][1] == "ApplicationId"
-    # Given the outputs of a stage on Glue, then there is none, and the command line reads them all the same
-    outputs = dict.fromkeys(assembly.template["Outputs"], "x")
-    assert StackOutputs.from_outputs(outputs).stream_application == ""
-    # And it is read where it is there
-    found = StackOutputs.from_outputs({**outputs, "StreamApplication": "00stream"})
-    assert found.stream_application == "00stream"
-    assert found.to_outputs() == {**outputs, "StreamApplication": "00stream"}
 
 
 def test_the_quotas_count_what_each_engine_needs() -> None:

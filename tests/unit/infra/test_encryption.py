@@ -16,9 +16,8 @@ from infra.synth import synth
 from lake.settings import BatchSettings, DatasetRule, EncryptionSettings, InputSettings, Settings, VerifySettings
 from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.key_edges import key_edges
 from tests.unit.infra.resolved_template import ResolvedTemplate
-from tests.unit.infra.service_edges import Policies
+from tests.unit.infra.service_edges import Policies, key_edges
 
 PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"

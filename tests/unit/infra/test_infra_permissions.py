@@ -6,10 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
-from infra.functions import SPECS
-from infra.permissions import GRANTS_BY_FUNCTION
 from infra.storage import KEY_OF_REQUEST
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
@@ -80,17 +76,12 @@ def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: 
 
 
 def test_the_jobs_write_only_to_the_log_groups_of_their_stack(assembly: Assembly) -> None:
-    template = ResolvedTemplate(assembly.template)
-    groups = {template.arn(name) for name in assembly.resources("AWS::Logs::LogGroup") if name.startswith("Jobs")}
+    groups = {name for name in assembly.resources("AWS::Logs::LogGroup") if name.startswith("Jobs")}
     written = {
-        template.value(resource)
-        for name, statement in assembly.statements()
-        if name.startswith("JobsRole")
-        for resource in listed(statement["Resource"])
-        if any(action.startswith("logs:") for action in listed(statement["Action"]))
+        resource for role, action, resource in assembly.grants() if role == "Jobs" and action.startswith("logs:")
     }
     assert len(groups) == 2
-    assert written == groups
+    assert written == {json.dumps({"Fn::GetAtt": [group, "Arn"]}) for group in groups}
 
 
 def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> None:
@@ -100,12 +91,9 @@ def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> No
 
 
 def test_only_the_jobs_and_the_sweep_have_access_to_the_lake_and_settle_lists_it(assembly: Assembly) -> None:
-    actions: dict[str, set[str]] = {}
-    for name, statement in assembly.statements():
-        if statement["Effect"] == "Allow" and "StorageLake" in str(statement.get("Resource")):
-            actions.setdefault(re.sub(r"DefaultPolicy\w+", "", name), set()).update(listed(statement["Action"]))
-    assert actions.keys() == {"JobsRole", "RoutersweepRole", "RoutersettleRole"}
-    assert actions["RoutersettleRole"] == {"s3:ListBucket"}
+    allowed = {(role, action) for role, action, resource in assembly.grants() if "StorageLake" in resource}
+    assert {role for role, _ in allowed} == {"Jobs", "Routersweep", "Routersettle"}
+    assert {action for role, action in allowed if role == "Routersettle"} == {"s3:ListBucket"}
 
 
 def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly, other_assembly: Assembly) -> None:
@@ -114,14 +102,11 @@ def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly, 
     # Given the calls of the code, all of them in the table.
     assert calls <= set(ACTIONS_BY_CALL), f"add the permissions for {calls - set(ACTIONS_BY_CALL)}"
     needed = {action for name in calls for action in ACTIONS_BY_CALL[name]}
-    own_roles = re.compile(r"Router.*|JobsRole.*")
     allowed = {
         action
         for stack in (assembly, other_assembly)
-        for name, statement in stack.statements()
-        if own_roles.match(name)
-        for action in listed(statement["Action"])
-        if action.startswith(("s3:", "glue:", "events:"))
+        for role, action, _ in stack.grants()
+        if role.startswith(("Router", "Jobs")) and action.startswith(("s3:", "glue:", "events:"))
     }
     # Then functions and jobs together are allowed these actions and no others.
     assert allowed == needed
@@ -130,69 +115,76 @@ def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly, 
 def test_only_jobs_and_functions_with_a_selection_may_list_the_input(
     assembly: Assembly, other_assembly: Assembly
 ) -> None:
-    own, foreign = lists_input(assembly, "StorageInput"), lists_input(other_assembly, "landing-zone-1")
-    records = {"Recordsclicks", "Recordspayments"}
-    assert foreign - records == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs", "Emr"}
+    own = assembly.allowed("s3:ListBucket", "StorageInput")
+    foreign = other_assembly.allowed("s3:ListBucket", "landing-zone-1") - {"Recordsclicks", "Recordspayments"}
+    assert foreign == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs", "Emr"}
     # And route where tags or metadata make files urgent: it tells a deleted one from a denied one
-    assert own == (foreign - records - {"Emr"}) | {"Routerroute"}
-
-
-def lists_input(assembly: Assembly, bucket: str) -> set[str]:
-    return {
-        re.sub(r"RoleDefaultPolicy\w+", "", name)
-        for name, statement in assembly.statements()
-        if "s3:ListBucket" in listed(statement["Action"]) and bucket in str(statement.get("Resource"))
-    }
+    assert own == (foreign - {"Emr"}) | {"Routerroute"}
 
 
 def test_route_reads_objects_only_of_datasets_with_urgent_tags_or_metadata(
     assembly: Assembly, other_assembly: Assembly
 ) -> None:
-    def reads(template: Assembly, bucket: str) -> list[tuple[list[str], str]]:
-        return [
-            (listed(statement["Action"]), json.dumps(statement["Resource"]))
-            for name, statement in template.statements()
-            if name.startswith("RouterrouteRole")
-            and bucket in str(statement.get("Resource"))
-            and any(action.startswith("s3:GetObject") for action in listed(statement["Action"]))
-        ]
+    def reads(template: Assembly, bucket: str) -> set[tuple[str, str]]:
+        return {
+            (action, resource)
+            for role, action, resource in template.grants()
+            if role == "Routerroute" and bucket in resource and action.startswith("s3:GetObject")
+        }
 
-    tags, metadata = reads(assembly, "StorageInput")
-    assert tags[0] == ["s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
-    assert metadata[0] == ["s3:GetObject", "s3:GetObjectVersion"]
+    found = reads(assembly, "StorageInput")
+    kinds = ("", "Version", "Tagging", "VersionTagging")
+    assert {action for action, _ in found} == {f"s3:GetObject{kind}" for kind in kinds}
     # The wildcards of the prefix tagged/$* stand for one character each.
-    assert all('"/tagged/??*"' in resource for _, resource in (tags, metadata))
-    assert reads(other_assembly, "landing-zone-1") == []
+    assert all('"/tagged/??*"' in resource for _, resource in found)
+    assert reads(other_assembly, "landing-zone-1") == set()
 
 
 def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> None:
-    # Given the roles that may write below each prefix of the control bucket
-    writers: dict[str, set[str]] = {"intents/": set(), "inbox/": set()}
-    for name, statement in assembly.statements():
-        if "s3:PutObject" in listed(statement["Action"]):
-            for prefix, roles in writers.items():
-                if f"/{prefix}*" in str(statement["Resource"]):
-                    roles.add(re.sub(r"RoleDefaultPolicy\w+", "", name))
-    # Then each function that adopts an arrival of the stream lane may write its pointer: a backfill as well
-    assert {"Routerroute", "Routerbackfill", "Routerresubmit", "Routersweep"} == writers["intents/"]
+    owners = assembly.allowed("s3:PutObject", "/intents/*")
+    # Given each function that adopts an arrival of the stream lane: it may write its pointer, a backfill as well
+    assert owners == {"Routerroute", "Routerbackfill", "Routerresubmit", "Routersweep"}
     # The lines of a resubmission are always in the batch lane
-    assert writers["intents/"] - writers["inbox/"] == {"Routerresubmit"}
+    assert owners - assembly.allowed("s3:PutObject", "/inbox/*") == {"Routerresubmit"}
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_every_function_has_its_handler_and_its_permissions(other_assembly: Assembly, spec) -> None:
-    function = other_assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")
-    assert function["Handler"] == f"router.{spec.module}.handler"
-    source = ROOT.joinpath(*function["Handler"].split(".")[:-1]).with_suffix(".py")
-    assert re.search(r"^def handler\(", source.read_text(), re.MULTILINE)
-    assert spec.name in GRANTS_BY_FUNCTION
-
-
-def test_a_stage_without_iceberg_tables_keeps_only_their_database(assembly: Assembly, other_assembly: Assembly) -> None:
-    found = [
-        [body["Type"] for name, body in item.template["Resources"].items() if "Tables" in name or "tables" in name]
-        for item in (assembly, other_assembly)
-    ]
+def test_a_stage_without_iceberg_tables_keeps_only_their_database(assembly: Assembly) -> None:
+    resources = assembly.template["Resources"]
     # Settings that are rolled back must not delete it, and its tables with it.
-    assert found[0] == ["AWS::Glue::Database"]
-    assert len(found[1]) >= 5
+    assert [body["Type"] for name, body in resources.items() if "ables" in name] == ["AWS::Glue::Database"]
+
+
+def test_only_with_a_share_the_job_verifies(assembly: Assembly, other_assembly: Assembly) -> None:
+    assert not [name for name in assembly.template["Resources"] if "Verify" in name]
+    assert assembly.allowed("s3:PutObject", "/verify/*") == set()
+    assert other_assembly.allowed("s3:PutObject", "/verify/*") == {"Jobs"}
+    assert "Jobs" in other_assembly.allowed("s3:ListBucketVersions", "landing-zone-1")
+
+
+def test_both_engines_store_event_logs_only_where_the_setting_is_on(
+    assembly: Assembly, other_assembly: Assembly
+) -> None:
+    # Given a stage with event logs, Glue and EMR Serverless
+    resources = ResolvedTemplate(other_assembly.template).resources
+    # Then all Glue jobs have the path, which ends with a slash, in the form for a history server alone
+    jobs = [body["DefaultArguments"] for name, body in resources.items() if re.match("Jobs(Stream|Batch)", name)]
+    (uri,) = {job["--spark-event-logs-path"] for job in jobs}
+    assert re.fullmatch(r"s3://\S*Control\S*/spark-logs/", uri)
+    assert {job["--enable-spark-ui-legacy-path"] for job in jobs} == {"true"}
+    assert not any("--enable-spark-ui" in job for job in jobs)
+    # And runs on EMR Serverless the same
+    machine = next(body for name, body in resources.items() if name.startswith("MachinesOvernightMachine"))
+    assert machine["DefinitionSubstitutions"]["EmrLogUri"] == uri
+    # And both roles may write there
+    assert other_assembly.allowed("s3:PutObject", "/spark-logs/*") == {"Jobs", "Emr"}
+    # And without the setting nothing is stored or allowed
+    job = assembly.one("AWS::Glue::Job", "JobsBatch")["DefaultArguments"]
+    assert "--spark-event-logs-path" not in job
+    assert assembly.allowed("s3:PutObject", "/spark-logs/*") == set()
+
+
+def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_assembly: Assembly) -> None:
+    route = [(action, resource) for role, action, resource in other_assembly.grants() if role == "Routerroute"]
+    for shard in ("", "-2", "-3"):
+        assert any(action == "glue:StartJobRun" and f'-stream{shard}"' in resource for action, resource in route)
+        assert any(action == "s3:PutObject" and f"/inbox{shard}/*" in resource for action, resource in route)

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Template
+from ministack.core.iam_evaluator import EvalContext, _conditions_met  # type: ignore[import-untyped]
 
 from infra.outputs import StackOutputs
+from infra.storage import Storage
 from lake.errors import InvalidInputError
+from lake.manifest import Lane, ObjectVersion
+from lake.settings import EncryptionSettings, Settings
+from lake.settings.records import FAILED_RECORDS
+from router.route.decide_lane import decide_lane
+from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.service_edges import DELIVERY_STREAM
 
-BUCKETS = ("StorageInput", "StorageLake", "StorageQuarantine", "StorageControl")
 JOB = "AWS::Glue::Job"
-
-
-@pytest.mark.parametrize("part", BUCKETS)
-def test_buckets_are_private_encrypted_and_kept(assembly: Assembly, part: str) -> None:
-    bucket = assembly.one("AWS::S3::Bucket", part)
-    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    rule = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
-    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
-    lifecycle = bucket["LifecycleConfiguration"]["Rules"][0]
-    assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
-    assert lifecycle["Status"] == "Enabled"
-    kept = [body for name, body in assembly.template["Resources"].items() if name.startswith(part)]
-    assert {body["DeletionPolicy"] for body in kept if body["Type"] == "AWS::S3::Bucket"} == {"RetainExceptOnCreate"}
-
-
-def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> None:
-    refusing = {
-        name
-        for name, statement in assembly.statements()
-        if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    }
-    # Four buckets, the arrivals queue and its dead letters, the topic.
-    assert len(refusing) == 7
 
 
 def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> None:
@@ -73,17 +61,6 @@ def test_functions_that_own_arrivals_end_before_they_are_presumed_dead(assembly:
     from router.ownership import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
-
-
-def test_schedules_follow_the_deployments_time_zone(assembly: Assembly) -> None:
-    schedules = assembly.resources("AWS::Scheduler::Schedule")
-    assert {body["ScheduleExpressionTimezone"] for body in schedules.values()} == {"America/New_York"}
-    overnight = assembly.one("AWS::Scheduler::Schedule", "Overnight")
-    assert overnight["ScheduleExpression"] == "cron(30 21 * * ? *)"
-    assert overnight["Target"]["Input"] == "{}"
-    assert all("DeadLetterConfig" in body["Target"] for body in schedules.values())
-    for part in ("Catalog", "Sweep"):
-        assert assembly.one("AWS::Scheduler::Schedule", part)["ScheduleExpression"] == "rate(15 minutes)"
 
 
 def test_a_stream_window_opens_only_where_there_are_peak_hours(assembly: Assembly, other_assembly: Assembly) -> None:
@@ -128,7 +105,91 @@ def test_outputs_of_another_version_are_refused() -> None:
         StackOutputs.from_outputs({})
 
 
-def _key(uri: Any) -> str:
-    """The object's name in an ``s3://`` URI that CloudFormation builds."""
-    text = uri.get("Fn::Sub") or "".join(part for part in uri.get("Fn::Join", ["", []])[1] if isinstance(part, str))
-    return str(text).rsplit("/", 1)[-1]
+LEDGER = "AWS::DynamoDB::GlobalTable"
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+FOREIGN_KEY = KEY.replace("111122223333", "999988887777")
+
+
+@pytest.fixture(scope="module")
+def encrypted_storage() -> dict[str, Any]:
+    stack = Stack(App(), "encrypted")
+    Storage(stack, "Storage", Settings("encrypted", encryption=EncryptionSettings(kms_key=KEY)))
+    return dict(Template.from_stack(stack).to_json())
+
+
+@pytest.mark.parametrize("stage", ["assembly", "other_assembly"])
+def test_a_failed_first_deployment_leaves_nothing_and_a_deleted_stack_all_data(
+    request: pytest.FixtureRequest, stage: str
+) -> None:
+    assembly: Assembly = request.getfixturevalue(stage)
+    stored = [body for body in assembly.template["Resources"].values() if body["Type"] in ("AWS::S3::Bucket", LEDGER)]
+    assert len(stored) >= 4
+    # Then CloudFormation deletes only what it has created in the same, failed deployment.
+    assert {(body["DeletionPolicy"], body["UpdateReplacePolicy"]) for body in stored} == {
+        ("RetainExceptOnCreate", "Retain")
+    }
+
+
+def test_the_input_bucket_refuses_keys_that_its_jobs_may_not_use(
+    assembly: Assembly, encrypted_storage: dict[str, Any]
+) -> None:
+    def allowed(template: dict[str, Any], key: str | None) -> bool:
+        (policy,) = [
+            body["Properties"]["PolicyDocument"]
+            for name, body in template["Resources"].items()
+            if body["Type"] == "AWS::S3::BucketPolicy" and name.startswith("StorageInput")
+        ]
+        (statement,) = [found for found in policy["Statement"] if found.get("Sid") == "OtherKeys"]
+        assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
+        assert statement["Action"] == "s3:PutObject"
+        named = {} if key is None else {"s3:x-amz-server-side-encryption-aws-kms-key-id": key}
+        asked = EvalContext(
+            "uploader", "User", "999988887777", "s3:PutObject", "arn", "eu-central-1", service_context=named
+        )
+        return not _conditions_met(statement["Condition"], asked)
+
+    # Given a stage without a KMS key, and one with: a request that names no key gets the bucket's.
+    assert [allowed(assembly.template, key) for key in (None, KEY, FOREIGN_KEY)] == [True, False, False]
+    assert [allowed(encrypted_storage, key) for key in (None, KEY, FOREIGN_KEY)] == [True, True, False]
+
+
+ALARM = "AWS::CloudWatch::Alarm"
+CLICKS, PAYMENTS = RECORDS
+
+
+def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
+    streams = ResolvedTemplate(assembly.template).of_kind(DELIVERY_STREAM).values()
+    (found,) = [body for body in streams if body["DeliveryStreamName"] == f"hybrid-router-other-{name}"]
+    return found
+
+
+def test_a_stage_without_records_has_nothing_of_it(assembly: Assembly) -> None:
+    assert assembly.resources(DELIVERY_STREAM) == {}
+    assert not [name for name in assembly.template["Resources"] if "Record" in name]
+    assert "Records" not in assembly.template["Outputs"]
+
+
+def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembly) -> None:
+    now = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    for record in (CLICKS, PAYMENTS):
+        target = delivery(other_assembly, record.name)["ExtendedS3DestinationConfiguration"]
+        for field, expected in (("Prefix", (Lane.BATCH, record.dataset)), ("ErrorOutputPrefix", (None, None))):
+            key = re.sub(r"!\{[^}]*\}", "any", target[field]) + f"x-1-2026{target['FileExtension']}"
+            file = ObjectVersion("landing-zone-1", key, "e", 1, "", None)
+            decision = decide_lane(file, other_assembly.settings, now)
+            assert (decision.lane, decision.dataset) == expected
+        assert target["ErrorOutputPrefix"].startswith(f"{FAILED_RECORDS}{record.name}/")
+        # Amazon Data Firehose Developer Guide, "Understand custom prefixes": required in an expression for errors
+        assert "!{firehose:error-output-type}" in target["ErrorOutputPrefix"]
+
+
+def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembly: Assembly) -> None:
+    resources = other_assembly.template["Resources"]
+    for name in other_assembly.resources(DELIVERY_STREAM):
+        policies = {item for item in resources[name]["DependsOn"] if resources[item]["Type"] == "AWS::IAM::Policy"}
+        own = {
+            item
+            for item in other_assembly.resources("AWS::IAM::Policy")
+            if item.startswith(name.partition("Stream")[0])
+        }
+        assert policies == own != set()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
+import subprocess
 import sys
 import tomllib
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -15,25 +19,26 @@ from typing import Any
 import pytest
 
 from infra import app, assets
-from infra.code_assets import JOB_PACKAGES, AssetError
+from infra.code_assets import JOB_PACKAGES
 from infra.emr_serverless import RELEASE
-from infra.make_wheels import check_compatibility
 from infra.synth import CHECKOUT, synth
 from infra.wheels import (
     JOB_LIBRARIES,
-    READER,
+    REQUIREMENTS,
     WHEELS_SUFFIX,
+    AssetError,
     JobRuntime,
+    check_wheels,
     locked_versions,
     missing_libraries,
+    unpack,
+    write_zip,
 )
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import Policies, edges
-from tests.unit.infra.small_wheels import elf_library, write_wheel
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
-PLATFORM = "cp311-abi3-linux_x86_64"
 
 
 def imported(package: str) -> set[str]:
@@ -72,13 +77,12 @@ def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
     assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
 
 
-def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
-    runtime = JobRuntime.glue()
-    packed = missing_libraries(CHECKOUT, runtime)
-    assert set(packed) == {READER, "obstore"}
-    locked = locked_versions(CHECKOUT)
-    assert packed == {name: locked[name] for name in packed}
-    assert not set(packed) & set(runtime.packages)
+def test_the_wheels_are_built_without_the_libraries_of_the_project() -> None:
+    # Given the dependency group `wheels`, which has neither the SDK of AWS nor CDK
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(['aws_cdk', 'boto3', 'botocore'])); import infra.make_wheels"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
 
 
 def test_dependencies_follow_their_markers() -> None:
@@ -91,10 +95,15 @@ def test_dependencies_follow_their_markers() -> None:
     assert "typing-extensions" not in missing_libraries(CHECKOUT, replace(runtime, packages=packages))
 
 
+def release(engine: str) -> str:
+    """The release that the file of an engine describes."""
+    runtime = tomllib.loads((CHECKOUT / "infra" / f"{engine}_runtime.toml").read_text())["runtime"]
+    return str(runtime["release"])
+
+
 def test_on_emr_serverless_the_jobs_bring_everything_but_spark() -> None:
-    runtime = JobRuntime.emr("arm64")
-    assert runtime.release == RELEASE
-    needed = missing_libraries(CHECKOUT, runtime)
+    assert release("emr") == RELEASE
+    needed = missing_libraries(CHECKOUT, JobRuntime.emr("arm64"))
     assert {"boto3", "botocore", "ndjson-arrow", "obstore", "pyarrow", "urllib3"} <= needed.keys()
     assert not {"pyspark", "py4j"} & needed.keys()
 
@@ -102,38 +111,13 @@ def test_on_emr_serverless_the_jobs_bring_everything_but_spark() -> None:
 def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
     runtime = JobRuntime.glue()
     assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {
-        runtime.release.removeprefix("Glue ")
+        release("glue").removeprefix("Glue ")
     }
     # The local cloud runs the same Spark, and Glue's Python is in the project's range.
     assert runtime.packages["pyspark"] == locked_versions(CHECKOUT)["pyspark"]
     assert runtime.packages["py4j"] == locked_versions(CHECKOUT)["py4j"]
     assert runtime.python == "3.13"
     assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.11,<3.14"
-
-
-def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
-    runtime = JobRuntime.glue()
-    old = {"some/native.abi3.so": elf_library(["GLIBC_2.9", "GLIBC_2.34"])}
-    assert check_compatibility(write_wheel(tmp_path / f"some-1-{PLATFORM}.whl", old), runtime) == (2, 34)
-    pure = {"pure/__init__.py": b"# GLIBC_2.35"}
-    assert check_compatibility(write_wheel(tmp_path / "pure-1-py3-none-any.whl", pure), runtime) == (0, 0)
-    new = {"new/native.so": elf_library(["GLIBC_2.2.5", "GLIBC_2.35"])}
-    with pytest.raises(AssetError, match=r"new-1-.*\.whl needs glibc 2\.35, Glue 6\.0 has 2\.34"):
-        check_compatibility(write_wheel(tmp_path / f"new-1-{PLATFORM}.whl", new), runtime)
-
-
-def test_a_wheel_with_a_library_that_linux_distributions_do_not_share_is_refused(tmp_path: Path) -> None:
-    files = {"ssl/native.so": elf_library(["OPENSSL_3.0.0"], "libssl.so.3")}
-    with pytest.raises(AssetError, match=r"needs libssl\.so\.3, which no manylinux platform"):
-        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), JobRuntime.glue())
-
-
-def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
-    damaged = write_wheel(tmp_path / f"empty-1-{PLATFORM}.whl", {"empty/native.so": b"GLIBC_2.2.5"})
-    with pytest.raises(
-        AssetError, match=r"auditwheel cannot check empty-1-.*\.whl: This does not look like a platform"
-    ):
-        check_compatibility(damaged, JobRuntime.glue())
 
 
 def test_a_deployment_without_its_wheels_is_one_sentence(
@@ -189,3 +173,134 @@ def _without_wheels(template: dict[str, Any]) -> dict[str, Any]:
             for argument in ARGUMENTS:
                 body["Properties"]["DefaultArguments"].pop(argument, None)
     return template
+
+
+OBSTORE = "obstore-1.0.0-py3-none-any.whl"
+READER_WHEEL = "ndjson_arrow-0.1.0-py3-none-any.whl"
+PINS = {"ndjson-arrow": "0.1.0", "obstore": "1.0.0"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose uv.lock states the hash of a small wheel of obstore."""
+    folder = tmp_path / "checkout"
+    (folder / "native" / "src").mkdir(parents=True)
+    (folder / "native" / "Cargo.toml").write_text('[package]\nversion = "0.1.0"\n')
+    (folder / "native" / "src" / "lib.rs").write_text("// the reader\n")
+    digest = hashlib.sha256(write_wheel(tmp_path / OBSTORE, {"obstore.py": b"1"}).read_bytes()).hexdigest()
+    lock = f"""
+[[package]]
+name = "obstore"
+version = "1.0.0"
+wheels = [{{ hash = "sha256:{digest}" }}, {{ hash = "sha256:{"0" * 64}" }}]
+
+[[package]]
+name = "ndjson-arrow"
+
+[[package]]
+name = "idna"
+version = "3.2"
+"""
+    (folder / "uv.lock").write_text(lock)
+    return folder
+
+
+@pytest.fixture
+def made(tmp_path: Path, checkout: Path) -> Path:
+    """What ``make wheels`` writes for this checkout."""
+    target = tmp_path / "made.gluewheels.zip"
+    reader = write_wheel(tmp_path / READER_WHEEL, {"ndjson_arrow.py": b"2"})
+    write_zip([reader, tmp_path / OBSTORE], PINS, checkout, target)
+    return target
+
+
+def check(zip_file: Path, checkout: Path) -> Path:
+    return check_wheels(checkout, JobRuntime.glue(), zip_file)
+
+
+def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
+    """The same zip, comment included, with other files in it."""
+    with zipfile.ZipFile(made) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+        comment = archive.comment
+    change(files)
+    target = made.with_name("changed.gluewheels.zip")
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+        archive.comment = comment
+    return target
+
+
+def test_the_zip_of_this_checkout_is_accepted(made: Path, checkout: Path) -> None:
+    assert check(made, checkout) == made
+    assert check(rewrite(made, lambda files: files), checkout)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda files: files.update({f"wheels/{OBSTORE}": b"other"}), f"contain wheels/{OBSTORE}, whose SHA-256"),
+        (lambda files: files.pop(f"wheels/{OBSTORE}"), "not exactly those that the jobs need"),
+        (lambda files: files.update({"wheels/idna-3.2-py3-none-any.whl": b""}), "not exactly those"),
+        (lambda files: files.update({f"wheels/{OBSTORE[:-4]}.exe": b""}), "cannot be read"),
+        (lambda files: files.update({REQUIREMENTS: b"ndjson-arrow==0.1.0\nobstore==0.9.0\n"}), "not exactly those"),
+    ],
+)
+def test_a_zip_with_other_files_is_refused(
+    made: Path, checkout: Path, change: Callable[[dict[str, bytes]], object], reason: str
+) -> None:
+    with pytest.raises(AssetError, match=reason) as error:
+        check(rewrite(made, change), checkout)
+    assert "run `make wheels`" in str(error.value)
+
+
+def test_a_reader_of_other_sources_is_refused(made: Path, checkout: Path) -> None:
+    (checkout / "native" / "src" / "lib.rs").write_text("// another reader\n")
+    with pytest.raises(AssetError, match="another state of native/"):
+        check(made, checkout)
+
+
+def test_a_damaged_zip_is_refused(tmp_path: Path, made: Path, checkout: Path) -> None:
+    (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
+    with pytest.raises(AssetError, match="cannot be read"):
+        check(tmp_path / "x.gluewheels.zip", checkout)
+
+
+def test_python_imports_what_spark_unpacks(made: Path, tmp_path: Path) -> None:
+    # Given the archive for EMR Serverless, which is the same each time, and the folder into which Spark unpacks it
+    archive = unpack(made, tmp_path / "libraries.zip")
+    assert unpack(made, tmp_path / "again.zip").read_bytes() == archive.read_bytes()
+    # When it is on the path, then the packages can be imported
+    environment = {"PYTHONPATH": str(tmp_path / "libraries")}
+    with zipfile.ZipFile(archive) as content:
+        content.extractall(environment["PYTHONPATH"])
+    command = [sys.executable, "-S", "-c", "import obstore, ndjson_arrow"]
+    subprocess.run(command, env=environment, check=True)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"more-1.data/purelib/more.py": b""}, "outside of the packages"),
+        ({"obstore.py": b""}, "and in another wheel"),
+    ],
+)
+def test_a_wheel_that_cannot_be_unpacked_beside_the_others_is_refused(
+    tmp_path: Path, made: Path, files: dict[str, bytes], reason: str
+) -> None:
+    more = write_wheel(tmp_path / "zmore-1-py3-none-any.whl", files)
+    changed = rewrite(made, lambda entries: entries.update({f"wheels/{more.name}": more.read_bytes()}))
+    with pytest.raises(AssetError, match=reason):
+        unpack(changed, tmp_path / "out.zip")
+
+
+def write_wheel(path: Path, files: dict[str, bytes]) -> Path:
+    """Write a wheel with these files and the RECORD that lists them; returns its path."""
+    info = f"{path.name.split('-')[0]}-1.dist-info"
+    record = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, content in files.items():
+            wheel.writestr(name, content)
+        wheel.writestr(f"{info}/RECORD", record)
+    return path

@@ -1,4 +1,4 @@
-"""JSONata's reference implementation accepts every expression of the state machines, whatever an error's cause is."""
+"""npm's asl-validator accepts every state machine, and JSONata's reference implementation each of its expressions."""
 
 from __future__ import annotations
 
@@ -116,3 +116,19 @@ def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library
     values = {str(answer["value"]) for answer in answers}
     job_run = "jr_1" if engine == "Glue" else "emr-serverless:${EmrApplication}:00f1"
     assert {job_run, f'States.TaskFailed: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
+
+
+@pytest.fixture(scope="session")
+def validator() -> Path:
+    return install(HERE / "asl_validator", "asl-validator/dist/bin/asl-validator.js")
+
+
+def validate(validator: Path, file: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(node_binary()), str(validator), "--json-path", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_validator_accepts_the_machine(validator: Path, file: Path) -> None:
+    result = validate(validator, file)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from infra.functions import SPECS
 from infra.quotas import OTHER_FUNCTIONS, needed_quotas
-from infra.synth import CHECKOUT
 from lake.settings import BatchSettings, DatasetRule, Settings, StreamSettings, VerifySettings
 
 SETTINGS = Settings(
@@ -29,11 +28,3 @@ def test_the_needs_follow_the_settings() -> None:
     # Each further streaming job is one more run of 5 workers.
     divided = replace(SETTINGS, stream=replace(SETTINGS.stream, jobs=3))
     assert [quota.needed for quota in needed_quotas(divided)] == [20, 23, 415]
-
-
-def test_the_page_has_the_needs_of_the_default_settings() -> None:
-    functions, _, units = (quota.needed for quota in needed_quotas(Settings(stage="prod")))
-    page = (CHECKOUT / "docs" / "deploy.md").read_text()
-    assert f"| Lambda `L-B99A9384`, concurrent executions | {functions}: " in page
-    assert f"and so on: {units} by default |" in page
-    assert all(f"`{quota.code}`" in page for quota in needed_quotas(SETTINGS))

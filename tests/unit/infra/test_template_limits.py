@@ -30,7 +30,7 @@ from lake.settings import (
 )
 from lake.shards import MAX_SHARDS
 from tests.records import RECORDS
-from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -63,15 +63,6 @@ VARIANTS = {
         ),
     ),
 }
-MAX_NAMES = {
-    "AWS::CloudWatch::Dashboard": ("DashboardName", 255),
-    "AWS::EMRServerless::Application": ("Name", 64),
-    "AWS::Glue::Job": ("Name", 255),
-    "AWS::KinesisFirehose::DeliveryStream": ("DeliveryStreamName", 64),
-    "AWS::Logs::LogGroup": ("LogGroupName", 512),
-    "AWS::StepFunctions::StateMachine": ("StateMachineName", 80),
-}
-"""Property with a name that the template sets, and its limit in characters (API reference of each service)."""
 MAX_INLINE, MAX_MANAGED, MAX_MANAGED_OF_ROLE = 10_240, 6_144, 10
 """Characters of all inline policies of a role, of a managed policy; managed policies of a role (IAM User Guide)."""
 MAX_RESOURCE_POLICIES = {
@@ -83,10 +74,6 @@ MAX_ENVIRONMENT = 4_096
 """Bytes of all names and values of a function's environment (AWS Lambda quotas)."""
 MAX_DEFINITION = 1 << 20
 """Bytes of a state machine's definition (AWS Step Functions quotas)."""
-MAX_ALARMS_OF_WIDGET = 100
-"""Alarms of one widget (Amazon CloudWatch User Guide, "Dashboard body structure")."""
-MAX_TEMPLATE, MAX_RESOURCES = 1_000_000, 500
-"""Bytes and resources of a template (AWS CloudFormation quotas)."""
 ACCEPTED_BY_LINT = {
     # The schema demands a number; Step Functions takes a JSONata expression
     # (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
@@ -142,20 +129,6 @@ def test_no_resource_has_a_larger_policy_than_its_service_accepts(resolved: Reso
         assert {name: number for name, number in sizes.items() if number > limit} == {}
 
 
-def test_no_statement_names_more_than_25_resources(resolved: ResolvedTemplate) -> None:
-    """Whole statements move to a further policy where one is full."""
-    for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
-        for name, body in resolved.of_kind(kind).items():
-            assert all(len(listed(item["Resource"])) <= 25 for item in body["PolicyDocument"]["Statement"]), name
-
-
-def test_names_are_as_long_as_their_services_accept(resolved: ResolvedTemplate) -> None:
-    for kind, (key, limit) in MAX_NAMES.items():
-        names = [body[key] for body in resolved.of_kind(kind).values() if key in body]
-        assert [name for name in names if len(name) > limit] == []
-    assert all(len(name) <= 255 for name in resolved.resources)
-
-
 def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplate) -> None:
     for name, function in resolved.of_kind("AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {})
@@ -163,18 +136,6 @@ def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplat
     for name, machine in resolved.of_kind("AWS::StepFunctions::StateMachine").items():
         substituted = sum(len(str(value)) for value in machine["DefinitionSubstitutions"].values())
         assert len(machine["DefinitionString"].encode()) + 20 * substituted <= MAX_DEFINITION, name
-
-
-def test_the_dashboard_shows_every_alarm(resolved: ResolvedTemplate) -> None:
-    for dashboard in resolved.of_kind("AWS::CloudWatch::Dashboard").values():
-        widgets = [item["properties"] for item in json.loads(dashboard["DashboardBody"])["widgets"]]
-        lists = [item["alarms"] for item in widgets if "alarms" in item]
-        assert all(1 <= len(alarms) <= MAX_ALARMS_OF_WIDGET for alarms in lists)
-
-
-def test_the_template_is_small_enough(variant: Assembly) -> None:
-    assert len(next(variant.folder.glob("*.template.json")).read_bytes()) <= MAX_TEMPLATE
-    assert len(variant.template["Resources"]) <= MAX_RESOURCES
 
 
 def test_cfn_lint_finds_nothing(variant: Assembly) -> None:

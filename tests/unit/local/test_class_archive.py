@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.class_archive import archive_file, java_options, make_archive, spark_environment
-from local.spark_jars import java_command
+from local.class_archive import java_command, java_options, make_archive, spark_environment
 
 SCRIPT = """
 from pyspark.sql import SparkSession
@@ -62,9 +61,3 @@ def test_an_archive_that_is_missing_or_damaged_is_no_error_and_says_nothing(tmp_
         assert (done.returncode, done.stdout) == (0, "")
         assert "rror" not in done.stderr
         assert "arning" not in done.stderr
-
-
-def test_another_spark_or_java_has_another_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = archive_file()
-    monkeypatch.setattr("pyspark.__version__", "0.0.0")
-    assert archive_file() != before

@@ -1,100 +1,57 @@
-"""Spark's S3 jars are downloaded once, with the known bytes, completely or not at all. A stub stands in for Ivy."""
+"""Spark's jars are downloaded once, with the known bytes, completely or not at all. A folder stands in for Maven."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from local.errors import LocalCloudError
 from local.spark_jars import resolve
 
-_STUB = """#!/bin/sh
-echo started >> "{folder}/calls"
-mkdir -p jars
-for jar in {jars}; do printf '%s' "bytes of $jar" > "jars/$jar"; done
-printf '%s' "{change}" >> jars/s3-2.29.52.jar
-exit {code}
-"""
-_JARS = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar", "s3-transfer-manager-2.29.52.jar")
-_HASHES = "".join(f"{hashlib.sha256(f'bytes of {name}'.encode()).hexdigest()}  {name}\n" for name in _JARS)
+JARS = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar")
+HASHES = "".join(f"{hashlib.sha256(name.encode()).hexdigest()}  org/{name}\n" for name in JARS)
 
 
 @pytest.fixture
-def java(tmp_path, monkeypatch):
-    """Puts a stub of java first on the PATH; returns a function that sets the stub's behaviour."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-
-    def behave(code: int = 0, jars: tuple[str, ...] = _JARS, change: str = "") -> None:
-        stub = _STUB.format(folder=tmp_path, code=code, jars=" ".join(jars), change=change)
-        (folder / "java").write_text(stub)
-        (folder / "java").chmod(0o755)
-
-    behave()
-    return behave
+def maven(tmp_path):
+    """The folder with the jars of a repository."""
+    folder = tmp_path / "maven" / "org"
+    folder.mkdir(parents=True)
+    for name in JARS:
+        (folder / name).write_text(name)
+    return folder
 
 
-def _calls(tmp_path):
-    return (tmp_path / "calls").read_text().count("started")
+@pytest.fixture
+def jars(maven, tmp_path):
+    return partial(resolve, HASHES, cache=tmp_path / "cache", repository=maven.parent.as_uri())
 
 
-def test_jars_are_downloaded_once_even_by_concurrent_callers(java, tmp_path):
+def test_jars_are_downloaded_once_even_by_concurrent_callers(jars):
+    downloads: list[str] = []
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: resolve(tmp_path / "cache", hashes=_HASHES), range(8)))
-    assert {tuple(jar.name for jar in jars) for jars in found} == {_JARS}
-    assert all(jar.is_file() for jar in found[0])
-    assert _calls(tmp_path) == 1
-
-
-@pytest.mark.parametrize("failure", [{"code": 1}, {"jars": _JARS[:2]}])
-def test_failed_download_is_not_taken_for_a_complete_one(java, tmp_path, failure):
-    # Given a download that fails, or that lacks a jar without an error
-    java(**failure)
-    with pytest.raises(LocalCloudError, match="could not be downloaded"):
-        resolve(tmp_path / "cache", hashes=_HASHES)
-    # When the next download works, then the jars are there
-    java()
-    assert len(resolve(tmp_path / "cache", hashes=_HASHES)) == 3
+        found = list(pool.map(lambda _: jars(log=downloads.append), range(8)))
+    assert {tuple(jar.name for jar in each) for each in found} == {JARS}
+    assert len(downloads) == 1
 
 
 @pytest.mark.parametrize(
-    ("difference", "reason"),
+    ("change", "reason"),
     [
-        (
-            {"change": "!"},
-            r"sent s3-2\.29\.52\.jar with the SHA-256 \w{64}, but local/spark_jars\.sha256 has the ",
-        ),
-        ({"jars": (*_JARS, "added-1.jar")}, r"sent added-1\.jar with the SHA-256 \w{64}, but .* has no such jar"),
+        (lambda jar: jar.unlink(), r"s3-2\.29\.52\.jar could not be downloaded"),
+        (lambda jar: jar.write_text("other"), r"s3-2\.29\.52\.jar has not the SHA-256"),
     ],
 )
-def test_jar_with_other_bytes_is_refused_and_not_kept(java, tmp_path, difference, reason):
-    # Given a repository that sends a jar with one more byte, or one more jar
-    java(**difference)
-    # When the jars are downloaded, then the message names the jar
+def test_nothing_is_kept_of_a_download_that_is_incomplete_or_has_other_bytes(jars, maven, tmp_path, change, reason):
+    # Given
+    change(maven / JARS[1])
+    # When, Then
     with pytest.raises(LocalCloudError, match=reason):
-        resolve(tmp_path / "cache", hashes=_HASHES)
-    # And nothing of the download is left
+        jars()
     assert list((tmp_path / "cache").rglob("*.jar")) == []
-    # When the repository sends the known bytes again, then the jars are there
-    java()
-    assert len(resolve(tmp_path / "cache", hashes=_HASHES)) == 3
-
-
-def test_jars_with_other_known_hashes_are_downloaded_again(java, tmp_path):
-    # Given jars in the cache
-    resolve(tmp_path / "cache", hashes=_HASHES)
-    # When the list of known hashes has changed, then the cached jars are not taken for the listed ones
-    with pytest.raises(LocalCloudError, match=r"sent hadoop-aws-3\.4\.2\.jar"):
-        resolve(tmp_path / "cache", hashes=_HASHES.replace(_HASHES[:64], "0" * 64))
-    assert _calls(tmp_path) == 2
-
-
-def test_maven_and_ivy_folders_of_the_user_are_not_used(java, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    resolve(tmp_path / "cache", hashes=_HASHES)
-    assert not (tmp_path / "home").exists()
+    # When the repository has the known bytes again
+    (maven / JARS[1]).write_text(JARS[1])
+    assert len(jars()) == 2

@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import distribution, packages_distributions
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from packaging.markers import Marker
-from packaging.requirements import Requirement
 
 from cli.doctor.checks import MODULES
 from cli.errors import ExitCode
@@ -77,6 +76,11 @@ def command(site_packages: Path, tmp_path: Path) -> Callable[..., subprocess.Com
     return run
 
 
+def test_it_has_the_version_of_the_native_reader(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    cargo = tomllib.loads((CHECKOUT / "native" / "Cargo.toml").read_text(encoding="utf-8"))
+    assert command("--version").stdout.strip() == cargo["package"]["version"]
+
+
 def test_it_lists_its_commands_and_checks_settings(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     help_text = command("--help")
     assert help_text.returncode == 0, help_text.stderr
@@ -113,11 +117,3 @@ def test_a_command_for_the_local_cloud_says_how_to_get_it(
     assert f"packages that are not installed ({', '.join(MODULES)}): run 'make setup'" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_names_of_the_missing_packages_are_those_of_the_groups() -> None:
-    groups = PROJECT["dependency-groups"]
-    packages = {Requirement(text).name for text in (*groups["infra"], *groups["local"])}
-    owners = packages_distributions()
-    assert {name for module in MODULES for name in owners[module]} & packages == packages
-    assert len(MODULES) == len(packages)

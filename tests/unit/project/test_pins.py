@@ -5,31 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from scripts.pin_build_tools import constraints
-
 CHECKOUT = Path(__file__).parents[3]
 PINNED_UV = (CHECKOUT / "scripts" / "uv.txt").read_text(encoding="utf-8")
-
-
-def test_output_of_uv_becomes_the_table() -> None:
-    compiled = """maturin==1.2.3 \\
-    --hash=sha256:aa \\
-    --hash=sha256:bb
-tqdm==4.5 ; sys_platform == 'win32' \\
-    --hash=sha256:cc
-"""
-    assert tomllib.loads(constraints(compiled)) == {
-        "build-constraint-dependencies": [
-            {"requirement": "maturin==1.2.3", "hashes": ["sha256:aa", "sha256:bb"]},
-            {"requirement": "tqdm==4.5", "hashes": ["sha256:cc"]},
-        ]
-    }
 
 
 @pytest.fixture

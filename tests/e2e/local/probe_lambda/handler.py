@@ -1,9 +1,7 @@
-"""Writes the keys of S3 events to the table; other events make it fail, import a package or report its environment."""
+"""Fails, imports a package or reports its environment, as the event says."""
 
-import json
 import os
 import sys
-import urllib.parse
 
 import boto3
 
@@ -13,8 +11,6 @@ class ProbeError(Exception):
 
 
 def handle(event, context):
-    if "Records" in event:
-        return _records(event["Records"])
     if event.get("fail"):
         raise ProbeError("asked to fail,\nover two lines")
     if event.get("look"):
@@ -29,17 +25,3 @@ def handle(event, context):
     if event.get("import"):
         __import__(event["import"])
     return {"item": event.get("item")}
-
-
-def _records(records):
-    table = boto3.resource("dynamodb").Table(os.environ["TABLE"])
-    failures = []
-    for record in records:
-        for entry in json.loads(record["body"]).get("Records", []):
-            key = urllib.parse.unquote_plus(entry["s3"]["object"]["key"])
-            print("saw", key)
-            if "bad" in key:
-                failures.append({"itemIdentifier": record["messageId"]})
-            else:
-                table.put_item(Item={"pk": key})
-    return {"batchItemFailures": failures}
