@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING
+from zipimport import zipimporter
 
 import pyarrow as pa
 from ndjson_arrow import BYTE_ORDER_MARK, Batch, Reader, Reject, SplitCounts, recognise
@@ -272,6 +274,12 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
 
 
 def tidy_worker() -> None:
+    """Leave the Python worker as the next task wants it."""
+    _forget_zip_importers()
+    _return_memory()
+
+
+def _return_memory() -> None:
     """Give back what the task has freed: holes in the heap that fit no block of the next task, of another shape.
 
     Without it a worker grows with each shape that it meets, by up to 80 MB. Within a task the heap keeps its memory
@@ -281,3 +289,15 @@ def tidy_worker() -> None:
     # Only glibc has it.
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def _forget_zip_importers() -> None:
+    """Save the worker's next task about 0.07 s.
+
+    Before every task Spark makes Python invalidate its import caches, and each importer of a zip on the path then reads
+    the zip's directory again (Spark's own two zips have 1,500 files). An importer that is created again at the next
+    import finds the directory in memory.
+    """
+    for path, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimporter):
+            del sys.path_importer_cache[path]
