@@ -145,8 +145,8 @@ def build(kind: type[T], body: object) -> T:
     """An instance of a class whose fields are declared (``lake.settings.declaration``) from a parsed table.
 
     Raises ``InvalidSettingsError``: an unknown or missing key, a value of a wrong type or range, or values that do not
-    fit together, which are looked for in tables without another error; ``key`` is the full dotted key. Its ``others``
-    are all further errors.
+    fit together, which are looked for among tables without another error; ``key`` is the full dotted key. Its
+    ``others`` are all further errors.
     """
     errors: list[InvalidSettingsError] = []
     built: T = _table(kind, body, "", errors)
@@ -161,22 +161,27 @@ def _table(kind: type[Any], body: object, path: str, errors: list[InvalidSetting
     if not isinstance(body, dict):
         errors.append(InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys"))
         return None
-    before = len(errors)
     known = {field.name: field for field in declared(kind)}
     unknown = f"no such key; known: {', '.join(known)}"
-    errors += [InvalidSettingsError(path + name, body[name], unknown) for name in body if name not in known]
+    wrong = {name for name in body if name not in known}
+    errors += [InvalidSettingsError(path + name, body[name], unknown) for name in body if name in wrong]
     values: dict[str, Any] = {}
     for name, field in known.items():
+        before = len(errors)
         if name in body:
             values[name] = _value(field, body[name], path + name, errors)
         elif field.required:
             errors.append(InvalidSettingsError(path + name, None, "this key is required"))
-    if len(errors) > before:
-        return None
+            values[name] = None
+        if len(errors) > before:
+            wrong.add(name)
     built = kind(**values)
-    if hasattr(built, "conflicts"):
+    if not wrong and hasattr(built, "conflicts"):
         errors += built.conflicts()
-    return built
+    for tables, conflicts in built.conflicts_of_tables() if hasattr(built, "conflicts_of_tables") else ():
+        if not wrong.intersection(tables):
+            errors += conflicts
+    return None if wrong else built
 
 
 def _value(field: Field, value: object, key: str, errors: list[InvalidSettingsError]) -> Any:  # noqa: ANN401

@@ -108,19 +108,19 @@ class Settings:
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
-    def conflicts(self) -> Iterator[InvalidSettingsError]:
-        yield from rule_conflicts(self.datasets)
-        yield from records_conflicts(self.records, self.stage, self.datasets, self.input)
-        yield from keep_days_conflict("ledger.keep_days", self.ledger.keep_days, self.sweep)
-        yield from keep_days_conflict("input.keep_days", self.input.keep_days, self.sweep)
-        yield from self._conflicts_of_runs()
-        if self.max_overnight_runs < 1:
-            expected = (
-                f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
-                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quotas and then "
-                "quota.dpus and quota.job_runs"
-            )
-            yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
+    def conflicts_of_tables(self) -> Iterator[tuple[tuple[str, ...], Iterator[InvalidSettingsError]]]:
+        """The tables that are compared, and lazily what does not fit together in them."""
+        yield ("datasets",), rule_conflicts(self.datasets)
+        yield (
+            ("records", "stage", "datasets", "input"),
+            records_conflicts(self.records, self.stage, self.datasets, self.input),
+        )
+        for table in ("ledger", "input"):
+            yield (table, "sweep"), self._keep_days_conflict(table)
+        yield ("stream", "batch", "convert", "emr", "quota", "verify"), self._conflicts_of_runs()
+
+    def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
+        yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.sweep)
 
     def _conflicts_of_runs(self) -> Iterator[InvalidSettingsError]:
         yield from _memory_conflict("stream.worker_type", self.stream.worker_type)
@@ -132,6 +132,13 @@ class Settings:
         if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
             expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
             yield InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
+        if self.max_overnight_runs < 1:
+            expected = (
+                f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
+                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quotas and then "
+                "quota.dpus and quota.job_runs"
+            )
+            yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
 
     def has_table(self, dataset: str) -> bool:
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}

@@ -203,6 +203,15 @@ def test_every_wrong_value_is_found_at_once() -> None:
     assert repr(body) == unchanged
 
 
+def test_tables_that_do_not_fit_together_are_found_beside_wrong_values_of_others() -> None:
+    body = {
+        "stream": {"trigger_seconds": 0},
+        "ledger": {"keep_days": 1},
+        "datasets": [{"name": "a", "prefix": "a/"}, {"name": "b", "prefix": "a/"}],
+    }
+    assert keys({"stage": "dev", **body}) == ["stream.trigger_seconds", "datasets.prefix", "ledger.keep_days"]
+
+
 @pytest.mark.parametrize(
     ("body", "found"),
     [
