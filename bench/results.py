@@ -10,8 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.figure import COMPETITORS, Figure
+from bench.competitors import COMPETITORS
 from bench.lake_queries import WRITERS
+from bench.runner import Figure
 from bench.shapes import SHAPES
 from bench.targets import Target, check_lakes, check_targets
 from scripts.markdown_page import markdown_table

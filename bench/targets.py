@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.figure import MAIN_SHAPES, PRODUCT, Figure
+from bench.competitors import MAIN_SHAPES, PRODUCT
+from bench.runner import Figure
 
 PRODUCT_ONE_CORE = "hybrid_router_1_core"
 BASELINE = "spark_one_pass"

@@ -85,16 +85,13 @@ def _progress(text: str) -> None:
     typer.echo(text, err=True)
 
 
-STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0
 MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
 
-def calibrate_files(
-    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, *, as_json: bool = False
-) -> None:
-    """Convert the files, print figures and advice, and write the advice as a settings file."""
+def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, *, as_json: bool = False) -> None:
+    """Convert the files, print figures, and what to set as lines of a settings file."""
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
             f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
@@ -109,19 +106,12 @@ def calibrate_files(
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
     found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
-    if output is not None:
-        output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
         typer.echo(json.dumps(body, indent=1))
         return
-    for line in report_lines(found):
+    for line in (*report_lines(found), "", *toml_lines(advice)):
         typer.echo(line)
-    typer.echo("")
-    for item in advice:
-        typer.echo(f"set {item.group}.{item.key} = {item.value}: {item.reason}")
-    if output is not None:
-        typer.echo(f"written: {output}")
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:

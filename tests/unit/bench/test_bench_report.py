@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 import bench.__main__ as main_module
-from bench.figure import COMPETITORS, Figure
-from bench.measuring_process import CHECKOUT
+from bench.competitors import COMPETITORS
 from bench.results import MARKERS, Results
+from bench.runner import Figure
 from bench.targets import check_lakes, check_targets
 from scripts.markdown_page import replace_between
 
@@ -92,7 +92,7 @@ def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
         "--output",
         str(tmp_path),
     ]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, cwd=main_module.CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
 
     # Then it succeeds, with a figure for each competitor and a table for people
     assert done.returncode == 0, done.stderr

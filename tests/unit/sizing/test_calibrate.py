@@ -20,12 +20,12 @@ from sizing.calibration import (
     Advice,
     Measurement,
     advise,
-    convert_task,
     files_of,
     kinds_of,
-    plan_tasks,
+    measure_task,
     report_lines,
     summarise,
+    tasks_of,
     toml_lines,
 )
 from tests.unit.docs.pages import CHECKOUT
@@ -54,7 +54,7 @@ def test_plain_and_compressed_files_are_converted_apart(files: list[Path]) -> No
 
 
 def test_every_byte_is_in_one_task_and_every_core_has_one(files: list[Path]) -> None:
-    tasks = plan_tasks(files * 4, ConvertSettings(split_bytes=5000), 3)
+    tasks = tasks_of(files * 4, ConvertSettings(split_bytes=5000), 3)
     assert len(tasks) >= 3
     assert sum(split.size for task in tasks for split in task.splits) == 4 * sum(path.stat().st_size for path in files)
     assert all(split.whole for task in tasks for split in task.splits if split.file.key.endswith(".gz"))
@@ -63,13 +63,13 @@ def test_every_byte_is_in_one_task_and_every_core_has_one(files: list[Path]) -> 
 def test_the_figures_are_those_of_the_conversion(files: list[Path], tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.mkdir()
-    tasks = plan_tasks(files, ConvertSettings(), 2)
-    found = summarise(files, 1.5, [convert_task(str(output), task) for task in tasks])
+    tasks = tasks_of(files, ConvertSettings(), 2)
+    found = summarise(files, 1.5, [measure_task(output, task) for task in tasks])
     assert (found.files, found.rows, found.columns) == (2, 2000, 2)
     assert sum(found.rejects.values()) == 2
     assert found.inflated_bytes == 2 * len(LINES)
     assert found.stored_bytes == sum(path.stat().st_size for path in files)
-    assert found.output_bytes == sum(path.stat().st_size for path in output.iterdir() if path.suffix == ".parquet")
+    assert found.output_bytes == sum(path.stat().st_size for path in output.rglob("*.parquet"))
     assert found.peak_bytes > 1_000_000
 
 
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_converted_is_named(tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(LINES)[:-20])
     output = tmp_path / "output"
     output.mkdir()
-    answers = [convert_task(str(output), task) for task in plan_tasks([broken], ConvertSettings(), 1)]
+    answers = [measure_task(output, task) for task in tasks_of([broken], ConvertSettings(), 1)]
     with pytest.raises(InvalidInputError, match=r"broken\.ndjson\.gz cannot be converted: "):
         summarise([broken], 1.0, answers)
 
@@ -142,8 +142,8 @@ def test_a_task_that_takes_too_much_memory_gets_smaller_row_groups() -> None:
 
 
 def test_the_settings_file_is_valid_and_gives_each_reason() -> None:
-    lines = list(toml_lines(list(advise([measurement(peak=400 * MB)], SETTINGS)), "dev"))
-    settings = parse_settings(tomllib.loads("\n".join(lines)))
+    lines = list(toml_lines(list(advise([measurement(peak=400 * MB)], SETTINGS))))
+    settings = parse_settings({"stage": "dev", **tomllib.loads("\n".join(lines))})
     assert isinstance(settings, Settings)
     assert (settings.price.mb_per_second_per_core, settings.convert.row_group_bytes) == (20.0, 64 << 20)
     assert sum(line.startswith("# ") for line in lines) == 2
@@ -155,26 +155,18 @@ def test_the_report_has_speed_ratios_memory_columns_and_rejects() -> None:
         assert part in text
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
-
-
-def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
+def test_a_person_gets_figures_and_lines_of_a_settings_file(tmp_path: Path) -> None:
     # Given files of a person, one line of which is not NDJSON
     (tmp_path / "a.ndjson").write_bytes(b'{"id": 1, "name": "a"}\n' * 100_000 + b"broken\n")
     lines = (f'{{"id": {number}, "name": "{Random(number).getrandbits(512):x}"}}\n' for number in range(20_000))
     (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress("".join(lines).encode()))
-    written = tmp_path / "calibrated.toml"
     # When they calibrate
-    options = ("--goal-seconds", "0.1", "--cores", "2", "--output", str(written))
-    found = command("calibrate", str(tmp_path), *options)
+    command = [sys.executable, "-m", "cli", "calibrate", str(tmp_path), "--goal-seconds", "0.1", "--cores", "2"]
+    found = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     # Then the figures are there, and the settings are valid
     assert found.returncode == 0, found.stderr
-    assert "MB/s per core" in found.stdout
-    assert "2 columns" in found.stdout
-    assert "rejected: " in found.stdout
-    assert "compressed files" in found.stdout
-    assert "compressed_mb_per_second_per_core" in written.read_text()
-    assert command("settings", "check", str(written)).returncode == 0
+    for part in ("MB/s per core", "2 columns", "rejected: ", "compressed files"):
+        assert part in found.stdout
+    advised = found.stdout.partition("\n\n")[2]
+    assert "compressed_mb_per_second_per_core" in advised
+    parse_settings({"stage": "dev", **tomllib.loads(advised)})
