@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 DAY_SECONDS = 86_400
-_PHASE = (math.sqrt(5) - 1) / 2
+SPREAD = (math.sqrt(5) - 1) / 2
 """Multiples of it spread most evenly: files of different kinds do not all arrive in the same window."""
 
 
@@ -108,7 +108,7 @@ def _classes(profile: Profile, settings: Settings) -> list[_Class]:
             range(len(followed)),
             profile.sizes,
             ((False, 1 - profile.urgent_share), (True, profile.urgent_share)),
-            ((False, 1 - profile.gzip.share), (True, profile.gzip.share)),
+            ((False, 1 - profile.gzip_share), (True, profile.gzip_share)),
         )
         if (share := size.share / total * followed[dataset] / profile.datasets * urgent_share * gzip_share) > 0
     ]
@@ -116,7 +116,7 @@ def _classes(profile: Profile, settings: Settings) -> list[_Class]:
     files = divide(profile.files, [share for *_, share in kinds])
     return [
         _Class(
-            keys[dataset, urgent] + (".gz" if compressed else ""), size, count, number * _PHASE % 1, followed[dataset]
+            keys[dataset, urgent] + (".gz" if compressed else ""), size, count, number * SPREAD % 1, followed[dataset]
         )
         for number, ((dataset, urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,14 +35,6 @@ class SizeShare:
 
 
 @dataclass(frozen=True, slots=True)
-class GzipShare:
-    """Compressed files."""
-
-    share: Annotated[float, Range(0, 1), "Share of all files."] = 0.0
-    ratio: Annotated[float, Range(1, 1000), "Bytes of NDJSON for each byte as stored."] = 8.0
-
-
-@dataclass(frozen=True, slots=True)
 class Profile:
     """The files of the 24 hours before a night; each day is assumed to be like it."""
 
@@ -54,7 +46,7 @@ class Profile:
         1.0,
     ) * 24
     urgent_share: Annotated[float, Range(0, 1), "Share of the files that are urgent."] = 0.0
-    gzip: GzipShare = field(default_factory=GzipShare)
+    gzip_share: Annotated[float, Range(0, 1), "Share of the files that are compressed."] = 0.0
 
     @property
     def followed(self) -> int:

@@ -20,7 +20,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, ConvertSettings, InputSettings
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
-from sizing.assumptions import POLLERS
+from sizing.routing import POLLERS
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 """First hour of the files."""

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.arrivals import MAX_ARRIVALS_PER_INVOCATION
 from lake.errors import InvalidInputError
 from sizing.arrivals import divide, windows_of_day
-from sizing.routing import MAX_ARRIVALS
 from tests.unit.sizing.world import arrivals, profile, settings
 
 
@@ -23,10 +21,6 @@ def files_by_hour(*, time_zone: str = "UTC", **fields: object) -> Counter[int]:
     return hours
 
 
-def test_the_batches_are_those_of_route() -> None:
-    assert MAX_ARRIVALS == MAX_ARRIVALS_PER_INVOCATION
-
-
 @pytest.mark.parametrize(
     ("files", "datasets", "urgent", "gzip"),
     [(1, 1, 0, 0), (1, 7, 0.5, 0.5), (4, 4, 0.3, 0.3), (5000, 3, 0.01, 1), (4999, 7, 1, 0.1), (12345, 1, 0.999, 0.001)],
@@ -37,7 +31,7 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
             files=files,
             datasets=datasets,
             urgent_share=urgent,
-            gzip={"share": gzip},
+            gzip_share=gzip,
             sizes=[{"bytes": 1}, {"bytes": 2, "share": 2}],
         ),
         settings(),

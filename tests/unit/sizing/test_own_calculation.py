@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from sizing.assumptions import Speed
-from sizing.day import simulate_at
+from sizing.day import simulate_option
+from sizing.options import ALL_BATCH, routing_options
 from sizing.profile import Profile
 from sizing.result import NightResult
 from tests.unit.sizing import world
@@ -21,7 +21,6 @@ OBJECT, RANGE = 128 << 20, 8 << 20
 HOUR_OF_WORKER = {"glue": 0.308, "glue-flex": 0.203, "emr-serverless": 4 * 0.052624 + 16 * 0.0057785}
 """US dollars for a worker of 4 vCPUs and 16 GB."""
 START = {"glue": 60, "glue-flex": 60 + 300, "emr-serverless": 90}
-SETTLE = 60
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,13 @@ class Day:
     """Size -> number."""
     gzip: dict[int, int]
     engine: str
-    ratio: int = 8
     datasets: int = 1
 
     def profile(self) -> Profile:
         sizes = {**self.plain, **self.gzip}
         shares = [{"bytes": size, "share": self.plain.get(size, 0) + self.gzip.get(size, 0)} for size in sizes]
         compressed = sum(self.gzip.values()) / self.files
-        gzip = {"share": compressed, "ratio": self.ratio}
-        return world.profile(files=self.files, datasets=self.datasets, gzip=gzip, sizes=shares)
+        return world.profile(files=self.files, datasets=self.datasets, gzip_share=compressed, sizes=shares)
 
     @property
     def files(self) -> int:
@@ -48,7 +45,7 @@ class Day:
 
     def tasks(self, manifests: int) -> list[float]:
         """Seconds of a core for each task: compressed files one by one, plain input in parts of one output file."""
-        seconds = [size / min(40 * MB, 126 * MB / self.ratio) for size, n in self.gzip.items() for _ in range(n)]
+        seconds = [size / min(40 * MB, 15.75 * MB) for size, n in self.gzip.items() for _ in range(n)]
         for size, number in self.plain.items():
             whole = max(number * size / 40e6, number / 1350)
             parts = max(manifests, round(number * size * 0.2 / OBJECT))
@@ -59,7 +56,7 @@ class Day:
 DAYS = {
     "large": Day({4_500 * MB: 20_000}, {}, "glue-flex"),
     "small": Day({MB: 200_000}, {}, "glue", datasets=5),
-    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, "emr-serverless", ratio=10, datasets=8),
+    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, "emr-serverless", datasets=8),
     "mixed": Day({2 * GB: 8_000}, {2 * GB: 12_000}, "glue", datasets=2),
     "tiny": Day({10_000: 1_000_000}, {}, "glue-flex"),
 }
@@ -83,12 +80,12 @@ def night_of(tasks: list[float], engine: str, night: NightResult) -> tuple[float
         dollars += max(busy, 60) / 3600 * night.workers * HOUR_OF_WORKER[engine]
         lived = START[engine] + busy
         heapq.heapreplace(places, places[0] + lived + (30 if lived <= 600 else 150))
-    return dollars, max(places) + SETTLE
+    return dollars, max(places)
 
 
 def other_dollars(day: Day, manifests: int) -> float:
     stored = sum(size * n for sizes in (day.plain, day.gzip) for size, n in sizes.items())
-    inflated = stored + (day.ratio - 1) * sum(size * n for size, n in day.gzip.items())
+    inflated = stored + 7 * sum(size * n for size, n in day.gzip.items())
     objects = max(manifests, inflated * 0.2 / OBJECT)
     minutes = 24 * 60
     invocations = minutes * max(5, math.ceil(day.files / minutes / 1000))
@@ -107,8 +104,8 @@ def other_dollars(day: Day, manifests: int) -> float:
 def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     # Given what the plan has decided
     of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
-    arrivals, speed = world.arrivals(day.profile(), of), Speed.of(of, day.ratio)
-    (option,) = simulate_at(arrivals, of, speed, lambda _: None, only="all-batch")
+    (all_batch,) = (option for option in routing_options(of, 1.0) if option.name == ALL_BATCH)
+    option = simulate_option(world.arrivals(day.profile(), of), all_batch)
     night = option.night
     assert night
     # When
@@ -117,5 +114,5 @@ def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     # Then
     assert option.dollars.total == pytest.approx(dollars + other, rel=0.03)
     assert option.dollars.other == pytest.approx(other, rel=0.03, abs=0.01)
-    start, end = (datetime.fromisoformat(instant) for instant in (night.start, night.end))
+    start, end = (datetime.fromisoformat(instant) for instant in (night.forecast.start, night.forecast.end))
     assert (end - start).total_seconds() == pytest.approx(seconds, rel=0.03)

@@ -26,7 +26,7 @@ SIZES = [{"bytes": 1000}]
         ({"files": 1, "sizes": SIZES, "datasets": 10_001}, ("datasets", "10001", "from 1 to 10000")),
         ({"files": 1, "sizes": SIZES * 26, "datasets": 100}, ("sizes", "2600", "at most 2500")),
         ({"files": 1, "sizes": SIZES, "urgent_share": 1.1}, ("urgent_share", "1.1", "from 0 to 1")),
-        ({"files": 1, "sizes": SIZES, "gzip": {"ratio": 0.5}}, ("gzip.ratio", "0.5", "from 1 to")),
+        ({"files": 1, "sizes": SIZES, "gzip_share": 2}, ("gzip_share", "2", "from 0 to 1")),
         ({"files": 1, "sizes": SIZES, "curve": [1, 2]}, ("curve", "24 weights")),
         ({"files": 1, "sizes": SIZES, "curve": [0] * 24}, ("curve", "24 weights")),
         ({"files": 1, "sizes": SIZES, "date": "yesterday"}, ("date", "yesterday", "2026-11-18")),
@@ -55,7 +55,7 @@ def test_a_file_of_every_key_is_a_profile(tmp_path: Path) -> None:
         datasets = 2
         curve = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]
         urgent_share = 0.1
-        gzip = { share = 0.5, ratio = 10 }
+        gzip_share = 0.5
         [[sizes]]
         bytes = 1000
         [[sizes]]
@@ -67,4 +67,4 @@ def test_a_file_of_every_key_is_a_profile(tmp_path: Path) -> None:
     found = load_profile(path)
     assert isinstance(found, Profile)
     assert [size.share for size in found.sizes] == [1, 3]
-    assert found.gzip.ratio == 10
+    assert found.gzip_share == 0.5

@@ -74,12 +74,10 @@ def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys:
     # When
     print_simulation(source(world), settings(), "2026-11-18", as_json=True)
     # Then
-    found = {item["name"]: item for item in json.loads(capsys.readouterr().out)["assumptions"]}
-    plain = found["bytes of plain files of orders that a core converts"]
-    assert (plain["value"], plain["basis"], plain["source"]) == (3, "measured", "the ledger")
-    for kind in ("compressed files of orders", "plain files of clicks"):
-        assumed = found[f"bytes of {kind} that a core converts"]
-        assert (assumed["basis"], assumed["source"]) == ("assumed", "not measured; as above")
+    found = [item for item in json.loads(capsys.readouterr().out)["assumptions"] if item["source"] == "the ledger"]
+    (plain,) = found
+    assert plain["name"] == "bytes of plain files of orders that a core converts"
+    assert (plain["value"], plain["basis"]) == (3, "measured")
 
 
 def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings, load_settings
-from sizing.assumptions import Measured, assumptions
+from sizing.assumptions import Measured
 from sizing.day import simulate
 from sizing.options import as_one_stream_job, night_start, stream_window
 from sizing.result import OptionResult, Simulation
@@ -50,10 +50,11 @@ def test_every_option_converts_every_file(usual: Simulation) -> None:
 
 
 def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Simulation) -> None:
-    found = [(item.routing, item.engine) for item in usual.options]
-    assert found == [("all-stream", ""), ("all-batch", "glue-flex"), ("hybrid", "glue-flex")]
-    standard = simulated(settings(batch={"engines": ["glue"]}), files=100)
-    assert [item.engine for item in standard.options] == ["", "glue", "glue"]
+    found = [(item.routing, item.night and item.night.engine) for item in usual.options]
+    assert found == [("all-stream", None), ("all-batch", "glue-flex"), ("hybrid", "glue-flex")]
+    standard = option(simulated(settings(batch={"engines": ["glue"]}), files=100), "hybrid").night
+    assert standard is not None
+    assert standard.engine == "glue"
 
 
 def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual: Simulation) -> None:
@@ -64,17 +65,17 @@ def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual:
     assert (one.stream_runs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
     # And it is said, and only then
     assert as_one_stream_job(settings()) == settings()
-    said = {item.name: item.value for item in assumptions(one, 10, 3)}
+    said = {item.name: item.value for item in simulated(several, files=10).assumptions}
     assert said["streaming jobs, simulated as one with all their executors"] == 3
     assert not any("simulated as one" in item.name for item in usual.assumptions)
 
 
 def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
-    found = option(usual, "hybrid").stream
-    assert found.urgent_seconds.p95
-    assert found.latency_seconds.p95
-    assert found.urgent_seconds.p95 < found.latency_seconds.p95
-    assert option(usual, "all-batch").stream.urgent_seconds.p95 is None
+    found = option(usual, "hybrid")
+    assert found.urgent_p95
+    assert found.stream.p95
+    assert found.urgent_p95 < found.stream.p95
+    assert option(usual, "all-batch").urgent_p95 is None
 
 
 def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
@@ -90,7 +91,7 @@ def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> N
     of = settings()
     speeds = {name: DatasetSpeed(40e6, 10e6) for name in ("dataset_000", "dataset_001")}
     few = arrivals(profile(**{**DAY, "files": 100}), of)
-    assumed, measured = (simulate(few, of, 8.0, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
+    assumed, measured = (simulate(few, of, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
     assert all(item.dollars.low == item.dollars.high for item in measured.options)
     dollars = option(assumed, "all-batch").dollars
     assert dollars.low < dollars.total < dollars.high
@@ -101,14 +102,12 @@ def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
     of = settings(batch={"engines": ["glue-flex"]})
     few, wait = arrivals(profile(**{**DAY, "files": 100}), of), START_SECONDS + 60 * FLEX_WAIT_MINUTES + 1800
     # When
-    assumed, measured = (
-        simulate(few, of, 8.0, lambda _: None, Measured({}, waits)) for waits in ({}, {"glue-flex": wait})
-    )
+    assumed, measured = (simulate(few, of, lambda _: None, Measured({}, waits)) for waits in ({}, {"glue-flex": wait}))
     # Then
     first, second = (option(found, "all-batch").night for found in (assumed, measured))
     assert first
     assert second
-    later = datetime.fromisoformat(second.end) - datetime.fromisoformat(first.end)
+    later = datetime.fromisoformat(second.forecast.end) - datetime.fromisoformat(first.forecast.end)
     assert 1500 < later.total_seconds() < 2400
     rests_on = {item.name: (item.value, item.source) for item in measured.assumptions}
     assert rests_on["start of a run of glue-flex, and its wait"] == (wait, "the ledger")
@@ -118,7 +117,7 @@ def test_batch_is_cheaper_and_stream_is_sooner() -> None:
     found = simulated(urgent_share=0, files=1000)
     stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
     assert batch.dollars.total < hybrid.dollars.total < stream.dollars.total
-    assert (stream.stream.latency_seconds.p95 or 0) < 300 < 3600 < (batch.batch.latency_seconds.p50 or 0)
+    assert (stream.stream.p95 or 0) < 300 < 3600 < (batch.batch.p50 or 0)
     assert 0 < hybrid.stream.files < 1000
 
 
@@ -130,9 +129,7 @@ def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_exec
     glue, emr = (option(item, "all-stream") for item in found.values())
     # Then
     assert emr.dollars.stream < glue.dollars.stream / 3
-    assert (emr.stream.latency_seconds.p50 or 0) > (glue.stream.latency_seconds.p50 or 0)
-    said = {item.name: item.source for item in found["emr"].assumptions}
-    assert said["workers of a quiet stream"] == "stream.emr_min_executors"
+    assert (emr.stream.p50 or 0) > (glue.stream.p50 or 0)
 
 
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
@@ -147,8 +144,8 @@ def test_a_stream_that_misses_its_latency_goal_spills() -> None:
 def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
     found = option(simulated(settings(quota={"dpus": 20}), files=1_000, sizes=[{"bytes": 50_000 * MB}]), "all-batch")
     assert found.night
-    assert not found.night.fits
-    assert found.night.late_minutes > 60
+    assert not found.night.forecast.fits
+    assert found.night.forecast.late_minutes > 60
 
 
 @pytest.mark.parametrize(
@@ -177,7 +174,6 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
 def test_two_sizes_are_enough() -> None:
     found = simulated_command("--a-day", "1TB", "--files-of", "2.5GB")
     assert "400 files, 1 TB a day" in found
-    assert "as gzip files from whoever writes them, all-batch on" in found
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
 
 
@@ -226,7 +222,7 @@ def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None
 def test_the_command_prints_json(tmp_path: Path) -> None:
     body = json.loads(run(tmp_path, "files = 100\nsizes = [{ bytes = 1_000_000 }]\n", "--json"))
     assert body["files"] == 100
-    assert {item["basis"] for item in body["assumptions"]} == {"measured", "listed", "assumed", "setting"}
+    assert {item["basis"] for item in body["assumptions"]} >= {"measured", "listed", "assumed"}
     assert all(item["source"] for item in body["assumptions"])
 
 

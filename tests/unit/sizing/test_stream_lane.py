@@ -13,18 +13,19 @@ from lake.engines.glue import START_SECONDS as GLUE_START_SECONDS
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from router.estimate.stream_cluster import stream_cluster
-from sizing.assumptions import (
+from sizing.result import Latencies
+from sizing.routing import SimulatedManifest, Work
+from sizing.stream_lane import (
     EXECUTOR_IDLE_SECONDS,
     FIRST_EXECUTOR_SECONDS,
     LOOK_SECONDS,
+    MAX_POINTERS,
     PORTION_SECONDS,
     TASK_SECONDS,
     URGENT_PORTION_SECONDS,
-    Work,
+    StreamLane,
+    merged,
 )
-from sizing.result import Latencies
-from sizing.routing import SimulatedManifest
-from sizing.stream_lane import MAX_POINTERS, StreamLane, merged
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.sizing.world import MB, settings
