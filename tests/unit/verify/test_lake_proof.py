@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.oracle.lake_proof import count_input, prove
-from verify.line_rules import pairs_of
 
 LINES = [
     b'{"a": 1.10, "B": "x\\ny", "c": null}',
@@ -98,33 +97,6 @@ def test_rescued_members_count_as_values(source: Path, tmp_path: Path) -> None:
     write_lake(tmp_path, rows)
     write_quarantine(tmp_path, [REJECT])
     assert differences(source, tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"a":1} x',
-        b'{"a":1}{"a":2}',
-        b'{"a":NaN}',
-        b'{"a":01}',
-        b'{"a":1,}',
-        b'{"a":1,"a":2}',
-        b'{"a":"\\ud800"}',
-        b'{"a":"\xff"}',
-        b"[1]",
-        b'"a"',
-        b"{'a':1}",
-        b'{"a":"\t"}',
-        b'{"a":' + b"[" * 256 + b"]" * 256 + b"}",
-    ],
-)
-def test_invalid_lines_have_no_members(line: bytes) -> None:
-    assert pairs_of(line) is None
-
-
-def test_values_are_returned_exactly_as_in_the_file() -> None:
-    line = b' {"n":-1.50E+3 , "s":"\\u00fc", "o": {"x" :1.10}, "t":true, "z":null} \r'
-    assert pairs_of(line) == [("n", "-1.50E+3"), ("s", "ü"), ("o", '{"x" :1.10}'), ("t", "true")]
 
 
 TEXT = b'{"a": 1}\n{"a": 2}\n\nno JSON\n'
