@@ -76,7 +76,9 @@ def forecast(
     until the deadline that stays unused.
     """
     night = choice.night
-    ends = [last_end(runs, night.workers, night.concurrency, offer) for runs in works]
+    ends = [
+        last_end(runs, night.workers, night.concurrency, offer) for runs in (works.fast, works.expected, works.slow)
+    ]
     prices = [round(sum(run_dollars(work, night.workers, offer) for work in runs), 2) for runs in works]
     (low, seconds, high), (dollars_low, dollars, dollars_high) = ends, prices
     allowed = (deadline - start).total_seconds()
