@@ -11,34 +11,31 @@ from pathlib import Path
 import typer
 
 from cli.connect import aws_on_local_cloud, local_config
-from cli.local_stage.local_clouds import KEPT, LocalStage, local_state
+from cli.local_stage.local_clouds import LocalStage, local_state
 from cli.terminal import ended_by_signal
 from infra.synth import synth
 from lake.settings import Settings, load_settings
 from local.cloud import LocalCloud
 
 
-def local_up(settings_file: Path, *, keep: bool = False) -> None:
+def local_up(settings_file: Path) -> None:
     """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C or SIGTERM.
 
-    Several may run at once, with different stages. What it has written is deleted at its end, unless ``keep``.
+    Several may run at once, with different stages. What it has written is deleted at its end.
     """
     settings = load_settings(settings_file)
     stage = LocalStage(local_state(), settings.stage)
     folder = stage.cloud_folder(os.getpid())
     with ended_by_signal(), stage.claimed():
         try:
-            _run(settings, stage, folder, keep=keep)
+            _run(settings, stage, folder)
         finally:
             stage.forget()
-            if keep and folder.exists():
-                kept = folder.rename(f"{folder}{KEPT}")
-                typer.echo(f"buckets and logs are kept in {kept}: delete it when you do not need it")
-            elif folder.exists():
+            if folder.exists():
                 shutil.rmtree(folder)
 
 
-def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> None:
+def _run(settings: Settings, stage: LocalStage, folder: Path) -> None:
     with LocalCloud.start(folder, log=typer.echo) as cloud:
         typer.echo("running cdk synth and deploying its template unchanged")
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
@@ -58,6 +55,5 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         typer.echo(f"AWS CLI   {aws_on_local_cloud(stage.aws_config)}")
         place = f"--local --stage {settings.stage}"
         typer.echo(f"\nPut files into the input bucket; run 'hybrid-router status {place}'.")
-        kept = f"; buckets and logs are kept in {folder}{KEPT}" if keep else f" and deletes {folder}: buckets and logs"
-        typer.echo(f"Ctrl-C ends everything{kept}.")
+        typer.echo(f"Ctrl-C ends everything and deletes {folder}: buckets and logs.")
         cloud.wait()

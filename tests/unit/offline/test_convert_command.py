@@ -8,14 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from cli.demo.sample_data import sample_files
 from cli.errors import ExitCode
-from cli.main import app
 from cli.offline.convert import PIPE, convert_files, parse_destination
 from lake.errors import InvalidInputError
-from offline.conversion import Conversion
 from offline.output_folder import OutputFolder
 from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import GOOD, answer, inputs, request
@@ -106,22 +103,6 @@ def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Pa
         convert_files(request(folder, output=tmp_path / "out"))
 
 
-def test_a_file_that_changes_meanwhile_is_not_read_half(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = Conversion._plan
-
-    def plan_then_grow(self: Conversion, group: object) -> object:
-        with (folder / "orders" / "a.ndjson").open("ab") as file:
-            file.write(b'{"a": 9}')
-        return plan(self, group)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as changed:
-        changed.setattr(Conversion, "_plan", plan_then_grow)
-        convert_files(request(folder / "orders", output=tmp_path / "out", dataset="orders"))
-    assert any("changed while it was converted" in reason for reason in answer(capsys)["unreadable"])  # type: ignore[attr-defined]
-
-
 def test_standard_input_is_a_file_of_the_named_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,14 +131,6 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest
 def test_wrong_options(dataset: str | None, hour: str | None, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         parse_destination(dataset, hour)
-
-
-@pytest.mark.parametrize("codec", ["lzo", "ZSTD", ""])
-def test_an_unknown_compression_is_refused_with_those_that_are_known(folder: Path, tmp_path: Path, codec: str) -> None:
-    found = CliRunner().invoke(app, ["convert", str(folder), "-o", str(tmp_path / "out"), "--compression", codec])
-    assert found.exit_code == ExitCode.WRONG_USE
-    assert "snappy" in found.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_wrong_inputs(tmp_path: Path) -> None:
