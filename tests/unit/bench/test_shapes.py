@@ -10,8 +10,6 @@ from bench.shapes import SHAPES
 MEMBERS = {
     "flat": 16,
     "weblog": 14,
-    "webhook": 11,
-    "cloudtrail": 15,
     "clickstream": 12,
     "nested": 46,
     "random_order": 16,
