@@ -21,7 +21,6 @@ from sizing.calibration import (
     Measurement,
     advise,
     files_of,
-    kinds_of,
     measure_task,
     report_lines,
     summarise,
@@ -46,18 +45,6 @@ def test_files_are_repeated_until_they_are_enough(files: list[Path]) -> None:
     assert files_of(files, 1) == files[:1]
     assert files_of(files, size) == files
     assert files_of(files, 3 * size) == files * 3
-
-
-def test_plain_and_compressed_files_are_converted_apart(files: list[Path]) -> None:
-    assert kinds_of(files * 2) == [[files[0]] * 2, [files[1]] * 2]
-    assert kinds_of(files[1:]) == [files[1:]]
-
-
-def test_every_byte_is_in_one_task_and_every_core_has_one(files: list[Path]) -> None:
-    tasks = tasks_of(files * 4, ConvertSettings(split_bytes=5000), 3)
-    assert len(tasks) >= 3
-    assert sum(split.size for task in tasks for split in task.splits) == 4 * sum(path.stat().st_size for path in files)
-    assert all(split.whole for task in tasks for split in task.splits if split.file.key.endswith(".gz"))
 
 
 def test_the_figures_are_those_of_the_conversion(files: list[Path], tmp_path: Path) -> None:
@@ -119,18 +106,9 @@ def advice(*found: Measurement) -> dict[str, Advice]:
     return {f"{item.group}.{item.key}": item for item in advise(found, SETTINGS)}
 
 
-def test_a_slow_processor_is_what_forecasts_assume() -> None:
-    found = advice(measurement(speed=90.0), measurement(speed=17.3))
-    assert found["price.mb_per_second_per_core"].value == 17.3
-
-
-def test_a_fast_processor_waits_for_the_network() -> None:
-    assert advice(measurement(speed=180.0))["price.mb_per_second_per_core"].value == 40.0
-
-
-def test_plain_and_compressed_files_have_a_setting_each() -> None:
-    found = advice(measurement(speed=39.0), measurement(speed=13.0, compressed=True))
-    assert found["price.mb_per_second_per_core"].value == 39.0
+def test_the_last_of_each_kind_is_assumed_and_the_network_is_the_limit() -> None:
+    found = advice(measurement(speed=17.3), measurement(speed=180.0), measurement(speed=13.0, compressed=True))
+    assert found["price.mb_per_second_per_core"].value == 40.0
     assert found["price.compressed_mb_per_second_per_core"].value == 13.0
 
 
