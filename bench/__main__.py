@@ -113,7 +113,6 @@ def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int
 
 
 def log(message: str) -> None:
-    """One line of progress."""
     print(f"[bench {time.monotonic() - STARTED:4.0f} s] {message}", file=sys.stderr, flush=True)
 
 

@@ -49,7 +49,6 @@ class InputFiles:
 
     @property
     def paths(self) -> list[Path]:
-        """The files, in order."""
         return [Path(self.folder, name) for name in self.names]
 
     @property

@@ -105,7 +105,6 @@ class Results:
     cores: int
 
     def as_json(self) -> dict[str, object]:
-        """The contents of results.json."""
         return {
             "about": self._about(),
             "load_before": self.load,
@@ -116,7 +115,6 @@ class Results:
         }
 
     def as_markdown(self) -> str:
-        """For people: all tables."""
         return join_sections(
             [
                 self._about(),
@@ -128,7 +126,6 @@ class Results:
         )
 
     def lakes_as_markdown(self) -> str:
-        """For people: sizes and queries of the lakes."""
         return join_sections(
             [
                 self._about(),

@@ -87,7 +87,6 @@ class BenchmarkRunner:
         }
 
     def measure_shape(self, files: InputFiles, rounds: int) -> list[Figure]:
-        """The figures of all competitors."""
         measurements: dict[str, list[Measurement]] = defaultdict(list)
         for number in range(rounds):
             start = number % len(COMPETITORS)

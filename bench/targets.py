@@ -27,8 +27,6 @@ MAX_QUERY_RATIO = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One metric with its target."""
-
     metric: str
     measured: str
     target: str

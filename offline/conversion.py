@@ -39,15 +39,12 @@ class GroupOutcome:
 
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
-    """Parquet files."""
     denied: Mapping[ObjectVersion, str]
     """Files that may not be read, with what a person does about it: they were left out, and are not converted."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """Files that are converted together."""
-
     manifest: Manifest
     tasks: tuple[Task, ...] = ()
     results: list[TaskResult] = field(default_factory=list)
@@ -63,8 +60,6 @@ class _Group:
 
 
 class Conversion:
-    """One call of ``convert``."""
-
     def __init__(
         self,
         output: OutputFolder,

@@ -161,11 +161,8 @@ LOG_INTERVAL = 1000
 
 
 class RecordedFile(NamedTuple):
-    """One file."""
-
     key: str
     size: int
-    """Bytes as stored."""
     time: float
     """Time of its arrival, in seconds since the epoch."""
 

@@ -22,7 +22,6 @@ class Measured(NamedTuple):
     """What the ledger of a stage has measured."""
 
     speeds: Mapping[str, DatasetSpeed]
-    """By dataset."""
     waits: Mapping[str, float]
     """By engine: seconds until a job run is billed."""
 

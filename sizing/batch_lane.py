@@ -26,8 +26,6 @@ PLAN_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class BacklogItem:
-    """A manifest of the batch lane."""
-
     row: ManifestRow
     arrived: tuple[tuple[float, float], ...]
     """Time of arrival, in seconds from the start of the day, and number of files."""

@@ -55,7 +55,6 @@ class Measurement:
     rows: int
     columns: int
     rejects: dict[str, int]
-    """Rejected lines by reason."""
 
     @property
     def speed(self) -> float:
@@ -64,7 +63,6 @@ class Measurement:
 
     @property
     def output_ratio(self) -> float:
-        """Parquet bytes for each byte of NDJSON."""
         return self.output_bytes / max(self.inflated_bytes, 1)
 
 
@@ -182,8 +180,6 @@ MIN_ROW_GROUP_BYTES = 8 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A setting and the reason for its value."""
-
     group: str
     key: str
     value: float

@@ -64,7 +64,6 @@ def simulate(
 
 
 def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED) -> OptionResult:
-    """One way to route a day's files."""
     settings = option.settings
     speeds = Speeds(measured.speeds, settings.price)
     day = route_day(arrivals, settings, speeds)

@@ -66,8 +66,6 @@ BUSY_TRIGGER_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class RoutingOption:
-    """One way to route the files of a day."""
-
     name: str
     settings: Settings
     changes: tuple[str, ...]

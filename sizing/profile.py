@@ -28,8 +28,6 @@ MAX_CLASSES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SizeShare:
-    """Files of one size."""
-
     bytes: Annotated[int, Range(1, MAX_BYTES), Unit("bytes"), "Size as stored."]
     share: Annotated[float, Range(0, 1_000_000), "Weight among all sizes; the weights need no particular sum."] = 1.0
 
@@ -50,11 +48,9 @@ class Profile:
 
     @property
     def followed(self) -> int:
-        """Number of datasets that are followed apart."""
         return self.datasets if self.datasets <= MAX_FOLLOWED else 1
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Values that do not fit together."""
         if not self.sizes or not sum(size.share for size in self.sizes):
             yield Conflict(("sizes",), [], "expected one [[sizes]] or more with bytes and a share above 0")
         if len(self.sizes) * self.followed * 4 > MAX_CLASSES:
@@ -128,7 +124,6 @@ def file_keys(settings: Settings, datasets: int, followed: int, *, urgent: bool)
 
 
 def _folders(settings: Settings, datasets: int) -> list[str]:
-    """Prefixes of keys, each of another dataset."""
     named = [rule.prefix for rule in settings.datasets if rule.name != FOLDER]
     parents = [rule.prefix for rule in settings.datasets if rule.name == FOLDER]
     folders = [f"{parents[0]}dataset_{number:03d}/" for number in range(datasets)] if parents else named

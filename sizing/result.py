@@ -17,7 +17,6 @@ class Latencies:
 
     def __init__(self) -> None:
         self.files = 0.0
-        """Number of files."""
         self._shares: defaultdict[int, float] = defaultdict(float)
         """Files by tenths of a second; a file whose latency is only known within limits has a share of each second."""
 
@@ -90,8 +89,6 @@ class Dollars:
 
 @dataclass(frozen=True, slots=True)
 class OptionResult:
-    """One way to route the day's files."""
-
     routing: str
     """``all-stream``, ``all-batch`` or ``hybrid``."""
     changes: tuple[str, ...]
@@ -120,8 +117,6 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A value that the outcome depends on."""
-
     name: str
     value: float
     unit: str

@@ -33,8 +33,6 @@ until S3 has delivered the last event and the function is invoked, is assumed.""
 
 
 class Work(NamedTuple):
-    """What the files of a manifest take."""
-
     core_seconds: float
     tasks: int
     """Cores that can work on it at the same time."""
@@ -57,13 +55,10 @@ class SimulatedManifest:
 
     @property
     def manifests(self) -> int:
-        """Number of manifests for which it stands."""
         return min(self.datasets, self.row.files)
 
 
 class Collected(NamedTuple):
-    """Files of the batch lane that are alike."""
-
     group: FileGroup
     arrived: float
     """Middle of their arrivals, in seconds from the start of the day."""
@@ -71,8 +66,6 @@ class Collected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """On files that are alike."""
-
     partition: Partition
     lane: Lane
     reason: str
@@ -80,8 +73,6 @@ class _Decision:
 
 
 class Router:
-    """Routes window after window."""
-
     def __init__(self, settings: Settings, speeds: Speeds, night: datetime) -> None:
         self._settings, self._speeds = settings, speeds
         self._start = night - timedelta(seconds=DAY_SECONDS)

@@ -79,7 +79,6 @@ class StreamWorkers:
         return work.core_seconds + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:
-        """Its longest task."""
         return work.longest_seconds + TASK_SECONDS
 
     def release(self, now: float) -> None:
@@ -290,7 +289,6 @@ class StreamLane:
             yield portion
 
     def _convert(self, manifests: list[SimulatedManifest], start: float, overhead: float) -> list[float]:
-        """The times at which they are published."""
         return self._workers.convert([manifest.work for manifest in manifests], start, overhead)
 
 

@@ -47,8 +47,6 @@ Quarantine = dict[tuple[str, str], QuarantinedFile]
 
 @dataclass(frozen=True, slots=True)
 class CheckedManifest:
-    """A compared manifest."""
-
     report: ManifestReport
     files: frozenset[Identity] | None = None
     """All files of its document; None: they are not known."""
@@ -89,7 +87,6 @@ class _Comparison:
     manifest: Manifest
     document: CommitDocument
     table: ShownTable | None
-    """The Iceberg table that shows the manifest."""
     folder: Path
     report: ManifestReport
 
@@ -210,8 +207,6 @@ class SideDigest:
 
 @dataclass(frozen=True, slots=True)
 class LakeTask:
-    """Published Parquet files."""
-
     objects: tuple[PendingObject, ...]
 
 
@@ -228,8 +223,6 @@ class ExpectedFile:
 
 @dataclass(frozen=True, slots=True)
 class InputTask:
-    """Input files of one manifest."""
-
     files: tuple[ExpectedFile, ...]
     convert: ConvertSettings
     provenance: bool

@@ -48,8 +48,6 @@ TARGETS = {"divide": Target(10, 150, of_processor=True), "plan": Target(60, 256)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One function on one night."""
-
     night: str
     function: str
     seconds: float

@@ -25,8 +25,6 @@ NO_DATASET = "(no manifest)"
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The costs of some days."""
-
     groups: Mapping[str, CostPart]
     total: CostPart
     job_runs: int
