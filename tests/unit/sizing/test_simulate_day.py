@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from cli.main import app
 from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
-from lake.ledger import DatasetSpeed
 from lake.settings import Settings
 from sizing.assumptions import Measured
 from sizing.day import simulate
@@ -78,16 +77,6 @@ def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
     assert option(usual, "all-batch").urgent_p95 is None
 
 
-def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> None:
-    of = settings()
-    speeds = {name: DatasetSpeed(40e6, 10e6) for name in ("dataset_000", "dataset_001")}
-    few = arrivals(profile(**{**DAY, "files": 100}), of)
-    assumed, measured = (simulate(few, of, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
-    assert all(item.dollars.low == item.dollars.high for item in measured.options)
-    dollars = option(assumed, "all-batch").dollars
-    assert dollars.low < dollars.total < dollars.high
-
-
 def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
     # Given a night on Flex, whose runs wait half an hour longer than assumed
     of = settings(batch={"engines": ["glue-flex"]})
@@ -119,13 +108,6 @@ def test_a_stream_that_misses_its_latency_goal_spills() -> None:
     assert found.spilled_files > 0
     assert found.peak_backlog_bytes > 5_000 * MB
     assert found.stream.files + found.batch.files == 3_000
-
-
-def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
-    found = option(simulated(settings(quota={"dpus": 20}), files=1_000, sizes=[{"bytes": 50_000 * MB}]), "all-batch")
-    assert found.night
-    assert not found.night.forecast.fits
-    assert found.night.forecast.late_minutes > 60
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,6 @@ def test_work_that_the_end_of_the_window_meets_is_finished_and_the_run_does_not_
     assert found.dollars == pytest.approx(MIN_WORKERS * (600 + PEAK) * DPU_SECOND)
 
 
-def test_a_second_file_long_after_it_starts_another_run() -> None:
-    found = converted(lane(None, idle_minutes=1), manifest(600.0), manifest(6000.0))
-    assert found.dollars == pytest.approx(2 * MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 60) * DPU_SECOND)
-
-
 def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
     found = lane()
     found.add(manifest(600.0, size=7))
