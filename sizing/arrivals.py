@@ -36,10 +36,7 @@ SPREAD = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one window that are alike.
-
-    Where a profile has many datasets, one stands for several: their files are in one group.
-    """
+    """Files of one window that are alike. The datasets of a profile have the same files: one stands for all."""
 
     key: str
     """The key of any of them: lane and dataset follow from it."""
@@ -100,25 +97,20 @@ class ProfileArrivals:
 
 def _classes(profile: Profile, settings: Settings) -> list[_Class]:
     """All kinds of files with their number; the numbers add up to ``profile.files``."""
-    total = sum(size.share for size in profile.sizes)
-    followed = divide(profile.datasets, [1.0] * profile.followed)
     kinds = [
-        (dataset, urgent, compressed, size.bytes, share)
-        for dataset, size, (urgent, urgent_share), (compressed, gzip_share) in product(
-            range(len(followed)),
+        (urgent, compressed, size.bytes, share)
+        for size, (urgent, urgent_share), (compressed, gzip_share) in product(
             profile.sizes,
             ((False, 1 - profile.urgent_share), (True, profile.urgent_share)),
             ((False, 1 - profile.gzip_share), (True, profile.gzip_share)),
         )
-        if (share := size.share / total * followed[dataset] / profile.datasets * urgent_share * gzip_share) > 0
+        if (share := size.share * urgent_share * gzip_share) > 0
     ]
-    keys = file_keys(settings, profile.datasets, len(followed), urgent=profile.urgent_share > 0)
+    keys = file_keys(settings, urgent=profile.urgent_share > 0)
     files = divide(profile.files, [share for *_, share in kinds])
     return [
-        _Class(
-            keys[dataset, urgent] + (".gz" if compressed else ""), size, count, number * SPREAD % 1, followed[dataset]
-        )
-        for number, ((dataset, urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
+        _Class(keys[urgent] + (".gz" if compressed else ""), size, count, number * SPREAD % 1, profile.datasets)
+        for number, ((urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
     ]
 
 

@@ -20,10 +20,6 @@ from lake.settings.routing import FOLDER
 MAX_BYTES = 5 << 40
 """Far above the largest object that S3 stores."""
 MAX_DATASETS = 10_000
-MAX_FOLLOWED = 100
-"""Datasets that are followed apart. Of more, which have the same files, one stands for all."""
-MAX_CLASSES = 10_000
-"""Kinds of files (dataset, size, urgent or not, compressed or not) that are followed apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +42,9 @@ class Profile:
     urgent_share: Annotated[float, Range(0, 1), "Share of the files that are urgent."] = 0.0
     gzip_share: Annotated[float, Range(0, 1), "Share of the files that are compressed."] = 0.0
 
-    @property
-    def followed(self) -> int:
-        return self.datasets if self.datasets <= MAX_FOLLOWED else 1
-
     def conflicts(self) -> Iterator[Conflict]:
         if not self.sizes or not sum(size.share for size in self.sizes):
             yield Conflict(("sizes",), [], "expected one [[sizes]] or more with bytes and a share above 0")
-        if len(self.sizes) * self.followed * 4 > MAX_CLASSES:
-            expected = f"expected at most {MAX_CLASSES // 4}: sizes x datasets"
-            yield Conflict(("sizes", "datasets"), len(self.sizes) * self.followed, expected)
         if len(self.curve) != 24 or not sum(self.curve):
             expected = "expected 24 weights from 0 up, of which one at least is above 0"
             yield Conflict(("curve",), list(self.curve), expected)
@@ -107,32 +96,20 @@ def parse_profile(body: dict[str, Any]) -> Profile:
 NAME = "file"
 
 
-def file_keys(settings: Settings, datasets: int, followed: int, *, urgent: bool) -> dict[tuple[int, bool], str]:
-    """A key for each of the first ``followed`` datasets, by its number and whether it is urgent; without the suffix of
-    a compression. Raises ``InvalidInputError``: the rules of the settings do not give so many datasets, or no key is
-    urgent, or every key is.
+def file_keys(settings: Settings, *, urgent: bool) -> dict[bool, str]:
+    """A key of the dataset that stands for all, and an urgent one; without the suffix of a compression.
+
+    Raises ``InvalidInputError``: no key is urgent, or every key is.
     """
     suffix = next((text for text in settings.input.suffixes if settings.input.suffix_of(f"a{text}.gz")), "")
     if not suffix:
         suffix = settings.input.suffixes[0]
-    keys = {}
-    for number, folder in enumerate(_folders(settings, datasets)[:followed]):
-        keys[number, False] = _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)
-        if urgent:
-            keys[number, True] = _urgent_key(settings, folder, suffix)
+    rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])
+    folder = f"{rule.prefix}dataset/" if rule.name == FOLDER else rule.prefix
+    keys = {False: _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)}
+    if urgent:
+        keys[True] = _urgent_key(settings, folder, suffix)
     return keys
-
-
-def _folders(settings: Settings, datasets: int) -> list[str]:
-    named = [rule.prefix for rule in settings.datasets if rule.name != FOLDER]
-    parents = [rule.prefix for rule in settings.datasets if rule.name == FOLDER]
-    folders = [f"{parents[0]}dataset_{number:03d}/" for number in range(datasets)] if parents else named
-    if len(folders) < datasets:
-        raise InvalidInputError(
-            f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
-            f"named {FOLDER}"
-        )
-    return folders[:datasets]
 
 
 def _urgent_key(settings: Settings, folder: str, suffix: str) -> str:
