@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from lake.compression import has_compressed_name
@@ -52,17 +52,14 @@ def windows_of_day(settings: Settings) -> int:
     return -(-DAY_SECONDS // settings.input.event_window_seconds)
 
 
-class Arrivals(Protocol):
+@dataclass(frozen=True, slots=True)
+class Arrivals:
     """The files of the 24 hours before a night."""
 
-    @property
-    def night(self) -> datetime:
-        """Start of the night, aware: the end of the day."""
-        ...
-
-    def windows(self) -> Iterator[Sequence[FileGroup]]:
-        """The groups of each of the day's windows, in order of time."""
-        ...
+    night: datetime
+    """Start of the night, aware: the end of the day."""
+    windows: Sequence[Sequence[FileGroup]]
+    """The groups of each of the day's windows, in order of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +71,19 @@ class _Class:
     datasets: int
 
 
-class ProfileArrivals:
-    """Arrivals of a profile: spread evenly over the curve; the same at every call."""
-
-    def __init__(self, profile: Profile, settings: Settings, night: datetime) -> None:
-        self.night = night
-        self._cumulated = _cumulated(profile, settings, night)
-        self._classes = _classes(profile, settings)
-
-    def windows(self) -> Iterator[Sequence[FileGroup]]:
-        """The groups of each of the day's windows, in order of time."""
-        before = [math.floor(item.phase) for item in self._classes]
-        for share in self._cumulated:
-            groups = []
-            for number, item in enumerate(self._classes):
-                after = item.files if share >= 1 else min(math.floor(item.files * share + item.phase), item.files)
-                if after > before[number]:
-                    groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
-                    before[number] = after
-            yield groups
+def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> Arrivals:
+    """Arrivals of a profile: spread evenly over the curve."""
+    classes, windows = _classes(profile, settings), []
+    before = [math.floor(item.phase) for item in classes]
+    for share in _cumulated(profile, settings, night):
+        groups = []
+        for number, item in enumerate(classes):
+            after = item.files if share >= 1 else min(math.floor(item.files * share + item.phase), item.files)
+            if after > before[number]:
+                groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
+                before[number] = after
+        windows.append(groups)
+    return Arrivals(night, windows)
 
 
 def _classes(profile: Profile, settings: Settings) -> list[_Class]:
@@ -159,38 +150,34 @@ class RecordedFile(NamedTuple):
     """Time of its arrival, in seconds since the epoch."""
 
 
-class RecordedArrivals:
-    """The files that arrived in the 24 hours before a night (aware); the same at every call.
+def recorded_arrivals(files: Iterable[RecordedFile], settings: Settings, night: datetime) -> Arrivals:
+    """The files that arrived in the 24 hours before a night (aware).
 
     Keys that the settings treat alike are followed under one of them, and files of one window that are alike are only
     counted. Raises ``InvalidInputError`` if there is no file of the day.
     """
+    keys: dict[tuple[object, ...], str] = {}
+    counts: defaultdict[int, Counter[tuple[str, int]]] = defaultdict(Counter)
+    first = night.timestamp() - DAY_SECONDS
+    for key, size, time in files:
+        if 0 <= time - first < DAY_SECONDS:
+            window = int(time - first) // settings.input.event_window_seconds
+            counts[window][keys.setdefault(_treatment(key, settings), key), size] += 1
+    if not counts:
+        raise InvalidInputError(f"the ledger has no file of the 24 hours before {night:%Y-%m-%dT%H:%MZ}")
+    windows = [
+        [FileGroup(key, size, number) for (key, size), number in counts.get(window, {}).items()]
+        for window in range(windows_of_day(settings))
+    ]
+    return Arrivals(night, windows)
 
-    def __init__(self, files: Iterable[RecordedFile], settings: Settings, night: datetime) -> None:
-        self.night = night
-        self._settings = settings
-        self._keys: dict[tuple[object, ...], str] = {}
-        self._windows: defaultdict[int, Counter[tuple[str, int]]] = defaultdict(Counter)
-        first = night.timestamp() - DAY_SECONDS
-        for key, size, time in files:
-            if 0 <= time - first < DAY_SECONDS:
-                window = int(time - first) // settings.input.event_window_seconds
-                self._windows[window][self._representative(key), size] += 1
-        if not self._windows:
-            raise InvalidInputError(f"the ledger has no file of the 24 hours before {night:%Y-%m-%dT%H:%MZ}")
 
-    def windows(self) -> Iterator[Sequence[FileGroup]]:
-        """The groups of each of the day's windows, in order of time."""
-        for window in range(windows_of_day(self._settings)):
-            yield [FileGroup(key, size, count) for (key, size), count in self._windows.get(window, {}).items()]
-
-    def _representative(self, key: str) -> str:
-        """The first key that the settings treat like this one."""
-        settings = self._settings
-        rule, dataset = matching_rule(key, settings.datasets)
-        urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
-        ignored = key.endswith("/") or settings.input.suffix_of(key) is None
-        return self._keys.setdefault((rule, dataset, urgent, ignored, has_compressed_name(key)), key)
+def _treatment(key: str, settings: Settings) -> tuple[object, ...]:
+    """All that the settings know of a file by its key."""
+    rule, dataset = matching_rule(key, settings.datasets)
+    urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
+    ignored = key.endswith("/") or settings.input.suffix_of(key) is None
+    return rule, dataset, urgent, ignored, has_compressed_name(key)
 
 
 def read_recorded(

@@ -77,7 +77,7 @@ def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load
     files = size = 0
     hours = [0.0] * (DAY_SECONDS // 3600)
     kinds: set[tuple[str, bool]] = set()
-    for number, groups in enumerate(arrivals.windows()):
+    for number, groups in enumerate(arrivals.windows):
         for group in groups:
             files += group.count
             size += group.count * group.bytes
@@ -98,7 +98,7 @@ def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> RoutedD
     window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
     day = RoutedDay(StreamLane(settings, window), Router(settings, speeds, arrivals.night))
     stream, router, backlog, watched = day.stream, day.router, 0.0, 0.0
-    for number, groups in enumerate(arrivals.windows()):
+    for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
         stream.advance(now)
         if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:

@@ -20,7 +20,7 @@ from lake.settings import ConvertSettings, InputSettings, Settings
 from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.waits import recent_waits
-from sizing.arrivals import ProfileArrivals, RecordedArrivals, read_recorded
+from sizing.arrivals import profile_arrivals, read_recorded, recorded_arrivals
 from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate
@@ -52,7 +52,7 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     else:
         profile = _profile(source)
         night = night_start(settings, date.fromisoformat(profile.date))
-        found = simulate(ProfileArrivals(profile, settings, night), settings, _progress)
+        found = simulate(profile_arrivals(profile, settings, night), settings, _progress)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
     else:
@@ -72,7 +72,7 @@ def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, d
     """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
     night, stack = night_start(settings, day), connect()
     buckets = (stack.resources.control_bucket, stack.resources.input_bucket)
-    arrivals = RecordedArrivals(read_recorded(stack.s3, *buckets, night, _progress), settings, night)
+    arrivals = recorded_arrivals(read_recorded(stack.s3, *buckets, night, _progress), settings, night)
     measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
     return simulate(arrivals, settings, _progress, measured)
 

@@ -20,7 +20,7 @@ from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
-from sizing.arrivals import RecordedArrivals, RecordedFile, divide, read_recorded, windows_of_day
+from sizing.arrivals import RecordedFile, divide, read_recorded, recorded_arrivals, windows_of_day
 from sizing.profile import Profile, load_profile, parse_profile
 from tests.unit.lake.world import RESOURCES, World
 from tests.unit.sizing.world import arrivals, profile, settings
@@ -30,7 +30,7 @@ def files_by_hour(*, time_zone: str = "UTC", **fields: object) -> Counter[int]:
     of = settings(time_zone=time_zone)
     found = arrivals(profile(**fields), of)
     hours: Counter[int] = Counter()
-    for number, groups in enumerate(found.windows()):
+    for number, groups in enumerate(found.windows):
         hours[(number * of.input.event_window_seconds // 3600 + 22) % 24] += sum(group.count for group in groups)
     return hours
 
@@ -50,7 +50,7 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
         ),
         settings(),
     )
-    windows = list(found.windows())
+    windows = found.windows
     assert len(windows) == windows_of_day(settings())
     assert sum(group.count for groups in windows for group in groups) == files
     assert all(group.count > 0 for groups in windows for group in groups)
@@ -255,7 +255,7 @@ def test_every_file_of_the_day_is_in_its_window() -> None:
         )
     ]
     # When
-    windows = list(RecordedArrivals(files, settings(), NIGHT).windows())
+    windows = recorded_arrivals(files, settings(), NIGHT).windows
     # Then the one of the next day is left out
     assert len(windows) == windows_of_day(settings()) == 4320
     found = {window: [(item.bytes, item.count) for item in groups] for window, groups in enumerate(windows) if groups}

@@ -5,7 +5,7 @@ from typing import Any
 
 from lake.settings import Settings, parse_settings
 from lake.speed import Speeds
-from sizing.arrivals import FileGroup, ProfileArrivals
+from sizing.arrivals import Arrivals, FileGroup, profile_arrivals
 from sizing.day import simulate
 from sizing.options import night_start
 from sizing.profile import Profile, parse_profile
@@ -25,8 +25,8 @@ def profile(**fields: Any) -> Profile:
     return parse_profile({"files": 1000, "sizes": [{"bytes": 10 * MB}], **fields})
 
 
-def arrivals(found: Profile, of: Settings) -> ProfileArrivals:
-    return ProfileArrivals(found, of, night_start(of, date.fromisoformat(found.date)))
+def arrivals(found: Profile, of: Settings) -> Arrivals:
+    return profile_arrivals(found, of, night_start(of, date.fromisoformat(found.date)))
 
 
 def router(of: Settings) -> Router:
