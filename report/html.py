@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
-from lake.texts import format_count, printable
+from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size, printable
 
 BILLION = 10**9
 MAX_TEXT = 300
@@ -34,22 +35,67 @@ MAX_ROWS = 500
 """Rows of one table; what is left out is counted below it."""
 
 
-def text(value: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a reader sees, in HTML, and by what the column is sorted."""
+
+    html: str
+    order: float | str
+    numeric: bool = True
+
+
+def text(value: str) -> Cell:
     """A text of ours or of others; of a long word, such as an id, the start is shown, and all of it can be copied."""
     shown = safe(value)
     is_long = max(map(len, value.split()), default=0) > LONG_WORD
-    return f'<span class="long" title="{shown}">{shown}</span>' if is_long else shown
+    return Cell(f'<span class="long" title="{shown}">{shown}</span>' if is_long else shown, value, numeric=False)
 
 
-def table(texts: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]], *last: str) -> str:
-    """A table of HTML cells: columns of text, those of ``numbers``, which are aligned right, and those of ``last``."""
-    columns = [(name, "") for name in texts] + [(name, ' class="number"') for name in numbers]
-    columns += [(name, "") for name in last]
-    head = "".join(f'<th scope="col"{kind}>{safe(name)}</th>' for name, kind in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td{kind}>{cell}</td>' for cell, (_, kind) in zip(row, columns, strict=True))}</tr>"
-        for row in rows[:MAX_ROWS]
+def number(value: float | None) -> Cell:
+    """A number; None: unknown."""
+    return Cell("", -1) if value is None else Cell(f"{value:,}", value)
+
+
+def size(value: float | None) -> Cell:
+    """A number of bytes; None: unknown."""
+    return Cell("", -1) if value is None else Cell(format_size(value), value)
+
+
+def duration(seconds: float | None) -> Cell:
+    """A number of seconds; None: unknown."""
+    return Cell("", -1) if seconds is None else Cell(format_duration(seconds), seconds)
+
+
+def dollars(value: float | None) -> Cell:
+    """A number of dollars; None: unknown."""
+    return Cell("", -1) if value is None else Cell(format_dollars(value), value)
+
+
+def instant(value: str | float) -> Cell:
+    """An instant: ISO 8601 or seconds since the epoch; empty: unknown."""
+    shown = format_instant(value)
+    return Cell(shown, shown, numeric=False)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """A table; its columns are numeric where the cells of the first row are.
+
+    The page works without its script: then the order is that of ``rows``.
+    """
+    numeric = [cell.numeric for cell in rows[0]] if rows else [False] * len(columns)
+    head = "".join(
+        f'<th scope="col"{_number_class(right)}><button type="button">{safe(column)}</button></th>'
+        for column, right in zip(columns, numeric, strict=True)
     )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MAX_ROWS])
     more = len(rows) - MAX_ROWS
     left = f"<p>{format_count(more, 'more row is', 'more rows are')} not shown.</p>" if more > 0 else ""
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}'
+
+
+def _cell(cell: Cell) -> str:
+    return f'<td{_number_class(cell.numeric)} data-order="{safe(str(cell.order))}">{cell.html}</td>'
+
+
+def _number_class(numeric: bool) -> str:
+    return ' class="number"' if numeric else ""

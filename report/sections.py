@@ -7,10 +7,10 @@ from typing import Any
 
 from lake.bills import MICRO, SUCCEEDED
 from lake.ledger import State
-from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size, printable
+from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
-from report.html import large, reason_line, safe, table, text
+from report.html import Cell, dollars, duration, instant, large, number, reason_line, safe, size, table, text
 from report.model import CostFigures, Report
 
 MAX_RUNS = 150
@@ -132,65 +132,74 @@ def latency(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
         if (found := figures.latency.total()) is not None:
-            times = map(format_duration, (found.p50, found.p90, found.p99, found.longest))
-            rows.append([text(lane), f"{found.files:,}", *times, f"{figures.old_files:,}", f"{figures.again:,}"])
-    numbers = ("files", "50 %", "90 %", "99 %", "longest", "files from before", "manifests converted again")
+            times = [duration(seconds) for seconds in (found.p50, found.p90, found.p99, found.longest)]
+            others = [number(figures.old_files), number(figures.again)]
+            rows.append([text(lane), number(found.files), *times, *others])
+    columns = ("lane", "files", "50 %", "90 %", "99 %", "longest", "files from before", "manifests converted again")
     caption = "<p>A dot or line: half of the files took no longer. The bar or band above it reaches to 99 %.</p>"
-    return _shown("latency", table(("lane",), numbers, rows), rows, "No file was published.", caption)
+    return _shown("latency", table(columns, rows), rows, "No file was published.", caption)
 
 
 def backlog(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
         if points := figures.backlog.points():
-            top, last = max(points, key=lambda point: point.bytes), points[-1]
-            most = (f"{top.files:,}", format_size(top.bytes), format_instant(top.instant))
-            rows.append([text(lane), *most, f"{last.files:,}", format_size(last.bytes)])
-    numbers = ("most files", "most bytes", "at", "files at the end", "bytes at the end")
-    return _shown("backlog", table(("lane",), numbers, rows), rows, "Nothing waited.")
+            top = max(points, key=lambda point: point.bytes)
+            last = points[-1]
+            numbers = [number(top.files), size(top.bytes), instant(top.instant), number(last.files), size(last.bytes)]
+            rows.append([text(lane), *numbers])
+    columns = ("lane", "most files", "most bytes", "at", "files at the end", "bytes at the end")
+    return _shown("backlog", table(columns, rows), rows, "Nothing waited.")
 
 
 def runs(report: Report) -> str:
     rows = [
         [
-            *map(text, (run.id, run.lane, run.engine, run.state)),
-            format_instant(run.start),
-            format_duration(run.end - run.start),
-            f"{run.files:,}",
-            format_size(run.bytes),
-            format_dollars(run.micro_dollars / MICRO),
+            text(run.id),
+            text(run.lane),
+            text(run.engine),
+            text(run.state),
+            instant(run.start),
+            duration(run.end - run.start),
+            number(run.files),
+            size(run.bytes),
+            dollars(run.micro_dollars / MICRO),
             text(run.reason),
         ]
         for run in report.costs.job_runs
     ]
-    texts, numbers = ("job run", "lane", "engine", "end"), ("start", "time", "files", "bytes", "dollars")
+    columns = ("job run", "lane", "engine", "end", "start", "time", "files", "bytes", "dollars", "reason")
     note = f"<p>The time line has the first {MAX_RUNS}.</p>" if len(rows) > MAX_RUNS else ""
-    return _shown("runs", table(texts, numbers, rows, "reason"), rows, "No job run has ended.", note)
+    return _shown("runs", table(columns, rows), rows, "No job run has ended.", note)
 
 
 def rejects(report: Report) -> str:
     counts = report.figures.total.rejects.most_common()
-    rows = [[text(reason), f"{lines:,}"] for reason, lines in counts]
+    rows = [[text(reason), number(lines)] for reason, lines in counts]
     failed = report.figures.total.failed_files
     note = f"<p>Unreadable files, in the quarantine by reference: {failed:,}.</p>" if failed else ""
-    return _shown("rejects", table(("reason",), ("lines",), rows), rows, note or "Every line became a row.", note)
+    return _shown("rejects", table(("reason", "lines"), rows), rows, note or "Every line became a row.", note)
 
 
 def datasets(report: Report) -> str:
     rows = [
         [
             text(name),
-            f"{counts.files:,}",
-            format_size(counts.bytes),
-            *(f"{number:,}" for number in (counts.rows, counts.rejects.total(), counts.failed_files)),
-            *(f"{number:,}" for number in (counts.done, counts.failed, counts.open)),
+            number(counts.files),
+            size(counts.bytes),
+            number(counts.rows),
+            number(counts.rejects.total()),
+            number(counts.failed_files),
+            number(counts.done),
+            number(counts.failed),
+            number(counts.open),
         ]
         for name, counts in sorted(report.figures.datasets.items(), key=lambda item: -item[1].bytes)
     ]
-    numbers = ("files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
+    columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
     if not rows:
         return "<p>No manifest.</p>"
-    return _folded(table(("dataset",), numbers, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)
+    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)
 
 
 def unfinished(report: Report) -> str:
@@ -233,17 +242,17 @@ def cost(report: Report) -> str:
         [
             text(lane),
             text(dataset or NO_DATASET),
-            f"{part.files:,}",
-            format_size(part.bytes),
-            format_dollars(part.dollars),
-            "" if part.dollars_per_gb is None else f"${part.dollars_per_gb:,.6f}",
+            number(part.files),
+            size(part.bytes),
+            dollars(part.dollars),
+            _per_gb(part.dollars_per_gb),
         ]
         for (lane, dataset), part in report.costs.by_lane_and_dataset.items()
     ]
     more = f"; the chart has the {MAX_BARS} dearest datasets" if len(rows) > MAX_BARS else ""
     note = f"<p>From {safe(report.metered)}{more}.</p>"
-    numbers = ("files", "bytes", "dollars", "dollars per GB")
-    return _shown("cost", table(("lane", "dataset"), numbers, rows), rows, "No job run has ended.", note)
+    columns = ("lane", "dataset", "files", "bytes", "dollars", "dollars per GB")
+    return _shown("cost", table(columns, rows), rows, "No job run has ended.", note)
 
 
 def alarms(report: Report) -> str:
@@ -265,17 +274,21 @@ def alarms(report: Report) -> str:
     return item_list(items) if items else "<p>No alarm has changed its state.</p>"
 
 
-def _shown(name: str, figures: str, rows: list[list[str]], nothing: str, caption: str = "") -> str:
+def _per_gb(value: float | None) -> Cell:
+    return Cell("", -1) if value is None else Cell(f"${value:,.6f}", value)
+
+
+def _shown(name: str, sortable: str, rows: list[list[Cell]], nothing: str, caption: str = "") -> str:
     """A chart, its caption (HTML), and its table, which is folded; ``nothing`` without rows."""
     if not rows:
         return nothing if nothing.startswith("<") else f"<p>{safe(nothing)}</p>"
     canvas = f'<canvas id="{name}" role="img" aria-label="{name}; the table has its figures"></canvas>'
-    return f'<div class="chart">{canvas}</div>{caption}{_folded(figures, len(rows))}'
+    return f'<div class="chart">{canvas}</div>{caption}{_folded(sortable, len(rows))}'
 
 
-def _folded(figures: str, rows: int, *, is_open: bool = False) -> str:
+def _folded(sortable: str, rows: int, *, is_open: bool = False) -> str:
     opened = " open" if is_open else ""
-    return f"<details{opened}><summary>Table: {format_count(rows, 'row')}</summary>{figures}</details>"
+    return f"<details{opened}><summary>Table: {format_count(rows, 'row')}</summary>{sortable}</details>"
 
 
 SECTIONS: dict[str, Callable[[Report], str]] = {

@@ -231,4 +231,18 @@
   };
   draw();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+
+  document.querySelectorAll("th").forEach((head) => {
+    head.addEventListener("click", () => {
+      const table = head.closest("table");
+      const ascending = head.getAttribute("aria-sort") !== "ascending";
+      const order = (row) => row.cells[head.cellIndex].dataset.order;
+      const numeric = head.classList.contains("number");
+      const compare = (one, other) => (numeric ? order(one) - order(other) : order(one).localeCompare(order(other)));
+      const rows = [...table.tBodies[0].rows].sort((one, other) => (ascending ? 1 : -1) * compare(one, other));
+      table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      table.tBodies[0].append(...rows);
+    });
+  });
 })();

@@ -1,4 +1,4 @@
-"""The report in a real browser: no error on the console, charts with ink on them, light and dark."""
+"""The report in a real browser: no error on the console, charts with ink on them, tables that sort, light and dark."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ for (const canvas of document.querySelectorAll("canvas")) {
   for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) colors.add(data.slice(at, at + 3).join());
   found.colors[canvas.id] = [...colors];
 }
+const table = [...document.querySelectorAll("table")].find((one) => one.tHead.textContent.startsWith("job run"));
+const head = [...table.tHead.rows[0].cells].find((cell) => cell.textContent === "start");
+const first = () => table.tBodies[0].rows[0].cells[0].textContent;
+found.sorted = [head, head].map((cell) => { cell.querySelector("button").click(); return first(); });
 document.body.dataset.found = JSON.stringify(found);
 </script></body>"""
 INK = {"latency": "31,111,235", "backlog": "179,89,0", "runs": "179,89,0", "rejects": "198,40,40", "cost": "31,111,235"}
@@ -58,10 +62,11 @@ def test_an_error_of_a_page_is_seen(chromium: Chromium, page: str) -> None:
         assert chromium.document(broken)[1] != []
 
 
-def test_charts_are_drawn(chromium: Chromium, page: str) -> None:
+def test_charts_are_drawn_and_tables_sort(chromium: Chromium, page: str) -> None:
     found = probed(chromium, page)
     for chart, color in INK.items():
         assert color in found["colors"][chart], chart
+    assert found["sorted"] == ["jr_0", "jr_7"]
 
 
 @pytest.mark.parametrize(("scheme", "background"), [(LIGHT, (246, 247, 249)), (DARK, (18, 22, 28))])

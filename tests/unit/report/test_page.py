@@ -12,7 +12,7 @@ from typing import Any
 
 from lake.manifest import Lane
 from report.executions import MAX_EXECUTIONS
-from report.html import MAX_ROWS, table
+from report.html import MAX_ROWS, number, table
 from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
 from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
@@ -157,7 +157,7 @@ def test_many_executions_are_counted() -> None:
 
 
 def test_rows_above_the_limit_are_counted() -> None:
-    text = table((), ("n",), [[str(value)] for value in range(MAX_ROWS + 7)])
+    text = table(("n",), [[number(value)] for value in range(MAX_ROWS + 7)])
     assert text.count("<tr>") == MAX_ROWS + 1
     assert "7 more rows are not shown" in text
 
