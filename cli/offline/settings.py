@@ -26,8 +26,8 @@ from lake.settings import (
 from lake.settings.declaration import Field, declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
-from lake.texts import format_count, format_dollars, format_size, printable
-from lake.time import Schedule
+from lake.texts import format_count, format_dollars, format_duration, format_size, printable
+from lake.time import Schedule, minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
 
 
@@ -38,7 +38,7 @@ def check_settings(path: Path, *, as_json: bool) -> int:
         typer.echo(dump_settings(settings))
         return ExitCode.FINE
     typer.echo(f"ok: {printable(str(path))} is valid")
-    print_facts(summary(settings))
+    print_facts([*summary(settings), *(("look at", text) for text in doubts(settings))])
     return ExitCode.FINE
 
 
@@ -79,6 +79,7 @@ NOTIFIED = {
     NotifyQuarantine.FILES: "unreadable files are notified",
     NotifyQuarantine.LINES: "rejected lines and unreadable files are notified",
 }
+DAY_MINUTES = 24 * 60
 
 
 def summary(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -96,6 +97,42 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "batch lane", _batch(settings)
     yield "engines", _engines(settings)
     yield "alarms", _alarms(settings)
+
+
+def doubts(settings: Settings) -> Iterator[str]:
+    """What is valid, and may not be meant: times that overlap or leave something out, and what only AWS can answer."""
+    if settings.ledger.keep_days and settings.input.bucket:
+        keep = f"ledger.keep_days = {settings.ledger.keep_days}"
+        yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
+    schedule = settings.schedule
+    if not _has_peak(settings):
+        return
+    night, start = Schedule.parse(schedule.overnight).minute, Schedule.parse(schedule.stream_start).minute
+    end, deadline = minutes_of_day(schedule.stream_end), minutes_of_day(schedule.deadline)
+    due = f"schedule.deadline = {schedule.deadline!r}"
+    peaks = [tuple(map(minutes_of_day, window.split("-"))) for window in settings.peak.hours]
+    if night is not None and start is not None and _is_inside(night, start, end):
+        yield f"schedule.overnight = {schedule.overnight!r}: the night begins inside the stream window"
+    elif night is not None and start is not None and _is_inside(start, night, deadline):
+        begin = f"schedule.stream_start = {schedule.stream_start!r}"
+        yield f"{begin}: the stream window begins before {due}, while a night may run"
+    if start is not None and end < start and not any(last < first for first, last in peaks):
+        hours = format_duration(60 * (end - start + DAY_MINUTES))
+        yield (
+            f"schedule.stream_end = {schedule.stream_end!r}: it is before schedule.stream_start, so the stream window "
+            f"passes midnight and lasts {hours}"
+        )
+    for window, (first, last) in zip(settings.peak.hours, peaks, strict=True):
+        if start is not None and not (_is_inside(first, start, end) and _is_inside(last - 1, start, end)):
+            yield f"peak.hours = {window!r}: a part of it is outside of the stream window, whose files wait for a run"
+        if night is not None and _is_inside(first, night, deadline):
+            yield f"peak.hours = {window!r}: it begins before {due}, while a night may run"
+
+
+def _is_inside(minute: int, start: int, end: int) -> bool:
+    """Whether a minute of the day is in a window that may pass midnight."""
+    minute %= DAY_MINUTES
+    return start <= minute < end if start < end else minute >= start or minute < end
 
 
 def _has_peak(settings: Settings) -> bool:

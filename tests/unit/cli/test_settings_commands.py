@@ -12,12 +12,15 @@ from typer.testing import CliRunner
 
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.settings import explain_settings, summary
+from cli.offline.settings import doubts, explain_settings, summary
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
     DatasetRule,
     DatasetUrgentSettings,
+    InputSettings,
+    LedgerSettings,
     PeakSettings,
+    ScheduleSettings,
     Settings,
     load_settings,
 )
@@ -49,6 +52,7 @@ def test_a_valid_file_is_said_in_words() -> None:
     assert lines[0] == f"ok: {DEV} is valid"
     assert "stage        dev: the stack hybrid-router-dev; times are in Europe/Berlin" in lines
     assert "batch lane   everything else, every day at 22:00, to be complete by 06:00" in lines
+    assert not any(line.startswith("look at") for line in lines)
 
 
 def test_json_is_a_file_with_the_same_settings(tmp_path: Path) -> None:
@@ -63,6 +67,14 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     told = dict(summary(quiet))
     assert "" not in told
     assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
+    assert list(doubts(quiet)) == []
+
+
+def test_rows_that_expire_need_a_bucket_that_only_aws_can_answer_about() -> None:
+    forgetful = replace(WEEKDAYS, ledger=LedgerSettings(keep_days=60))
+    assert list(doubts(forgetful)) == list(doubts(WEEKDAYS))
+    (doubt,) = set(doubts(replace(forgetful, input=InputSettings(bucket="landing")))) - set(doubts(WEEKDAYS))
+    assert "your bucket landing has to keep versions" in doubt
 
 
 @pytest.mark.parametrize(
@@ -94,6 +106,32 @@ def test_where_records_become_files_is_said() -> None:
         f"payments: topic payments.v1 of {RECORDS[1].msk_cluster} becomes files under payments/records/payments/, "
         "every 60 s or 64 MiB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "peak", "doubt"),
+    [
+        ({}, ("08:00-20:00",), None),
+        ({"overnight": "cron(0 19 * * ? *)"}, ("08:00-20:00",), "begins inside the stream window"),
+        ({"stream_end": "18:00"}, ("08:00-20:00",), "outside of the stream window"),
+        ({"stream_start": "cron(45 5 * * ? *)"}, ("08:00-20:00",), "the stream window begins before schedule.deadline"),
+        ({"stream_end": "07:00"}, ("08:00-20:00",), "passes midnight and lasts 23 h 15 min"),
+        ({"stream_start": "cron(0 17 * * ? *)", "stream_end": "02:00"}, ("18:00-02:00",), "inside the stream window"),
+        ({"deadline": "09:00"}, ("08:00-20:00",), "begins before schedule.deadline"),
+        (
+            {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnight": "rate(1 day)"},
+            ("20:00-04:00",),
+            None,
+        ),
+    ],
+)
+def test_times_that_may_not_be_meant_are_named(
+    schedule: dict[str, Any], peak: tuple[str, ...], doubt: str | None
+) -> None:
+    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=PeakSettings(hours=peak))
+    found = list(doubts(settings))
+    assert bool(found) == (doubt is not None)
+    assert doubt is None or any(doubt in text for text in found)
 
 
 def test_every_key_is_explained() -> None:
