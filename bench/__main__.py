@@ -28,6 +28,8 @@ FULL_RECIPES = (
     Recipe("flat", 12, 80_000_000),
     Recipe("nested", 12, 80_000_000),
     Recipe("weblog", 8, 40_000_000),
+    Recipe("webhook", 4, 40_000_000),
+    Recipe("cloudtrail", 4, 40_000_000),
     Recipe("clickstream", 4, 40_000_000),
     Recipe("random_order", 8, 24_000_000),
     Recipe("sparse", 8, 12_000_000),

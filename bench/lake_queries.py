@@ -48,6 +48,15 @@ class QueryKeys:
 QUERY_KEYS = {
     "flat": QueryKeys(("event_type", "country"), "price", "occurred_at", ("comment", "kalo"), "user_id", "event_id"),
     "weblog": QueryKeys(("service", "status"), "duration_ms", "ts", ("message", "slow"), "user_id", "trace_id"),
+    "webhook": QueryKeys(("type", "api_version"), "created", "sent_at", ("endpoint", "orders/3"), "account", "id"),
+    "cloudtrail": QueryKeys(
+        ("eventName", "awsRegion"),
+        "recipientAccountId",
+        "eventTime",
+        ("userAgent", "boto"),
+        "sourceIPAddress",
+        "eventID",
+    ),
     "clickstream": QueryKeys(("page", "device"), "duration", "seen_at", ("referrer", "search"), "visitor", "event_id"),
 }
 

@@ -253,6 +253,104 @@ def weblog(random: Random, count: int, position: float) -> list[str]:
     return list(map(_template(WEB_LOG).__mod__, zip(*columns, strict=True)))
 
 
+WEBHOOK = (
+    ("id", '"evt_%s"'),
+    ("type", '"%s"'),
+    ("api_version", '"%s"'),
+    ("created", "%d"),
+    ("sent_at", '"2026-03-17T%s"'),
+    ("account", '"acct_%05d"'),
+    ("endpoint", '"https://hooks.example/orders/%d"'),
+    ("attempt", "%d"),
+    ("livemode", "%s"),
+    ("data", '{"object":{"id":"ord_%s","amount":%d,"currency":"%s","status":"%s"}}'),
+    ("signature", '"%s"'),
+)
+"""What a payment or shop system sends: half of the bytes are identifiers."""
+EVENT_TYPES = tuple(
+    f"{thing}.{change}"
+    for thing in ("order", "payment", "customer", "refund")
+    for change in ("created", "updated", "deleted")
+)
+
+
+def webhook(random: Random, count: int, position: float) -> list[str]:
+    """Deliveries of a webhook in the order of their time."""
+    start = int(position * 86_000_000)
+    columns: list[Iterator[str] | list[str] | list[int]] = [
+        tokens(random, count, 24),
+        [EVENT_TYPES[number] for number in _skewed(random, count, len(EVENT_TYPES))],
+        random.choices(("2025-11-01", "2024-06-20", "2023-10-16"), (90, 8, 2), k=count),
+        [1_773_705_600 + (start + n * 40) // 1000 for n in range(count)],
+        _times_of_day(start, count, 40),
+        _skewed(random, count, 20_000),
+        _skewed(random, count, 60),
+        [1 + number for number in _skewed(random, count, 6)],
+        random.choices(BOOLEANS, (98, 2), k=count),
+        tokens(random, count, 16),
+        [int(random.lognormvariate(8, 1)) for _ in range(count)],
+        random.choices(("eur", "usd", "gbp"), (6, 3, 1), k=count),
+        random.choices(("paid", "open", "failed"), (90, 7, 3), k=count),
+        tokens(random, count, 64),
+    ]
+    return list(map(_template(WEBHOOK).__mod__, zip(*columns, strict=True)))
+
+
+CLOUDTRAIL = (
+    ("eventVersion", '"1.11"'),
+    (
+        "userIdentity",
+        '{"type":"AssumedRole","principalId":"AROA%s","arn":"arn:aws:sts::1111%08d:assumed-role/%s/i-%d"}',
+    ),
+    ("eventTime", '"2026-03-17T%s"'),
+    ("eventSource", '"%s.amazonaws.com"'),
+    ("eventName", '"%s"'),
+    ("awsRegion", '"%s"'),
+    ("sourceIPAddress", '"10.%d.%d.7"'),
+    ("userAgent", '"%s"'),
+    ("requestParameters", '{"bucketName":"%s-data","key":"in/%s","Host":"s3.amazonaws.com"}'),
+    ("responseElements", "null"),
+    ("requestID", '"%s"'),
+    ("eventID", '"%s"'),
+    ("readOnly", "%s"),
+    ("eventType", '"AwsApiCall"'),
+    ("recipientAccountId", '"1111%08d"'),
+)
+"""An audit trail: nested objects, of which a few callers make the most."""
+AGENTS = (
+    "aws-sdk-java/2.29.52 Linux/5.10",
+    "boto3/1.43.106 md/Botocore",
+    "aws-cli/2.31 Python/3.13",
+    "console.amazonaws.com",
+)
+CALLS = ("GetObject", "PutObject", "HeadObject", "AssumeRole", "ListObjects", "DescribeInstances", "Decrypt", "PutItem")
+
+
+def cloudtrail(random: Random, count: int, position: float) -> list[str]:
+    """Records of an audit trail in the order of their time, one in each line."""
+    accounts, callers = _skewed(random, count, 40), _skewed(random, count, 2000)
+    columns: list[Iterator[str] | list[str] | list[int]] = [
+        [f"{caller * 7919:016X}" for caller in callers],
+        accounts,
+        [WORDS[caller % len(WORDS)] for caller in callers],
+        callers,
+        _times_of_day(int(position * 86_000_000), count, 20),
+        random.choices(("s3", "sts", "ec2", "kms", "dynamodb"), (80, 8, 4, 4, 4), k=count),
+        [CALLS[number] for number in _skewed(random, count, len(CALLS))],
+        random.choices(("eu-central-1", "us-east-1", "ap-south-1"), (8, 3, 1), k=count),
+        [caller % 200 for caller in callers],
+        [caller // 200 for caller in callers],
+        [AGENTS[number] for number in _skewed(random, count, len(AGENTS))],
+        [WORDS[account] for account in accounts],
+        tokens(random, count, 20),
+        tokens(random, count, 16),
+        tokens(random, count, 32),
+        random.choices(BOOLEANS, (7, 3), k=count),
+        accounts,
+    ]
+    return list(map(_template(CLOUDTRAIL).__mod__, zip(*columns, strict=True)))
+
+
 CLICKSTREAM = (
     ("event_id", '"%s"'),
     ("seen_at", '"2026-03-17T%s"'),
@@ -308,6 +406,10 @@ SHAPES = {
             662,
         ),
         Shape("weblog", "14 fields of a web log, skewed", weblog, tuple(key for key, _ in WEB_LOG), 384),
+        Shape("webhook", "11 fields of a webhook, skewed", webhook, tuple(key for key, _ in WEBHOOK), 416),
+        Shape(
+            "cloudtrail", "15 fields of an audit trail, skewed", cloudtrail, tuple(key for key, _ in CLOUDTRAIL), 633
+        ),
         Shape("clickstream", "12 fields of page views, skewed", clickstream, tuple(key for key, _ in CLICKSTREAM), 298),
         Shape("wide", "1,000 columns", wide, WIDE, 25_400),
         Shape("tiny", "5,000 flat files of 3.5 kB", flat, _FLAT_KEYS, 475),

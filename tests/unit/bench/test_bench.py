@@ -21,6 +21,8 @@ from bench.targets import check_lakes, check_targets
 MEMBERS = {
     "flat": 16,
     "weblog": 14,
+    "webhook": 11,
+    "cloudtrail": 15,
     "clickstream": 12,
     "nested": 46,
     "random_order": 16,
