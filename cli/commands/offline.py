@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -42,6 +42,7 @@ def convert(
         str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
     ] = None,
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
+    compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
     settings: Annotated[
         Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
     ] = None,
@@ -56,11 +57,16 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
+    import dataclasses
+
     from cli.offline.convert import Request, convert_files, parse_destination, region_of_environment
     from lake.settings import Settings, load_settings
     from offline.input_files import Search
 
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
+    if compression is not None:
+        packed = dataclasses.replace(chosen.convert, compression=compression)
+        chosen = dataclasses.replace(chosen, convert=packed)
     search = Search(names, chosen, parse_destination(dataset, hour), region or region_of_environment(names))
     raise typer.Exit(convert_files(Request(search, output, cores, as_json, replace, table)))
 
@@ -127,6 +133,7 @@ def doctor(
 @local_app.command()
 def up(
     settings: SettingsFile = Path("settings/dev.toml"),
+    keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
 ) -> None:
     """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
     from cli.doctor.checks import require_local_packages
@@ -134,7 +141,7 @@ def up(
     require_local_packages()
     from cli.local_stage.local_up import local_up
 
-    local_up(settings)
+    local_up(settings, keep=keep)
 
 
 @local_app.command()

@@ -25,6 +25,9 @@ from cli.errors import ExitCode
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings.model import STAGE_NAME
 
+KEPT = "-kept"
+"""End of the name of a folder that ``local up --keep`` has left."""
+
 
 def local_state() -> Path:
     """The folder of all local clouds of the person who runs the command: the same from every current folder.
@@ -135,7 +138,7 @@ class LocalStage:
 
 def stages(folder: Path) -> list[LocalStage]:
     """Every stage of which a cloud runs or has left something, by name."""
-    found = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*")}
+    found = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
     return [LocalStage(folder, stage) for stage in sorted(found)]
 
 
@@ -181,14 +184,17 @@ def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> i
 def print_local_clouds(*, as_json: bool) -> int:
     """Print each local cloud that runs, and what others have left; returns the exit code."""
     clouds = [_describe(stage) for stage in stages(local_state())]
+    kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
     if as_json:
-        typer.echo(json.dumps({"clouds": clouds}, indent=2))
+        typer.echo(json.dumps({"clouds": clouds, "kept": kept}, indent=2))
         return ExitCode.FINE
     for cloud in clouds:
         place = f"process {cloud['pid']}, {cloud['endpoint'] or 'no endpoint yet'}" if cloud["running"] else ""
         left = f"not running, files are left: run 'hybrid-router local down --stage {cloud['stage']}'"
         typer.echo(f"{cloud['stage']:<20} {place or left}")
-    if not clouds:
+    for path in kept:
+        typer.echo(f"{'kept':<20} {path}")
+    if not clouds and not kept:
         typer.echo("no local cloud is running on this machine")
     return ExitCode.FINE
 

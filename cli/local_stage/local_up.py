@@ -11,31 +11,34 @@ from pathlib import Path
 import typer
 
 from cli.connect import aws_on_local_cloud, local_config
-from cli.local_stage.local_clouds import LocalStage, local_state
+from cli.local_stage.local_clouds import KEPT, LocalStage, local_state
 from cli.terminal import ended_by_signal
 from infra.synth import synth
 from lake.settings import Settings, load_settings
 from local.cloud import LocalCloud
 
 
-def local_up(settings_file: Path) -> None:
+def local_up(settings_file: Path, *, keep: bool = False) -> None:
     """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C or SIGTERM.
 
-    Several may run at once, with different stages. What it has written is deleted at its end.
+    Several may run at once, with different stages. What it has written is deleted at its end, unless ``keep``.
     """
     settings = load_settings(settings_file)
     stage = LocalStage(local_state(), settings.stage)
     folder = stage.cloud_folder(os.getpid())
     with ended_by_signal(), stage.claimed():
         try:
-            _run(settings, stage, folder)
+            _run(settings, stage, folder, keep=keep)
         finally:
             stage.forget()
-            if folder.exists():
+            if keep and folder.exists():
+                kept = folder.rename(f"{folder}{KEPT}")
+                typer.echo(f"buckets and logs are kept in {kept}: delete it when you do not need it")
+            elif folder.exists():
                 shutil.rmtree(folder)
 
 
-def _run(settings: Settings, stage: LocalStage, folder: Path) -> None:
+def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> None:
     with LocalCloud.start(folder, log=typer.echo) as cloud:
         typer.echo("running cdk synth and deploying its template unchanged")
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
@@ -55,5 +58,6 @@ def _run(settings: Settings, stage: LocalStage, folder: Path) -> None:
         typer.echo(f"AWS CLI   {aws_on_local_cloud(stage.aws_config)}")
         place = f"--local --stage {settings.stage}"
         typer.echo(f"\nPut files into the input bucket; run 'hybrid-router status {place}'.")
-        typer.echo(f"Ctrl-C ends everything and deletes {folder}: buckets and logs.")
+        kept = f"; buckets and logs are kept in {folder}{KEPT}" if keep else f" and deletes {folder}: buckets and logs"
+        typer.echo(f"Ctrl-C ends everything{kept}.")
         cloud.wait()

@@ -93,13 +93,13 @@ class FakeCloud:
         os.kill(os.getpid(), self._signal)
 
 
-def run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, **options: bool) -> None:
     settings = tmp_path / "dev.toml"
     settings.write_text('stage = "dev"')
     monkeypatch.setattr("local.cloud.LocalCloud.start", lambda folder, log: FakeCloud(folder, number))
     monkeypatch.setattr(up_module, "synth", lambda _settings, out: out)
     with pytest.raises(KeyboardInterrupt):
-        local_up(settings)
+        local_up(settings, **options)
 
 
 def leave(folder: Path, stage: str) -> Path:
@@ -124,6 +124,20 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in told
     assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in told
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
+
+
+def test_a_cloud_is_kept_if_asked(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_up(tmp_path, monkeypatch, signal.SIGTERM, keep=True)
+    (kept,) = folder.iterdir()
+    assert (kept.name, (kept / "logs").is_dir()) == (f"dev-{os.getpid()}-kept", True)
+    assert f"buckets and logs are kept in {kept}: delete it" in capsys.readouterr().out
+    # And the next cloud of the stage lets it be.
+    with LocalStage(folder, "dev").claimed():
+        assert kept.is_dir()
+    print_local_clouds(as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"clouds": [], "kept": [str(kept)]}
 
 
 def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) -> None:

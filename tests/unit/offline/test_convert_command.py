@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from obstore.exceptions import GenericError
+from typer.testing import CliRunner
 
 from cli.demo.sample_data import sample_files
 from cli.errors import ExitCode
+from cli.main import app
 from cli.offline.convert import MAX_KEPT_FILES, PIPE, Request, convert_files, parse_destination
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion, Partition
@@ -117,6 +119,14 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest
 def test_wrong_options(dataset: str | None, hour: str | None, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         parse_destination(dataset, hour)
+
+
+@pytest.mark.parametrize("codec", ["lzo", "ZSTD", ""])
+def test_an_unknown_compression_is_refused_with_those_that_are_known(folder: Path, tmp_path: Path, codec: str) -> None:
+    found = CliRunner().invoke(app, ["convert", str(folder), "-o", str(tmp_path / "out"), "--compression", codec])
+    assert found.exit_code == ExitCode.WRONG_USE
+    assert "snappy" in found.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_wrong_inputs(tmp_path: Path) -> None:
