@@ -42,7 +42,7 @@ def cost(
     by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Sum up by this.")] = "dataset",
     as_json: Json = False,
 ) -> int:
-    """Show what the job runs of some days have cost: 0, or 1 if the parts do not add up."""
+    """Show what the job runs of some days have cost, and what the plans said: 0, or 1 if the parts do not add up."""
     from cli.cost.cost import print_cost
 
     return print_cost(stack, first, last, by, as_json=as_json)

@@ -13,6 +13,7 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.terminal import print_table
 from lake.bills import MICRO
+from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
@@ -24,19 +25,39 @@ NO_DATASET = "(no manifest)"
 
 
 @dataclass(frozen=True, slots=True)
+class NightCost:
+    """An execution: what its plan said, and what its job runs have cost."""
+
+    execution: str
+    planned_dollars: float | None
+    """None: the ledger has no plan of it."""
+    dollars: float
+    job_runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class CostReport:
     groups: Mapping[str, CostPart]
     total: CostPart
     job_runs: int
+    nights: tuple[NightCost, ...]
     estimated: Estimate
     differences: tuple[str, ...]
     """What does not add up; empty: everything does."""
 
 
-def cost_report(rows: Sequence[CostRow], by: str, sums: Mapping[str, tuple[int, int]]) -> CostReport:
+def cost_report(
+    rows: Sequence[CostRow],
+    near: Sequence[CostRow],
+    by: str,
+    sums: Mapping[str, tuple[int, int]],
+    plans: Mapping[str, int | None],
+) -> CostReport:
     """The report of ``rows``.
 
-    ``sums``: millionths of a dollar that the ledger had added up, by day: before the rows were read, and after.
+    ``near``: rows of the days before and after: a night has runs on two days, and is shown as a whole. ``sums``:
+    millionths of a dollar that the ledger had added up, by day: before the rows were read, and after. ``plans``:
+    execution -> millionths of a dollar that its plan has forecast.
     """
     groups: dict[str, CostPart] = {}
     total = CostPart()
@@ -49,15 +70,26 @@ def cost_report(rows: Sequence[CostRow], by: str, sums: Mapping[str, tuple[int, 
         groups=dict(largest_first),
         total=total,
         job_runs=len(rows),
+        nights=tuple(_night_costs([*rows, *near], plans)),
         estimated=estimate(rows),
         differences=tuple(_differences(rows, sums)),
     )
+
+
+def executions_of(rows: Iterable[CostRow]) -> list[str]:
+    return list(dict.fromkeys(row.execution for row in rows if row.execution is not None))
 
 
 def _group_name(row: CostRow, share: CostShare, by: str) -> str:
     if by == "dataset":
         return share.dataset or NO_DATASET
     return str({"lane": row.lane, "engine": row.engine, "day": row.day}[by])
+
+
+def _night_costs(rows: Sequence[CostRow], plans: Mapping[str, int | None]) -> Iterator[NightCost]:
+    for execution, planned in plans.items():
+        costs = [row.micro_dollars for row in rows if row.execution == execution]
+        yield NightCost(execution, None if planned is None else planned / MICRO, sum(costs) / MICRO, len(costs))
 
 
 def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -> Iterator[str]:
@@ -76,6 +108,7 @@ def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -
 
 MAX_DAYS = 366
 """Each day is at least two requests."""
+ONE_DAY = timedelta(days=1)
 BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
@@ -95,6 +128,7 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
             "metered": metered,
             "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
             "total": {**_sum(report.total), "jobRuns": report.job_runs},
+            "nights": to_json(report.nights),
             "estimated": asdict(report.estimated),
             "differences": report.differences,
         }
@@ -123,7 +157,14 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     before = [ledger.costs.day_sum(day) for day in days]
     rows = list(ledger.costs.of_days(first, last))
     sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
-    return cost_report(rows, by, sums)
+    near = [row for day in (first - ONE_DAY, last + ONE_DAY) for row in ledger.costs.of_days(day, day)]
+    plans = {execution: _planned(ledger, execution) for execution in executions_of(rows)}
+    return cost_report(rows, near, by, sums, plans)
+
+
+def _planned(ledger: Ledger, execution: str) -> int | None:
+    plan = (ledger.executions.get(execution) or {}).get("plan") or {}
+    return plan.get("micro_dollars")
 
 
 def _days(first: str, last: str) -> tuple[date, date]:
@@ -151,6 +192,9 @@ def _print(report: CostReport, by: str, metered: str) -> None:
         rows = [(printable(name), *_cells(group)) for name, group in groups]
         print_table(f"Cost of the job runs by {by}", (by,), ("dollars", "input", "files", "$ per GB in"), rows)
         typer.echo(f"{format_count(report.job_runs, 'job run')}, {metered}")
+    if report.nights:
+        _print_nights(report)
+    if report.job_runs:
         extra = report.estimated
         typer.echo(
             f"estimated beside it, from counted units: ${extra.total:,.4f} (requests ${extra.requests:,.4f}, ledger "
@@ -165,3 +209,16 @@ def _cells(group: CostPart) -> tuple[str, ...]:
     per_gb = group.dollars_per_gb
     price = "" if per_gb is None else f"{per_gb:,.6f}"
     return f"{group.dollars:,.4f}", format_size(group.bytes), f"{group.files:,}", price
+
+
+def _print_nights(report: CostReport) -> None:
+    rows = (
+        (
+            printable(night.execution),
+            "unknown" if night.planned_dollars is None else f"{night.planned_dollars:,.4f}",
+            f"{night.dollars:,.4f}",
+            f"{night.job_runs:,}",
+        )
+        for night in report.nights
+    )
+    print_table("Plan and outcome of the nights", ("execution",), ("planned $", "dollars", "job runs"), rows)

@@ -12,6 +12,7 @@ import pytest
 from cli.catalog.suggest import print_suggestion
 from cli.cost.cost import read_costs
 from cli.errors import ExitCode
+from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
 from local.limits import Limits
@@ -82,6 +83,9 @@ def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str)
     report = read_costs(scenario.deployment.ledger, today - timedelta(days=1), today, "engine")
     assert report.differences == ()
     assert report.groups[engine].micro_dollars >= row.micro_dollars
+    (night,) = [night for night in report.nights if night.execution == execution]
+    assert (night.dollars, night.job_runs) == (row.micro_dollars / MICRO, 1)
+    assert night.planned_dollars is not None
 
 
 def check_catalog(scenario: Scenario, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`hybrid-router cost`: sums by dataset, lane, engine and day; parts that add up."""
+"""`hybrid-router cost`: sums by dataset, lane, engine and day; nights beside their plans; parts that add up."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ EARLY = replace(
 def stack(world: World) -> DeployedStack:
     for row in (ROW, STREAM, EARLY):
         world.ledger.costs.record(row)
+    world.ledger.executions.record("night", "plan", {"micro_dollars": 4_100_000})
     return replace(stack_with(FakeLambda({})), ledger=world.ledger)
 
 
@@ -85,10 +86,18 @@ def test_every_sum_has_all_of_the_money(
     assert body["total"]["dollarsPerGb"] == pytest.approx(4.75 / 9)
 
 
+def test_a_night_is_shown_as_a_whole_beside_its_plan(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a night with job runs that ended before and after midnight, When one of the days is asked for
+    body = as_json(stack, capsys, DAY, DAY, "dataset")
+    # Then
+    assert body["nights"] == [{"execution": "night", "plannedDollars": 4.1, "dollars": 4.25, "jobRuns": 2}]
+    assert body["total"]["dollars"] == 4.0
+
+
 def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_cost(replace(stack, local=True), DAY, DAY, "dataset", as_json=False) == 0
     text = capsys.readouterr().out
-    for words in ("orders", "6 GB", "0.500000", "4.0000", "estimated beside it"):
+    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated beside it"):
         assert words in text
     assert "1 job run, metered by the clock of this machine" in text
 
