@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lake.ledger import ManifestCounts, ManifestRow, PublishedTotals, State
 from lake.manifest import Lane
-from report.over_time import BacklogOverTime, LatencyOverTime
+from report.over_time import BacklogOverTime, LatencyOverTime, Percentiles, percentiles, three_digits
 
 MAX_NAMED_MANIFESTS = 100
 """Maximum number of manifests that are not DONE that a report names; all of them are counted."""
@@ -50,10 +51,43 @@ class LaneFigures:
     """Manifests that were converted again, on request: their files have waited for no one."""
 
 
+@dataclass(slots=True)
+class TableFigures:
+    """What the Iceberg table of a dataset shows of the published manifests."""
+
+    batches: set[int] = field(default_factory=set)
+    """Commits that brought them in; at most one a minute."""
+    shown: int = 0
+    waiting: int = 0
+    """Published, and not in the table yet."""
+    waiting_since: str | None = None
+    """ISO 8601, UTC: when the oldest one of these was published."""
+    _lags: Counter[float] = field(default_factory=Counter)
+    """Manifests by the seconds from their publication to the table."""
+
+    @property
+    def lag(self) -> Percentiles | None:
+        """From publication to the table; None: the table shows none of them."""
+        return percentiles(self._lags)
+
+    def add(self, row: ManifestRow) -> None:
+        """Add a manifest that has published something."""
+        if row.tabled is not None:
+            self.batches.add(row.tabled.batch)
+        if row.tabled is not None and row.is_tabled:
+            self.shown += 1
+            if row.finished_at is not None:
+                lag = datetime.fromisoformat(row.tabled.since) - datetime.fromisoformat(row.finished_at)
+                self._lags[three_digits(lag.total_seconds())] += 1
+        elif row.finished_at is not None:
+            self.waiting += 1
+            self.waiting_since = min(row.finished_at, self.waiting_since or row.finished_at)
+
+
 class ManifestFigures:
     """Adds up current rows, one after the other; a row that is not a result (SUPERSEDED, ABANDONED) counts nothing.
 
-    Its size depends on datasets and reasons, not on the number of rows. ``begin``: of the period;
+    Its size depends on datasets, reasons and commits of tables, not on the number of rows. ``begin``: of the period;
     aware.
     """
 
@@ -62,6 +96,8 @@ class ManifestFigures:
         self.total = Counts()
         self.lanes = {lane: LaneFigures() for lane in Lane}
         self.datasets: dict[str, Counts] = {}
+        self.tables: dict[str, TableFigures] = {}
+        """Of all datasets; one without batches has no Iceberg table, or none of these manifests is in it yet."""
         self.unfinished: list[ManifestRow] = []
 
     def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:
@@ -77,6 +113,8 @@ class ManifestFigures:
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
             counts.add(row, totals)
+        if totals is not None:
+            self.tables.setdefault(row.partition.dataset, TableFigures()).add(row)
         if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
             self.unfinished.append(row)
         self._add_times(lane, row, arrived or {arrival_of(row): row.files})

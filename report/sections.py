@@ -199,7 +199,35 @@ def datasets(report: Report) -> str:
     columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
     if not rows:
         return "<p>No manifest.</p>"
-    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)
+    return _folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS) + tables(report)
+
+
+def tables(report: Report) -> str:
+    """What Iceberg tables show; nothing where there is none."""
+    rows = [
+        [
+            text(name),
+            number(len(figures.batches)),
+            number(figures.shown),
+            number(figures.waiting),
+            instant(figures.waiting_since or ""),
+            duration(figures.lag.p50 if figures.lag else None),
+            duration(figures.lag.p99 if figures.lag else None),
+        ]
+        for name, figures in sorted(report.figures.tables.items())
+        if figures.batches
+    ]
+    columns = (
+        "dataset",
+        "commits",
+        "manifests shown",
+        "published, not shown yet",
+        "oldest published",
+        "lag, 50 %",
+        "lag, 99 %",
+    )
+    caption = "<h3>Iceberg tables</h3>"
+    return f"{caption}{_folded(table(columns, rows), len(rows), is_open=len(rows) <= OPEN_ROWS)}" if rows else ""
 
 
 def unfinished(report: Report) -> str:

@@ -7,15 +7,21 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 
-from lake.manifest import Lane
+import pytest
+
+from lake.ledger import CommitReference, Tabled
+from lake.manifest import Lane, Partition
+from lake.texts import format_instant, format_size
+from lake.time import iso_utc
 from report.executions import MAX_EXECUTIONS
 from report.html import MAX_ROWS, number, table
 from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
-from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
+from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
 
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
 """Of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
@@ -120,6 +126,26 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
     assert beside("quarantined lines") == ["", "3"]
 
 
+def test_an_iceberg_table_has_its_commits_and_what_it_does_not_show_yet() -> None:
+    # Given two manifests of one batch, one that was replaced since, and one that waits; a dataset without a table
+    shown = [iso_utc(MORNING + timedelta(seconds=seconds)) for seconds in (70, 180, 180)]
+    rows = [
+        row(name, tabled=Tabled(1, CommitReference("k", "0"), batch, 7, since))
+        for name, batch, since in zip("abc", (3, 3, 4), shown, strict=True)
+    ]
+    assert rows[2].published is not None
+    rows[2] = replace(rows[2], published=replace(rows[2].published, generation=2))
+    waiting = row("d", seconds=90)
+    hive = row("e", partition=Partition("clicks", "2026-11-20", 9))
+    # When
+    cells = Reader(render_page(report_of(*rows, waiting, hive))).of("td")
+    # Then
+    since = str(format_instant(iso_utc(MORNING + timedelta(seconds=60))))
+    first = cells.index(since) - 4
+    assert cells[first : first + 7] == ["orders", "2", "2", "2", since, "10 s", "2 min"]
+    assert "published, not shown yet" not in render_page(report_of(hive))
+
+
 def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
     # Given executions of which the ledger tells the newest first
     hours = [f"2026-11-20T{hour:02}:30:00.000+00:00" for hour in (15, 9, 12)]
@@ -160,6 +186,20 @@ def test_rows_above_the_limit_are_counted() -> None:
     text = table(("n",), [[number(value)] for value in range(MAX_ROWS + 7)])
     assert text.count("<tr>") == MAX_ROWS + 1
     assert "7 more rows are not shown" in text
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (format_size(999), "999 B"),
+        (format_size(1_250_000), "1.25 MB"),
+        (format_instant("2026-11-20T10:30:00.000+01:00"), "2026-11-20 09:30:00"),
+        (format_instant(0.0), "1970-01-01 00:00:00"),
+        (format_instant(""), ""),
+    ],
+)
+def test_numbers_are_readable(shown: str, expected: str) -> None:
+    assert shown == expected
 
 
 def test_the_library_is_the_published_one() -> None:
