@@ -109,8 +109,7 @@ def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int
         for recipe in lake_recipes:
             lakes[recipe.shape] = runner.measure_lakes(prepare(recipe, CACHE, CORES), rounds)
             log(f"{recipe.shape}: lakes of {len(WRITERS)} writers")
-    # Spark's JVM removes its own files there meanwhile.
-    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.rmtree(scratch)
     return Results(figures, lakes, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
 
 

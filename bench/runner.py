@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Convert
+from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Convert, end_spark
 from bench.input_files import InputFiles
 from bench.lake_queries import measure_lakes
 
@@ -82,7 +82,7 @@ class BenchmarkRunner:
         self._scratch = scratch
         self._log = log
         self._spark = {
-            cores: stack.enter_context(measuring_process(cores, scratch / f"spark-{cores}"))
+            cores: stack.enter_context(spark_process(cores, scratch / f"spark-{cores}"))
             for cores in sorted({item.cores for item in COMPETITORS if item.in_spark})
         }
 
@@ -118,6 +118,14 @@ def measuring_process(cores: int, scratch: Path) -> Iterator[ProcessPoolExecutor
     context = get_context("spawn")
     with ProcessPoolExecutor(1, context, _begin, (cores, scratch.with_suffix(".log"))) as process:
         yield process
+
+
+@contextmanager
+def spark_process(cores: int, scratch: Path) -> Iterator[ProcessPoolExecutor]:
+    """A measuring process whose JVM has ended when the block ends without an error."""
+    with measuring_process(cores, scratch) as process:
+        yield process
+        process.submit(end_spark).result()
 
 
 def _begin(cores: int, log: Path) -> None:
