@@ -17,7 +17,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
-from lake.compression import has_compressed_name
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, manifest_day_prefix
@@ -60,6 +60,8 @@ class Arrivals:
     """Start of the night, aware: the end of the day."""
     windows: Sequence[Sequence[FileGroup]]
     """The groups of each of the day's windows, in order of time."""
+    gzip_ratio: float = INFLATED_RATIO
+    """Bytes of NDJSON for each byte of a compressed file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> A
                 groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
                 before[number] = after
         windows.append(groups)
-    return Arrivals(night, windows)
+    return Arrivals(night, windows, profile.gzip.ratio)
 
 
 def _classes(profile: Profile, settings: Settings) -> list[_Class]:
@@ -93,11 +95,11 @@ def _classes(profile: Profile, settings: Settings) -> list[_Class]:
         for size, (urgent, urgent_share), (compressed, gzip_share) in product(
             profile.sizes,
             ((False, 1 - profile.urgent_share), (True, profile.urgent_share)),
-            ((False, 1 - profile.gzip_share), (True, profile.gzip_share)),
+            ((False, 1 - profile.gzip.share), (True, profile.gzip.share)),
         )
         if (share := size.share * urgent_share * gzip_share) > 0
     ]
-    keys = file_keys(settings, urgent=profile.urgent_share > 0)
+    keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
     files = divide(profile.files, [share for *_, share in kinds])
     return [
         _Class(keys[urgent] + (".gz" if compressed else ""), size, count, number * SPREAD % 1, profile.datasets)

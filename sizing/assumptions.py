@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lake.compression import INFLATED_RATIO
 from lake.engines import emr_serverless, glue
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings
@@ -34,14 +33,14 @@ PRICES = (("dpu_hour", "DPU"), ("dpu_hour_flex", "DPU"), ("emr_vcpu_hour", "vCPU
 
 
 def assumptions(
-    settings: Settings, measured: Measured, kinds: Iterable[tuple[str, bool]], stream_jobs: int
+    settings: Settings, measured: Measured, kinds: Iterable[tuple[str, bool]], gzip_ratio: float, stream_jobs: int
 ) -> Iterator[Assumption]:
-    """All values but those of other settings, in the order of a file's path.
+    """All values, in the order of a file's path.
 
-    ``kinds`` are names of datasets, and whether their compressed files are meant. ``stream_jobs``: the number of
-    streaming jobs that the simulated one stands for.
+    ``kinds`` are names of datasets, and whether their compressed files are meant. ``gzip_ratio``: bytes of NDJSON for
+    each byte of a compressed file. ``stream_jobs``: the number of streaming jobs that the simulated one stands for.
     """
-    for row in _rows(settings, stream_jobs):
+    for row in _rows(settings, gzip_ratio, stream_jobs):
         yield Assumption(*row)
     for engine, seconds in sorted(measured.waits.items()):
         yield Assumption(f"start of a run of {engine}, and its wait", seconds, "s", MEASURED, "the ledger")
@@ -52,15 +51,17 @@ def assumptions(
             yield Assumption(what, round(speed / MEGABYTE, 3), "MB/s", MEASURED, "the ledger")
 
 
-def _rows(settings: Settings, stream_jobs: int) -> Iterator[tuple[str, float, str, Basis, str]]:
+def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[tuple[str, float, str, Basis, str]]:
     price, default = settings.price, PriceSettings()
+    window = settings.input.event_window_seconds
+    yield "window in which events are collected", window, "s", SETTING, "input.event_window_seconds"
     yield "batches of events at the same time", routing.POLLERS, "", LISTED, "AWS Lambda Developer Guide"
     yield "events to QUEUED", routing.ROUTE_SECONDS, "s", ASSUMED, "sizing/routing.py"
     for what, key in (("input", "mb_per_second_per_core"), ("compressed input", "compressed_mb_per_second_per_core")):
         value = getattr(price, key)
         basis = ASSUMED if value == getattr(default, key) else SETTING
         yield f"{what} that a core converts, as stored", value, "MB/s", basis, f"price.{key}"
-    yield "NDJSON for each byte of a compressed file", INFLATED_RATIO, "", ASSUMED, "lake/compression.py"
+    yield "NDJSON for each byte of a compressed file", gzip_ratio, "", ASSUMED, "gzip.ratio of the profile"
     yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
     yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "lake/speed.py"
     if stream_jobs > 1:
@@ -88,6 +89,10 @@ def _rows(settings: Settings, stream_jobs: int) -> Iterator[tuple[str, float, st
     yield "Step Functions asks, runs of up to 10 minutes", night.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
     yield "Step Functions asks, longer runs", night.LONG_POLL_SECONDS, "s", ASSUMED, estimate
     yield "share of the time until the deadline that a plan leaves", night.MARGIN, "", LISTED, estimate
+    yield "quota of Glue", settings.quota.dpus, "DPU", SETTING, "quota.dpus"
+    yield "quota of Glue", settings.quota.job_runs, "job runs", SETTING, "quota.job_runs"
+    if settings.batch.uses_emr:
+        yield "limit of EMR Serverless", settings.emr.max_vcpus, "vCPU", SETTING, "emr.max_vcpus"
     for key, unit in PRICES:
         yield f"price.{key}", getattr(price, key), f"$/{unit}-hour", LISTED, price.source
     yield "price of Arm as a share of x86-64", emr_serverless.ARM_PRICE, "", LISTED, "lake/engines/emr_serverless.py"

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
-from lake.compression import has_compressed_name
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.ledger import CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
-from lake.settings import Settings
-from lake.speed import Speeds
+from lake.settings import PriceSettings, Settings
+from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.night import PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
-from sizing.arrivals import DAY_SECONDS, Arrivals, FileGroup
+from sizing.arrivals import DAY_SECONDS, Arrivals, FileGroup, profile_arrivals
 from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
-from sizing.options import RoutingOption, as_one_stream_job, routing_options, stream_window
+from sizing.options import (
+    RoutingOption,
+    all_batch,
+    as_one_stream_job,
+    night_start,
+    routing_options,
+    stream_window,
+)
+from sizing.profile import Profile
 from sizing.result import Dollars, LaneResult, Latencies, NightResult, OptionResult, Simulation
 from sizing.routing import Router
 from sizing.stream_lane import StreamLane
@@ -48,6 +56,26 @@ class RoutedDay:
     """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
 
 
+def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
+    """All options of a profile's day, and the night of the same rows as compressed files."""
+    night, settings = night_start(settings, date.fromisoformat(profile.date)), at_ratio(settings, profile.gzip.ratio)
+    found = simulate(profile_arrivals(profile, settings, night), settings, log)
+    if profile.gzip.share:
+        return found
+    log("the same rows as gzip files")
+    gzip = simulate_option(profile_arrivals(profile.as_gzip, settings, night), all_batch(settings))
+    return replace(found, as_gzip=gzip if gzip.night and not gzip.night.forecast.late_minutes else None)
+
+
+def at_ratio(settings: Settings, ratio: float) -> Settings:
+    """The settings with the speed of files that are compressed so far, unless they give one that was measured."""
+    price, default = settings.price, PriceSettings().compressed_mb_per_second_per_core
+    if ratio == INFLATED_RATIO or price.compressed_mb_per_second_per_core != default:
+        return settings
+    speed = min(default * INFLATED_RATIO / ratio, price.mb_per_second_per_core)
+    return replace(settings, price=replace(price, compressed_mb_per_second_per_core=speed))
+
+
 def simulate(
     arrivals: Arrivals, settings: Settings, log: Callable[[str], object], measured: Measured = NOTHING_MEASURED
 ) -> Simulation:
@@ -59,7 +87,7 @@ def simulate(
     for option in routing_options(settings, load.peak_core_seconds):
         log(f"{option.name}: {format_count(load.files, 'file')}")
         options.append(simulate_option(arrivals, option, measured))
-    rests_on = assumptions(settings, measured, load.kinds, stream_jobs)
+    rests_on = assumptions(settings, measured, load.kinds, arrivals.gzip_ratio, stream_jobs)
     return Simulation(load.files, load.bytes, tuple(options), tuple(rests_on))
 
 
@@ -69,7 +97,11 @@ def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measure
     day = route_day(arrivals, settings, speeds)
     backlog = divide_collections(day.router.collected, settings.batch)
     night = simulate_night(backlog, settings, speeds, arrivals.night, measured.waits)
-    return _result(option, arrivals.night, day, backlog, night)
+    stream_dollars = [day.stream.dollars]
+    if day.stream.bytes:
+        at = (speeds.at(share, settings.price) for share in (FAST, SLOW))
+        stream_dollars += [route_day(arrivals, settings, changed).stream.dollars for changed in at]
+    return _result(option, arrivals, day, backlog, night, stream_dollars)
 
 
 def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load:
@@ -96,7 +128,7 @@ def _row_of(group: FileGroup, dataset: str, *, compressed: bool) -> ManifestRow:
 def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> RoutedDay:
     """Window after window: route decides, the stream lane works, its watch measures the backlog."""
     window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
-    day = RoutedDay(StreamLane(settings, window), Router(settings, speeds, arrivals.night))
+    day = RoutedDay(StreamLane(settings, window), Router(settings, speeds, arrivals.night, arrivals.gzip_ratio))
     stream, router, backlog, watched = day.stream, day.router, 0.0, 0.0
     for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
@@ -125,15 +157,17 @@ def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] 
 
 def _result(
     option: RoutingOption,
-    night_start: datetime,
+    arrivals: Arrivals,
     day: RoutedDay,
     backlog: list[BacklogItem],
     night: tuple[PlannedNight, Latencies] | None,
+    stream_dollars: list[float],
 ) -> OptionResult:
     stream, (peak_bytes, peak_seconds) = day.stream, day.peak
-    peak_at = night_start + timedelta(seconds=peak_seconds - DAY_SECONDS)
+    peak_at = arrivals.night + timedelta(seconds=peak_seconds - DAY_SECONDS)
     planned, latencies = night or (None, Latencies())
     waiting = [item.row for item in backlog]
+    converted = _converted(stream, waiting, option.settings.convert.target_file_bytes, arrivals.gzip_ratio)
     batch_files, batch_bytes = sum(row.files for row in waiting), sum(row.bytes for row in waiting)
     return OptionResult(
         option.name,
@@ -146,7 +180,7 @@ def _result(
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
         None if planned is None else _night(planned),
-        _dollars(day, planned, _converted(stream, waiting, option.settings.convert.target_file_bytes)),
+        _dollars(day, planned, converted, stream_dollars),
     )
 
 
@@ -154,13 +188,15 @@ def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult
     return LaneResult(files, size, manifests, found.percentile(0.5), found.percentile(0.95))
 
 
-def _converted(stream: StreamLane, waiting: list[ManifestRow], target_file_bytes: int) -> list[CostShare]:
+def _converted(
+    stream: StreamLane, waiting: list[ManifestRow], target_file_bytes: int, gzip_ratio: float
+) -> list[CostShare]:
     """What both lanes have converted, as the ledger of costs counts it."""
     files, size, packed = stream.latencies.files, stream.bytes, stream.compressed_bytes
     all_rows = ManifestRow("", State.DONE, Lane.STREAM, Partition("", "", 0), "", size, round(files), packed)
-    in_stream = expected_share([all_rows], target_file_bytes)
+    in_stream = expected_share([all_rows], target_file_bytes, gzip_ratio)
     in_stream = replace(in_stream, manifests=stream.manifests, objects=stream.objects)
-    return [in_stream, expected_share(waiting, target_file_bytes)]
+    return [in_stream, expected_share(waiting, target_file_bytes, gzip_ratio)]
 
 
 def _night(planned: PlannedNight) -> NightResult:
@@ -176,9 +212,11 @@ def _night(planned: PlannedNight) -> NightResult:
     )
 
 
-def _dollars(day: RoutedDay, planned: PlannedNight | None, converted: list[CostShare]) -> Dollars:
+def _dollars(
+    day: RoutedDay, planned: PlannedNight | None, converted: list[CostShare], stream_dollars: list[float]
+) -> Dollars:
+    """``stream_dollars``: those of the stream lane at every speed."""
     other = estimate_shares(converted, invocations=day.router.invocations)
-    beside = day.stream.dollars + other.total
     low, night, high = (
         (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
         if planned
@@ -188,8 +226,8 @@ def _dollars(day: RoutedDay, planned: PlannedNight | None, converted: list[CostS
         stream=round(day.stream.dollars, 2),
         night=night,
         other=round(other.total, 2),
-        total=round(beside + night, 2),
-        low=round(beside + low, 2),
-        high=round(beside + high, 2),
+        total=round(day.stream.dollars + night + other.total, 2),
+        low=round(min(stream_dollars) + low + other.total, 2),
+        high=round(max(stream_dollars) + high + other.total, 2),
         storage_month=round(other.storage_per_month, 2),
     )

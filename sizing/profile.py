@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
+from lake.compression import INFLATED_RATIO
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
@@ -29,6 +30,12 @@ class SizeShare:
 
 
 @dataclass(frozen=True, slots=True)
+class GzipShare:
+    share: Annotated[float, Range(0, 1), "Share of the files that are compressed."] = 0.0
+    ratio: Annotated[float, Range(1, 1000), "Bytes of NDJSON for each byte as stored."] = INFLATED_RATIO
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The files of the 24 hours before a night; each day is assumed to be like it."""
 
@@ -40,7 +47,13 @@ class Profile:
         1.0,
     ) * 24
     urgent_share: Annotated[float, Range(0, 1), "Share of the files that are urgent."] = 0.0
-    gzip_share: Annotated[float, Range(0, 1), "Share of the files that are compressed."] = 0.0
+    gzip: GzipShare = field(default_factory=GzipShare)
+
+    @property
+    def as_gzip(self) -> Profile:
+        """The same rows, all of them in compressed files."""
+        sizes = tuple(replace(size, bytes=max(round(size.bytes / self.gzip.ratio), 1)) for size in self.sizes)
+        return replace(self, sizes=sizes, gzip=replace(self.gzip, share=1.0))
 
     def conflicts(self) -> Iterator[Conflict]:
         if not self.sizes or not sum(size.share for size in self.sizes):
@@ -96,11 +109,18 @@ def parse_profile(body: dict[str, Any]) -> Profile:
 NAME = "file"
 
 
-def file_keys(settings: Settings, *, urgent: bool) -> dict[bool, str]:
+def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, str]:
     """A key of the dataset that stands for all, and an urgent one; without the suffix of a compression.
 
-    Raises ``InvalidInputError``: no key is urgent, or every key is.
+    Raises ``InvalidInputError``: the rules of the settings do not give so many datasets, or no key is urgent, or every
+    key is.
     """
+    named = {rule.name for rule in settings.datasets}
+    if FOLDER not in named and len(named) < datasets:
+        raise InvalidInputError(
+            f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
+            f"named {FOLDER}"
+        )
     suffix = next((text for text in settings.input.suffixes if settings.input.suffix_of(f"a{text}.gz")), "")
     if not suffix:
         suffix = settings.input.suffixes[0]

@@ -80,7 +80,7 @@ class Dollars:
     """Requests, ledger and functions (router/estimate/other_costs.py)."""
     total: float
     low: float
-    """The total if S3 is read ``FAST`` times as fast in the night as assumed ..."""
+    """The total if S3 is read ``FAST`` times as fast as assumed ..."""
     high: float
     """... or ``SLOW`` times; both are the total where the ledger has measured every dataset."""
     storage_month: float
@@ -132,3 +132,5 @@ class Simulation:
     bytes: int
     options: tuple[OptionResult, ...]
     assumptions: tuple[Assumption, ...]
+    as_gzip: OptionResult | None = None
+    """All files overnight, if whoever writes them compresses them; None: they do, or that night ends too late."""

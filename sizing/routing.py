@@ -73,8 +73,8 @@ class _Decision:
 
 
 class Router:
-    def __init__(self, settings: Settings, speeds: Speeds, night: datetime) -> None:
-        self._settings, self._speeds = settings, speeds
+    def __init__(self, settings: Settings, speeds: Speeds, night: datetime, gzip_ratio: float = INFLATED_RATIO) -> None:
+        self._settings, self._speeds, self._gzip_ratio = settings, speeds, gzip_ratio
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
         self._decided: dict[tuple[object, ...], _Decision | None] = {}
@@ -163,7 +163,7 @@ class Router:
         )
         convert, core_seconds = self._settings.convert, self._speeds.core_seconds(row)
         splits = -(-(total - compressed) // convert.split_bytes) + compressed_files
-        written = (total + (INFLATED_RATIO - 1) * compressed) * OUTPUT_RATIO
+        written = (total + (self._gzip_ratio - 1) * compressed) * OUTPUT_RATIO
         tasks = max(min(datasets, files), min(round(written / convert.target_file_bytes), splits))
         longest = max(core_seconds / tasks, self._speeds.longest_seconds(row))
         return SimulatedManifest(row, arrived, end + ROUTE_SECONDS, Work(core_seconds, tasks, longest), datasets)

@@ -80,9 +80,10 @@ def calibrate(
     files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
     goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
     cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
+    output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
     as_json: Json = False,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
     from cli.cost.sizing import calibrate_files
 
-    calibrate_files(files, goal_seconds, cores, as_json=as_json)
+    calibrate_files(files, goal_seconds, cores, output, as_json=as_json)

@@ -20,10 +20,10 @@ from lake.settings import ConvertSettings, InputSettings, Settings
 from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.waits import recent_waits
-from sizing.arrivals import profile_arrivals, read_recorded, recorded_arrivals
+from sizing.arrivals import read_recorded, recorded_arrivals
 from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
-from sizing.day import simulate
+from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
 from sizing.profile import Profile, load_profile, profile_of_sizes
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
@@ -50,9 +50,7 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     if source.ledger is not None:
         found = _simulate_ledger(source.ledger, settings, _parse_day(day))
     else:
-        profile = _profile(source)
-        night = night_start(settings, date.fromisoformat(profile.date))
-        found = simulate(profile_arrivals(profile, settings, night), settings, _progress)
+        found = simulate_profile(_profile(source), settings, _progress)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
     else:
@@ -87,7 +85,6 @@ def _progress(text: str) -> None:
     typer.echo(text, err=True)
 
 
-NOTHING = "-"
 DAYS_OF_A_MONTH = 30
 NOTHING = "-"
 
@@ -117,6 +114,13 @@ def _notes(found: Simulation, zone: ZoneInfo) -> Iterator[str]:
         yield (
             f"low to high: S3 read {FAST:g} to {SLOW:g} times as fast as assumed. No one has measured it: the first "
             "night replaces it (simulate --from-ledger)"
+        )
+    if (gzip := found.as_gzip) and gzip.night:
+        plain = next(option for option in found.options if option.routing == gzip.routing)
+        now, then = (DAYS_OF_A_MONTH * option.dollars.total for option in (plain, gzip))
+        yield (
+            f"as gzip files from whoever writes them, {gzip.routing} on {gzip.night.engine} takes ${then:,.0f} "
+            f"a month, not ${now:,.0f}, and input takes {format_size(gzip.batch.bytes)}"
         )
     for option in found.options:
         if option.changes:
@@ -160,7 +164,7 @@ def _option_row(option: OptionResult, zone: ZoneInfo) -> tuple[str, ...]:
         f"{dollars.total:,.2f}",
         f"{dollars.other:,.2f}",
         f"{month:,.0f}",
-        f"{low:,.0f} to {high:,.0f}" if option.night else NOTHING,
+        f"{low:,.0f} to {high:,.0f}",
     )
 
 
@@ -170,13 +174,16 @@ def _lane_cells(lane: LaneResult) -> tuple[str, str]:
     return format_size(lane.bytes), ", ".join(format_duration(seconds or 0.0) for seconds in (lane.p50, lane.p95))
 
 
+STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0
 MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
 
-def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, *, as_json: bool = False) -> None:
-    """Convert the files, print figures, and what to set as lines of a settings file."""
+def calibrate_files(
+    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None = None, *, as_json: bool = False
+) -> None:
+    """Convert the files, print figures, and what to set as lines of a settings file; ``output``: a file for these."""
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
             f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
@@ -191,12 +198,16 @@ def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, *, a
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
     found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
+    if output is not None:
+        output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
         typer.echo(json.dumps(body, indent=1))
         return
     for line in (*report_lines(found), "", *toml_lines(advice)):
         typer.echo(line)
+    if output is not None:
+        typer.echo(f"\nwritten: {output}")
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:

@@ -45,7 +45,7 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
             files=files,
             datasets=datasets,
             urgent_share=urgent,
-            gzip_share=gzip,
+            gzip={"share": gzip},
             sizes=[{"bytes": 1}, {"bytes": 2, "share": 2}],
         ),
         settings(),
@@ -82,6 +82,7 @@ def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
 @pytest.mark.parametrize(
     ("fields", "groups", "message"),
     [
+        ({"datasets": 2}, {"datasets": [{"name": "orders"}]}, "the settings name 1"),
         ({"urgent_share": 0.1}, {"urgent": {"keys": []}}, "set urgent.keys"),
         ({}, {"urgent": {"keys": ["*"]}}, "pass settings whose rules do"),
     ],
@@ -89,6 +90,13 @@ def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
 def test_a_profile_that_the_rules_cannot_give_is_refused(fields: dict, groups: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         arrivals(profile(**fields), settings(**groups))
+
+
+def test_the_day_of_a_change_of_the_clock_has_24_hours() -> None:
+    of = settings(time_zone="Europe/Berlin")
+    found = arrivals(profile(date="2026-03-29"), of)
+    assert found.night == datetime.fromisoformat("2026-03-29T22:00:00+02:00")
+    assert sum(group.count for groups in found.windows for group in groups) == 1000
 
 
 SIZES = [{"bytes": 1000}]
@@ -108,7 +116,7 @@ SIZES = [{"bytes": 1000}]
         ({"files": 1, "sizes": SIZES, "datasets": 1.5}, ("datasets", "1.5", "a whole number")),
         ({"files": 1, "sizes": SIZES, "datasets": 10_001}, ("datasets", "10001", "from 1 to 10000")),
         ({"files": 1, "sizes": SIZES, "urgent_share": 1.1}, ("urgent_share", "1.1", "from 0 to 1")),
-        ({"files": 1, "sizes": SIZES, "gzip_share": 2}, ("gzip_share", "2", "from 0 to 1")),
+        ({"files": 1, "sizes": SIZES, "gzip": {"share": 2}}, ("gzip.share", "2", "from 0 to 1")),
         ({"files": 1, "sizes": SIZES, "curve": [1, 2]}, ("curve", "24 weights")),
         ({"files": 1, "sizes": SIZES, "curve": [0] * 24}, ("curve", "24 weights")),
         ({"files": 1, "sizes": SIZES, "date": "yesterday"}, ("date", "yesterday", "2026-11-18")),
@@ -137,7 +145,7 @@ def test_a_file_of_every_key_is_a_profile(tmp_path: Path) -> None:
         datasets = 2
         curve = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]
         urgent_share = 0.1
-        gzip_share = 0.5
+        gzip = { share = 0.5, ratio = 9 }
         [[sizes]]
         bytes = 1000
         [[sizes]]
@@ -149,7 +157,7 @@ def test_a_file_of_every_key_is_a_profile(tmp_path: Path) -> None:
     found = load_profile(path)
     assert isinstance(found, Profile)
     assert [size.share for size in found.sizes] == [1, 3]
-    assert found.gzip_share == 0.5
+    assert (found.gzip.share, found.gzip.ratio) == (0.5, 9)
 
 
 NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)

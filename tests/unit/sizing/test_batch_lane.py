@@ -15,8 +15,8 @@ from lake.speed import Speeds
 from router.plan.night import PlannedNight
 from sizing.arrivals import FileGroup
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
-from sizing.day import simulate_option
-from sizing.options import ALL_BATCH, routing_options
+from sizing.day import at_ratio, simulate_option
+from sizing.options import all_batch
 from sizing.profile import Profile
 from sizing.result import Latencies, NightResult
 from sizing.routing import Collected
@@ -95,13 +95,15 @@ class Day:
     """Size -> number."""
     gzip: dict[int, int]
     engine: str
+    ratio: int = 8
     datasets: int = 1
 
     def profile(self) -> Profile:
         sizes = {**self.plain, **self.gzip}
         shares = [{"bytes": size, "share": self.plain.get(size, 0) + self.gzip.get(size, 0)} for size in sizes]
         compressed = sum(self.gzip.values()) / self.files
-        return world.profile(files=self.files, datasets=self.datasets, gzip_share=compressed, sizes=shares)
+        gzip = {"share": compressed, "ratio": self.ratio}
+        return world.profile(files=self.files, datasets=self.datasets, gzip=gzip, sizes=shares)
 
     @property
     def files(self) -> int:
@@ -109,7 +111,7 @@ class Day:
 
     def tasks(self, manifests: int) -> list[float]:
         """Seconds of a core for each task: compressed files one by one, plain input in parts of one output file."""
-        seconds = [size / min(40 * MB, 15.75 * MB) for size, n in self.gzip.items() for _ in range(n)]
+        seconds = [size / min(40 * MB, 126 * MB / self.ratio) for size, n in self.gzip.items() for _ in range(n)]
         for size, number in self.plain.items():
             whole = max(number * size / 40e6, number / 1350)
             parts = max(manifests, round(number * size * 0.2 / OBJECT))
@@ -120,7 +122,7 @@ class Day:
 DAYS = {
     "large": Day({4_500 * MB: 20_000}, {}, "glue-flex"),
     "small": Day({MB: 200_000}, {}, "glue", datasets=5),
-    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, "emr-serverless", datasets=8),
+    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, "emr-serverless", ratio=10, datasets=8),
     "mixed": Day({2 * GB: 8_000}, {2 * GB: 12_000}, "glue", datasets=2),
     "tiny": Day({10_000: 1_000_000}, {}, "glue-flex"),
 }
@@ -149,7 +151,7 @@ def night_of(tasks: list[float], engine: str, night: NightResult) -> tuple[float
 
 def other_dollars(day: Day, manifests: int) -> float:
     stored = sum(size * n for sizes in (day.plain, day.gzip) for size, n in sizes.items())
-    inflated = stored + 7 * sum(size * n for size, n in day.gzip.items())
+    inflated = stored + (day.ratio - 1) * sum(size * n for size, n in day.gzip.items())
     objects = max(manifests, inflated * 0.2 / OBJECT)
     minutes = 24 * 60
     invocations = minutes * max(5, math.ceil(day.files / minutes / 1000))
@@ -168,8 +170,8 @@ def other_dollars(day: Day, manifests: int) -> float:
 def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
     # Given what the plan has decided
     of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
-    (all_batch,) = (option for option in routing_options(of, 1.0) if option.name == ALL_BATCH)
-    option = simulate_option(world.arrivals(day.profile(), of), all_batch)
+    profile = day.profile()
+    option = simulate_option(world.arrivals(profile, of), all_batch(at_ratio(of, profile.gzip.ratio)))
     night = option.night
     assert night
     # When

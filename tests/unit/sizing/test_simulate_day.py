@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
+from lake.ledger import DatasetSpeed
 from lake.settings import Settings
 from sizing.assumptions import Measured
-from sizing.day import simulate
+from sizing.day import simulate, simulate_profile
 from sizing.options import as_one_stream_job, night_start, stream_window
 from sizing.result import OptionResult, Simulation
 from tests.unit.docs.pages import CHECKOUT
@@ -77,6 +78,31 @@ def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
     assert option(usual, "all-batch").urgent_p95 is None
 
 
+def test_every_option_has_a_low_and_a_high_until_the_ledger_has_measured_its_datasets() -> None:
+    of = settings()
+    few = arrivals(profile(**{**DAY, "files": 500, "sizes": [{"bytes": 12_500 * MB}]}), of)
+    speeds = {"dataset": DatasetSpeed(40e6, 10e6)}
+    assumed, measured = (simulate(few, of, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
+    assert all(item.dollars.low < item.dollars.total < item.dollars.high for item in assumed.options)
+    assert all(item.dollars.low == item.dollars.total == item.dollars.high for item in measured.options)
+
+
+def test_the_same_rows_as_compressed_files_have_a_night_of_their_own() -> None:
+    # Given plain files, which would be a tenth as large
+    day = {**DAY, "files": 100, "gzip": {"ratio": 10}}
+    found = simulate_profile(profile(**day), settings(), lambda _: None)
+    # When, Then
+    plain, gzip = option(found, "all-batch"), found.as_gzip
+    assert gzip is not None
+    assert (gzip.batch.files, 10 * gzip.batch.bytes) == (100, plain.batch.bytes)
+    assert gzip.dollars.storage_month == plain.dollars.storage_month
+    said = {item.name: item.value for item in found.assumptions}
+    assert said["compressed input that a core converts, as stored"] == pytest.approx(12.6)
+    # And files that are compressed already are not compressed again
+    compressed = {**day, "gzip": {"share": 0.5}}
+    assert simulate_profile(profile(**compressed), settings(), lambda _: None).as_gzip is None
+
+
 def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
     # Given a night on Flex, whose runs wait half an hour longer than assumed
     of = settings(batch={"engines": ["glue-flex"]})
@@ -136,6 +162,7 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
 def test_two_sizes_are_enough() -> None:
     found = simulated_command("--a-day", "1TB", "--files-of", "2.5GB")
     assert "400 files, 1 TB a day" in found
+    assert "as gzip files from whoever writes them, all-batch on" in found
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
 
 
