@@ -167,3 +167,8 @@ def test_the_price_has_a_low_and_a_high_by_the_speed_at_which_s3_is_read(
     expected = [len(content) / speed / 10**6 * per_core_second for speed in speeds]
     assert list(dollars.values()) == pytest.approx(expected)
     assert list(dollars) == ["low", "assumed", "high"]
+
+
+def test_a_file_of_the_stream_lane_has_the_price_of_its_engine_alone(tmp_path: Path) -> None:
+    _, text = tried(tmp_path, b'{"a": 1}\n', "orders/urgent/a.ndjson")
+    assert "conversion  glue < $0.0001: the workers" in text

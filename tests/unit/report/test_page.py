@@ -204,3 +204,10 @@ def test_numbers_are_readable(shown: str, expected: str) -> None:
 
 def test_the_library_is_the_published_one() -> None:
     assert hashlib.sha256((STATIC / CHARTS).read_bytes()).hexdigest() == CHART_JS_SHA256
+
+
+def test_a_job_run_has_its_end_and_the_reason() -> None:
+    lost = cost_row(state="FAILED", reason="<b>killed</b>\nby signal 9")
+    cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
+    assert "FAILED" in cells
+    assert "<b>killed</b>\\nby signal 9" in cells
