@@ -8,20 +8,20 @@ import os
 import shutil
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.figure import Figure
 from bench.input_files import Recipe, prepare
 from bench.lake_queries import QUERY_KEYS, WRITERS
-from bench.measuring_process import CHECKOUT
 from bench.results import LAKES_MARKERS, MARKERS, Results
-from bench.runner import BenchmarkRunner
+from bench.runner import BenchmarkRunner, Figure
 from bench.targets import check_lakes, check_targets
 from scripts.markdown_page import replace_between
 
+CHECKOUT = Path(__file__).resolve().parents[1]
 STARTED = time.monotonic()
 CORES = 2
 FULL_RECIPES = (
@@ -100,18 +100,20 @@ def run_benchmark(recipes: list[Recipe], lake_recipes: list[Recipe], rounds: int
     for recipe in recipes:
         inputs.append(prepare(recipe, CACHE, CORES))
         log(f"{recipe.shape}: {inputs[-1].bytes / 1e6:.0f} MB in {len(inputs[-1].names)} files")
-    with BenchmarkRunner(output / "scratch", log) as runner:
+    scratch = output / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    with ExitStack() as stack:
+        runner = BenchmarkRunner(scratch, stack, log)
         for files in inputs:
             figures += runner.measure_shape(files, rounds)
         for recipe in lake_recipes:
             lakes[recipe.shape] = runner.measure_lakes(prepare(recipe, CACHE, CORES), rounds)
             log(f"{recipe.shape}: lakes of {len(WRITERS)} writers")
-    shutil.rmtree(output / "scratch")
+    shutil.rmtree(scratch)
     return Results(figures, lakes, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
 
 
 def log(message: str) -> None:
-    """One line of progress."""
     print(f"[bench {time.monotonic() - STARTED:4.0f} s] {message}", file=sys.stderr, flush=True)
 
 

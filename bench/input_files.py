@@ -6,12 +6,10 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from bench.shapes import SHAPES
 
@@ -49,14 +47,8 @@ class InputFiles:
     keys: tuple[str, ...]
     """Every top-level key that can occur."""
 
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> InputFiles:
-        """The inverse of ``dataclasses.asdict``, also after a conversion to JSON, which has no tuples."""
-        return cls(**{**fields, "names": tuple(fields["names"]), "keys": tuple(fields["keys"])})
-
     @property
     def paths(self) -> list[Path]:
-        """The files, in order."""
         return [Path(self.folder, name) for name in self.names]
 
     @property

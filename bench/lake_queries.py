@@ -12,16 +12,17 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ndjson_arrow import column_name
-from pyspark.sql import SparkSession
 
 from bench.input_files import InputFiles
-from bench.library_competitors import convert_by_duckdb, convert_by_polars
-from bench.offline_competitor import convert_offline
-from bench.spark_competitors import all_strings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+from bench import competitors
 
 WRITERS = ("convert", "duckdb", "polars", "spark")
 ENGINES = ("DuckDB", "Polars", "Spark")
@@ -61,23 +62,23 @@ QUERY_KEYS = {
 
 
 def measure_lakes(files: InputFiles, scratch: Path, threads: int, rounds: int) -> dict[str, Any]:
-    """Write the four lakes below ``scratch``, query each in turn, and remove them; Spark has a session in this process.
+    """Write the four lakes below ``scratch``, query each in turn, and remove them.
 
     Returns a dict: ``ndjson_bytes`` of the input, ``bytes`` of each lake by its writer, and ``seconds``, medians of
     ``rounds``, by engine, query and writer.
     """
-    spark = SparkSession.builder.getOrCreate()
-    convert: dict[str, Callable[[Path], object]] = {
-        "convert": lambda output: convert_offline(files, output, threads),
-        "duckdb": lambda output: convert_by_duckdb(files, output, threads),
-        "polars": lambda output: convert_by_polars(files, output, threads),
-        "spark": lambda output: all_strings(spark, files, output, dictionary=True),
+    spark = competitors.spark_session(threads, scratch)
+    write: dict[str, competitors.Convert] = {
+        "convert": competitors.convert,
+        "duckdb": competitors.duckdb,
+        "polars": competitors.polars,
+        "spark": partial(competitors.spark_one_pass, dictionary=True),
     }
     lakes: dict[str, list[Path]] = {}
     for writer in WRITERS:
         output = scratch / writer
         output.mkdir(parents=True)
-        convert[writer](output)
+        write[writer](files, output, threads)
         lakes[writer] = [path for path in output.rglob("*.parquet") if path.is_file()]
     keys = QUERY_KEYS[files.shape]
     first, last, some_id = _constants(keys, lakes["duckdb"])

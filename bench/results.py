@@ -10,8 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.figure import COMPETITORS, Figure
+from bench.competitors import COMPETITORS
 from bench.lake_queries import WRITERS
+from bench.runner import Figure
 from bench.shapes import SHAPES
 from bench.targets import Target, check_lakes, check_targets
 from scripts.markdown_page import markdown_table
@@ -104,7 +105,6 @@ class Results:
     cores: int
 
     def as_json(self) -> dict[str, object]:
-        """The contents of results.json."""
         return {
             "about": self._about(),
             "load_before": self.load,
@@ -115,7 +115,6 @@ class Results:
         }
 
     def as_markdown(self) -> str:
-        """For people: all tables."""
         return join_sections(
             [
                 self._about(),
@@ -127,7 +126,6 @@ class Results:
         )
 
     def lakes_as_markdown(self) -> str:
-        """For people: sizes and queries of the lakes."""
         return join_sections(
             [
                 self._about(),

@@ -1,63 +1,93 @@
-"""Runs all measurements: all competitors on all shapes, interleaved round by round."""
+"""Runs all measurements: all competitors on all shapes, interleaved round by round, in processes of their own."""
 
 from __future__ import annotations
 
 import mmap
 import os
 import shutil
+import statistics
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from bench.figure import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Figure
+import pyarrow.parquet as pq
+
+from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, Competitor, Convert, end_spark
 from bench.input_files import InputFiles
-from bench.measuring_process import CHECKOUT, MeasuringProcess
+from bench.lake_queries import measure_lakes
 
 WARM_UP_FILES_PER_CORE = 2
+MEGABYTE = 10**6
 
 
-def start_process(kind: str, cores: int, scratch: Path) -> MeasuringProcess:
-    """A measuring process for competitors of one kind; its files are under ``scratch``, its log is next to it."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(CHECKOUT),
-        "PYSPARK_PYTHON": sys.executable,
-        "POLARS_MAX_THREADS": str(cores),
-    }
-    command = [sys.executable, "-m", "bench.measurement_server", kind, str(cores), str(scratch)]
-    return MeasuringProcess(command, environment, scratch.with_suffix(".log"))
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What one competitor took for one shape, and what it wrote."""
+
+    seconds: float
+    output_bytes: int
+    output_files: int
+    peak_bytes: int | None
+    """As ``Convert`` returns it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One competitor on one shape: medians over the rounds. A megabyte is 10^6 bytes of inflated NDJSON."""
+
+    competitor: str
+    shape: str
+    cores: int
+    seconds: float
+    all_seconds: tuple[float, ...]
+    mb_per_second: float
+    mb_per_second_per_core: float
+    output_bytes: int
+    output_files: int
+    peak_bytes: int | None
+    """The maximum of all rounds; None for competitors whose memory is not measured."""
+
+    @classmethod
+    def of(cls, competitor: Competitor, files: InputFiles, measurements: Sequence[Measurement]) -> Figure:
+        """The figure of at least one measurement."""
+        seconds = [item.seconds for item in measurements]
+        median = statistics.median(seconds)
+        speed = files.bytes / MEGABYTE / median
+        peaks = [item.peak_bytes for item in measurements if item.peak_bytes is not None]
+        return cls(
+            competitor.name,
+            files.shape,
+            competitor.cores,
+            median,
+            tuple(seconds),
+            speed,
+            speed / competitor.cores,
+            measurements[-1].output_bytes,
+            measurements[-1].output_files,
+            max(peaks, default=None),
+        )
 
 
 class BenchmarkRunner:
-    """A context manager: its Spark processes run inside the block; after it, all measuring processes have ended."""
+    """``scratch``: a folder for the files of all processes. ``stack`` ends those of Spark."""
 
-    def __init__(self, scratch: Path, log: Callable[[str], None]) -> None:
+    def __init__(self, scratch: Path, stack: ExitStack, log: Callable[[str], None]) -> None:
         self._scratch = scratch
         self._log = log
-        self._stack = ExitStack()
-        self._spark: dict[int, MeasuringProcess] = {}
-
-    def __enter__(self) -> Self:
-        if self._scratch.exists():
-            shutil.rmtree(self._scratch)
-        self._scratch.mkdir(parents=True)
-        with ExitStack() as stack:
-            for cores in sorted({competitor.cores for competitor in COMPETITORS if competitor.kind == "spark"}):
-                process = start_process("spark", cores, self._scratch / f"spark-{cores}")
-                self._spark[cores] = stack.enter_context(process)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._spark = {
+            cores: stack.enter_context(spark_process(cores, scratch / f"spark-{cores}"))
+            for cores in sorted({item.cores for item in COMPETITORS if item.in_spark})
+        }
 
     def measure_shape(self, files: InputFiles, rounds: int) -> list[Figure]:
-        """The figures of all competitors."""
-        measurements: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        measurements: dict[str, list[Measurement]] = defaultdict(list)
         for number in range(rounds):
             start = number % len(COMPETITORS)
             for competitor in (*COMPETITORS[start:], *COMPETITORS[:start]):
@@ -68,34 +98,56 @@ class BenchmarkRunner:
 
     def measure_lakes(self, files: InputFiles, rounds: int) -> dict[str, Any]:
         """Sizes and query times of the lakes of one shape, as ``bench.lake_queries.measure_lakes`` returns them."""
-        process, threads = self._spark[max(self._spark)], max(self._spark)
-        fields = {"method": "lakes", "files": asdict(files), "threads": threads, "rounds": rounds}
-        return process.request(fields)
+        cores = max(self._spark)
+        return self._spark[cores].submit(measure_lakes, files, self._scratch / "lakes", cores, rounds).result()
 
-    def _measure(self, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
+    def _measure(self, competitor: Competitor, files: InputFiles) -> Measurement:
         # Into the page cache: the system may have dropped files that no process has read for a while.
         for path in files.paths:
             path.read_bytes()
-        if competitor.kind == "spark":
-            return measure_warm(self._spark[competitor.cores], competitor, files)
-        with start_process(competitor.kind, competitor.cores, self._scratch / competitor.name) as process:
-            return measure_warm(process, competitor, files)
+        if competitor.in_spark:
+            return measure_warm(self._spark[competitor.cores], competitor, files, self._scratch)
+        with measuring_process(competitor.cores, self._scratch / competitor.name) as process:
+            return measure_warm(process, competitor, files, self._scratch)
 
 
-def _request(process: MeasuringProcess, method: str, files: InputFiles, *, check: bool = True) -> dict[str, Any]:
-    return process.request({"method": method, "files": asdict(files), "check": check})
+@contextmanager
+def measuring_process(cores: int, scratch: Path) -> Iterator[ProcessPoolExecutor]:
+    """One process; what it writes to its outputs, as Spark's JVM does, goes to a log next to ``scratch``."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    context = get_context("spawn")
+    with ProcessPoolExecutor(1, context, _begin, (cores, scratch.with_suffix(".log"))) as process:
+        yield process
 
 
-def measure_warm(process: MeasuringProcess, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
+@contextmanager
+def spark_process(cores: int, scratch: Path) -> Iterator[ProcessPoolExecutor]:
+    """A measuring process whose JVM has ended when the block ends without an error."""
+    with measuring_process(cores, scratch) as process:
+        yield process
+        process.submit(end_spark).result()
+
+
+def _begin(cores: int, log: Path) -> None:
+    os.environ.update(
+        POLARS_MAX_THREADS=str(cores), PYSPARK_PYTHON=sys.executable, PYTHONPATH=os.pathsep.join(sys.path)
+    )
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+def measure_warm(process: ProcessPoolExecutor, competitor: Competitor, files: InputFiles, scratch: Path) -> Measurement:
     """Convert the first files unmeasured, then measure.
 
     The compilers have then seen this kind of data. Threads and Python workers have been started (Spark ends workers
     that were idle for a minute) and have their memory. A job that runs for an hour pays for all of this once.
     """
-    warm_up = files.first_files(WARM_UP_FILES_PER_CORE * competitor.cores)
-    _request(process, competitor.method, warm_up, check=False)
+    output, cores = scratch / f"{competitor.name}-output", competitor.cores
+    warm_up = files.first_files(WARM_UP_FILES_PER_CORE * cores)
+    process.submit(measure_conversion, competitor.convert, warm_up, output, cores, None).result()
     _touch_memory(files.bytes // 2)
-    return _request(process, competitor.method, files)
+    return process.submit(measure_conversion, competitor.convert, files, output, cores, files.rows).result()
 
 
 def _touch_memory(size: int) -> None:
@@ -107,3 +159,23 @@ def _touch_memory(size: int) -> None:
     with mmap.mmap(-1, size) as memory:
         for page in range(0, size, mmap.PAGESIZE):
             memory[page] = 1
+
+
+def measure_conversion(
+    convert: Convert, files: InputFiles, output: Path, cores: int, expected_rows: int | None
+) -> Measurement:
+    """Run ``convert`` into the new folder ``output``, read the sizes of what it wrote, and remove the folder.
+
+    Only ``convert`` is timed. Raises ``ValueError``: it lost or duplicated rows, so its speed means nothing.
+    """
+    output.mkdir(parents=True)
+    started = time.perf_counter()
+    peak = convert(files, output, cores)
+    seconds = time.perf_counter() - started
+    written = [path for path in output.rglob("*.parquet") if path.is_file()]
+    rows = sum(pq.read_metadata(path).num_rows for path in written)
+    size = sum(path.stat().st_size for path in written)
+    shutil.rmtree(output)
+    if expected_rows not in (None, rows):
+        raise ValueError(f"{files.shape}: {rows} rows were written, the input has {expected_rows}")
+    return Measurement(seconds, size, len(written), peak)

@@ -26,8 +26,6 @@ WIDE_COLUMNS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One kind of data."""
-
     name: str
     description: str
     """For the report."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.figure import MAIN_SHAPES, PRODUCT, Figure
+from bench.competitors import MAIN_SHAPES, PRODUCT
+from bench.runner import Figure
 
 PRODUCT_ONE_CORE = "hybrid_router_1_core"
 BASELINE = "spark_one_pass"
@@ -26,8 +27,6 @@ MAX_QUERY_RATIO = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One metric with its target."""
-
     metric: str
     measured: str
     target: str

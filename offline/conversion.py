@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,15 +39,12 @@ class GroupOutcome:
 
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
-    """Parquet files."""
     denied: Mapping[ObjectVersion, str]
     """Files that may not be read, with what a person does about it: they were left out, and are not converted."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """Files that are converted together."""
-
     manifest: Manifest
     tasks: tuple[Task, ...] = ()
     results: list[TaskResult] = field(default_factory=list)
@@ -63,8 +60,6 @@ class _Group:
 
 
 class Conversion:
-    """One call of ``convert``."""
-
     def __init__(
         self,
         output: OutputFolder,
@@ -103,23 +98,8 @@ class Conversion:
         files = [file for file in group.manifest.files if file not in group.excluded]
         size = sum(file.size * (INFLATED_RATIO if has_compressed_name(file.key) else 1) for file in files)
         min_tasks = max(1, min(self._cores, size // MIN_TASK_BYTES))
-        divided = divide_input(InputFiles(self._region), files, self._settings, None, min_tasks) if files else []
         group.results = []
-        group.tasks = tuple(
-            Task(
-                group.manifest.id,
-                GENERATION,
-                group.manifest.partition,
-                number,
-                splits,
-                (),
-                LAKE,
-                QUARANTINE,
-                self._region,
-                self._settings,
-            )
-            for number, splits in enumerate(divided)
-        )
+        group.tasks = plan_tasks(group.manifest, files, self._settings, min_tasks, self._region) if files else ()
         return group
 
     def _submit(self, pool: Executor, group: _Group, running: dict[Future[TaskResult], _Group]) -> None:
@@ -163,6 +143,17 @@ class Conversion:
                 quarantine += write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder))
         self._output.commit(manifest.id, sources, chain(objects, quarantine))
         return GroupOutcome(sources, objects, group.denied)
+
+
+def plan_tasks(
+    manifest: Manifest, files: Sequence[ObjectVersion], settings: ConvertSettings, min_tasks: int, region: str = ""
+) -> tuple[Task, ...]:
+    """The tasks of these files of a manifest, by the same division as in the jobs, but at least ``min_tasks``."""
+    divided = divide_input(InputFiles(region), files, settings, None, min_tasks)
+    return tuple(
+        Task(manifest.id, GENERATION, manifest.partition, number, splits, (), LAKE, QUARANTINE, region, settings)
+        for number, splits in enumerate(divided)
+    )
 
 
 def convert_task(task: Task, staging: Path) -> TaskResult:

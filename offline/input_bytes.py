@@ -62,8 +62,6 @@ class LocalFile(ObjectVersion):
 
 
 class LocalFiles:
-    """Reads ranges of local files."""
-
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
         """The bytes [start, end).
 

@@ -61,7 +61,6 @@ class Search:
     settings: Settings
     destination: Destination
     region: str
-    """Region of the buckets."""
 
     def find(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
         """Every file, once however often it is named; raises what ``find_files`` and ``list_named`` raise."""

@@ -52,8 +52,6 @@ class SettledExecution:
 
 @dataclass(slots=True)
 class Day:
-    """A day (UTC) and the executions that were planned on it."""
-
     day: date
     micro_dollars: int = 0
     """Of the job runs of both lanes that ended on it."""

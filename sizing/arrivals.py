@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
-from lake.compression import has_compressed_name
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, manifest_day_prefix
@@ -30,16 +30,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 DAY_SECONDS = 86_400
-_PHASE = (math.sqrt(5) - 1) / 2
+SPREAD = (math.sqrt(5) - 1) / 2
 """Multiples of it spread most evenly: files of different kinds do not all arrive in the same window."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one window that are alike.
-
-    Where a profile has many datasets, one stands for several: their files are in one group.
-    """
+    """Files of one window that are alike. The datasets of a profile have the same files: one stands for all."""
 
     key: str
     """The key of any of them: lane and dataset follow from it."""
@@ -55,17 +52,16 @@ def windows_of_day(settings: Settings) -> int:
     return -(-DAY_SECONDS // settings.input.event_window_seconds)
 
 
-class Arrivals(Protocol):
+@dataclass(frozen=True, slots=True)
+class Arrivals:
     """The files of the 24 hours before a night."""
 
-    @property
-    def night(self) -> datetime:
-        """Start of the night, aware: the end of the day."""
-        ...
-
-    def windows(self) -> Iterator[Sequence[FileGroup]]:
-        """The groups of each of the day's windows, in order of time."""
-        ...
+    night: datetime
+    """Start of the night, aware: the end of the day."""
+    windows: Sequence[Sequence[FileGroup]]
+    """The groups of each of the day's windows, in order of time."""
+    gzip_ratio: float = INFLATED_RATIO
+    """Bytes of NDJSON for each byte of a compressed file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,48 +73,37 @@ class _Class:
     datasets: int
 
 
-class ProfileArrivals:
-    """Arrivals of a profile: spread evenly over the curve; the same at every call."""
-
-    def __init__(self, profile: Profile, settings: Settings, night: datetime) -> None:
-        self.night = night
-        self._cumulated = _cumulated(profile, settings, night)
-        self._classes = _classes(profile, settings)
-
-    def windows(self) -> Iterator[Sequence[FileGroup]]:
-        """The groups of each of the day's windows, in order of time."""
-        before = [math.floor(item.phase) for item in self._classes]
-        for share in self._cumulated:
-            groups = []
-            for number, item in enumerate(self._classes):
-                after = item.files if share >= 1 else min(math.floor(item.files * share + item.phase), item.files)
-                if after > before[number]:
-                    groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
-                    before[number] = after
-            yield groups
+def profile_arrivals(profile: Profile, settings: Settings, night: datetime) -> Arrivals:
+    """Arrivals of a profile: spread evenly over the curve."""
+    classes, windows = _classes(profile, settings), []
+    before = [math.floor(item.phase) for item in classes]
+    for share in _cumulated(profile, settings, night):
+        groups = []
+        for number, item in enumerate(classes):
+            after = item.files if share >= 1 else min(math.floor(item.files * share + item.phase), item.files)
+            if after > before[number]:
+                groups.append(FileGroup(item.key, item.bytes, after - before[number], item.datasets))
+                before[number] = after
+        windows.append(groups)
+    return Arrivals(night, windows, profile.gzip.ratio)
 
 
 def _classes(profile: Profile, settings: Settings) -> list[_Class]:
     """All kinds of files with their number; the numbers add up to ``profile.files``."""
-    total = sum(size.share for size in profile.sizes)
-    followed = divide(profile.datasets, [1.0] * profile.followed)
     kinds = [
-        (dataset, urgent, compressed, size.bytes, share)
-        for dataset, size, (urgent, urgent_share), (compressed, gzip_share) in product(
-            range(len(followed)),
+        (urgent, compressed, size.bytes, share)
+        for size, (urgent, urgent_share), (compressed, gzip_share) in product(
             profile.sizes,
             ((False, 1 - profile.urgent_share), (True, profile.urgent_share)),
             ((False, 1 - profile.gzip.share), (True, profile.gzip.share)),
         )
-        if (share := size.share / total * followed[dataset] / profile.datasets * urgent_share * gzip_share) > 0
+        if (share := size.share * urgent_share * gzip_share) > 0
     ]
-    keys = file_keys(settings, profile.datasets, len(followed), urgent=profile.urgent_share > 0)
+    keys = file_keys(settings, profile.datasets, urgent=profile.urgent_share > 0)
     files = divide(profile.files, [share for *_, share in kinds])
     return [
-        _Class(
-            keys[dataset, urgent] + (".gz" if compressed else ""), size, count, number * _PHASE % 1, followed[dataset]
-        )
-        for number, ((dataset, urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
+        _Class(keys[urgent] + (".gz" if compressed else ""), size, count, number * SPREAD % 1, profile.datasets)
+        for number, ((urgent, compressed, size, _), count) in enumerate(zip(kinds, files, strict=True))
     ]
 
 
@@ -161,47 +146,40 @@ LOG_INTERVAL = 1000
 
 
 class RecordedFile(NamedTuple):
-    """One file."""
-
     key: str
     size: int
-    """Bytes as stored."""
     time: float
     """Time of its arrival, in seconds since the epoch."""
 
 
-class RecordedArrivals:
-    """The files that arrived in the 24 hours before a night (aware); the same at every call.
+def recorded_arrivals(files: Iterable[RecordedFile], settings: Settings, night: datetime) -> Arrivals:
+    """The files that arrived in the 24 hours before a night (aware).
 
     Keys that the settings treat alike are followed under one of them, and files of one window that are alike are only
     counted. Raises ``InvalidInputError`` if there is no file of the day.
     """
+    keys: dict[tuple[object, ...], str] = {}
+    counts: defaultdict[int, Counter[tuple[str, int]]] = defaultdict(Counter)
+    first = night.timestamp() - DAY_SECONDS
+    for key, size, time in files:
+        if 0 <= time - first < DAY_SECONDS:
+            window = int(time - first) // settings.input.event_window_seconds
+            counts[window][keys.setdefault(_treatment(key, settings), key), size] += 1
+    if not counts:
+        raise InvalidInputError(f"the ledger has no file of the 24 hours before {night:%Y-%m-%dT%H:%MZ}")
+    windows = [
+        [FileGroup(key, size, number) for (key, size), number in counts.get(window, {}).items()]
+        for window in range(windows_of_day(settings))
+    ]
+    return Arrivals(night, windows)
 
-    def __init__(self, files: Iterable[RecordedFile], settings: Settings, night: datetime) -> None:
-        self.night = night
-        self._settings = settings
-        self._keys: dict[tuple[object, ...], str] = {}
-        self._windows: defaultdict[int, Counter[tuple[str, int]]] = defaultdict(Counter)
-        first = night.timestamp() - DAY_SECONDS
-        for key, size, time in files:
-            if 0 <= time - first < DAY_SECONDS:
-                window = int(time - first) // settings.input.event_window_seconds
-                self._windows[window][self._representative(key), size] += 1
-        if not self._windows:
-            raise InvalidInputError(f"the ledger has no file of the 24 hours before {night:%Y-%m-%dT%H:%MZ}")
 
-    def windows(self) -> Iterator[Sequence[FileGroup]]:
-        """The groups of each of the day's windows, in order of time."""
-        for window in range(windows_of_day(self._settings)):
-            yield [FileGroup(key, size, count) for (key, size), count in self._windows.get(window, {}).items()]
-
-    def _representative(self, key: str) -> str:
-        """The first key that the settings treat like this one."""
-        settings = self._settings
-        rule, dataset = matching_rule(key, settings.datasets)
-        urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
-        ignored = key.endswith("/") or settings.input.suffix_of(key) is None
-        return self._keys.setdefault((rule, dataset, urgent, ignored, has_compressed_name(key)), key)
+def _treatment(key: str, settings: Settings) -> tuple[object, ...]:
+    """All that the settings know of a file by its key."""
+    rule, dataset = matching_rule(key, settings.datasets)
+    urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
+    ignored = key.endswith("/") or settings.input.suffix_of(key) is None
+    return rule, dataset, urgent, ignored, has_compressed_name(key)
 
 
 def read_recorded(

@@ -10,26 +10,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from pathlib import Path
 
-from ndjson_arrow import can_split
-
 from lake.compression import has_compressed_name
 from lake.engines.description import MIB
 from lake.errors import InvalidInputError
-from lake.manifest import Partition
+from lake.manifest import Lane, Manifest, Partition, new_manifest_id
 from lake.settings import ConvertSettings, PriceSettings
 from lake.texts import format_count
-from sizing.local_objects import LocalSink, local_source, local_version
+from offline.conversion import plan_tasks
+from offline.input_bytes import InputFiles, LocalFile
+from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
-from transform.plan_attempt import HEAD_BYTES, pack_tasks, split_files
 from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.task_model import Task, TaskResult
-from transform.upload import Uploads
 
 FIRST_BYTES = 16 * MIB
 """Input of the first conversion, as stored; one file at least."""
@@ -56,7 +55,6 @@ class Measurement:
     rows: int
     columns: int
     rejects: dict[str, int]
-    """Rejected lines by reason."""
 
     @property
     def speed(self) -> float:
@@ -65,7 +63,6 @@ class Measurement:
 
     @property
     def output_ratio(self) -> float:
-        """Parquet bytes for each byte of NDJSON."""
         return self.output_bytes / max(self.inflated_bytes, 1)
 
 
@@ -123,46 +120,31 @@ def files_of(files: Sequence[Path], size: int) -> list[Path]:
 
 
 def _convert(pool: Pool, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path) -> Measurement:
-    tasks = plan_tasks(files, settings, cores)
+    tasks = tasks_of(files, settings, cores)
     output = folder / "output"
     output.mkdir()
     started = time.monotonic()
-    answers = pool.map(partial(convert_task, str(output)), tasks, chunksize=1)
+    answers = pool.map(partial(measure_task, output), tasks, chunksize=1)
     seconds = time.monotonic() - started
     shutil.rmtree(output)
     return summarise(files, seconds, answers)
 
 
-def plan_tasks(files: Sequence[Path], settings: ConvertSettings, cores: int) -> list[Task]:
+def tasks_of(files: Sequence[Path], settings: ConvertSettings, cores: int) -> tuple[Task, ...]:
     """The tasks of one manifest of these files; at least one for each core, as far as they can be divided."""
-    whole = [path for path in files if settings.concatenated or not _can_split(path)]
-    size = sum(path.stat().st_size for path in files)
-    return divide(files, whole, settings, cores * max(1, round(size / (cores * settings.split_bytes))))
+    found = tuple(LocalFile.found(os.path.realpath(path)) for path in files)
+    manifest = Manifest(
+        new_manifest_id(datetime.now(UTC)), Lane.BATCH, Partition("calibrate", "2026-01-01", 0), "", found
+    )
+    return plan_tasks(manifest, found, settings, cores)
 
 
-def divide(files: Sequence[Path], whole: Sequence[Path], settings: ConvertSettings, number: int) -> list[Task]:
-    """About this number of tasks; the files of ``whole`` are not split."""
-    splits = split_files(list(map(local_version, files)), set(map(local_version, whole)), settings.split_bytes)
-    ratio = number * settings.target_file_bytes / max(sum(split.size for split in splits), 1)
-    partition = Partition("calibrate", "2026-01-01", 0)
-    return [
-        Task("calibrate", 1, partition, place, task, (), "lake", "quarantine", "eu-central-1", settings)
-        for place, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
-    ]
-
-
-def _can_split(path: Path) -> bool:
-    with path.open("rb") as file:
-        return can_split(file.read(HEAD_BYTES))
-
-
-def convert_task(output: str, task: Task) -> tuple[TaskResult, int]:
-    """The result of a task over local files, and the peak memory of this process meanwhile, in bytes."""
-    sink = LocalSink(Path(output)).as_client()
+def measure_task(output: Path, task: Task) -> tuple[TaskResult, int]:
+    """The result of a task, and the peak memory of this process meanwhile, in bytes."""
     reset_peak_bytes()
-    # On the disk of the output, so that the sink can link a file instead of copying it.
-    with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
-        result = run_task(task, local_source(), uploads, Path(folder))
+    # As many requests ahead as from S3, which take memory.
+    with tempfile.TemporaryDirectory(dir=output) as folder:
+        result = run_task(task, InputFiles(task.region), StagedFiles(output), Path(folder))
     return result, peak_bytes()
 
 
@@ -170,7 +152,7 @@ def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[Tas
     """The figures of a conversion. Raises ``InvalidInputError`` where a file cannot be converted at all."""
     results = [result for result, _ in answers]
     for failure in (failure for result in results for failure in result.failures):
-        raise InvalidInputError(f"{failure.file.bucket}/{failure.file.key} cannot be converted: {failure.reason}")
+        raise InvalidInputError(f"{failure.file.key} cannot be converted: {failure.reason}")
     splits = [split for result in results for split in result.splits]
     rejects: Counter[str] = Counter()
     for split in splits:
@@ -198,8 +180,6 @@ MIN_ROW_GROUP_BYTES = 8 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A setting and the reason for its value."""
-
     group: str
     key: str
     value: float
@@ -238,11 +218,9 @@ def measured_kinds(found: Sequence[Measurement]) -> list[list[Measurement]]:
     return [kind for kind in kinds if kind]
 
 
-def toml_lines(advice: Sequence[Advice], stage: str) -> Iterator[str]:
-    """A settings file with this advice, each value with its reason."""
-    yield f'stage = "{stage}"'
+def toml_lines(advice: Sequence[Advice]) -> Iterator[str]:
+    """Lines of a settings file with this advice, each value with its reason."""
     for group in dict.fromkeys(item.group for item in advice):
-        yield ""
         yield f"[{group}]"
         for item in advice:
             if item.group == group:
@@ -253,18 +231,13 @@ def toml_lines(advice: Sequence[Advice], stage: str) -> Iterator[str]:
 def report_lines(found: Sequence[Measurement]) -> Iterator[str]:
     """Of each kind of files a line for each measurement, and what the last one says about the data; for people."""
     for kind in measured_kinds(found):
-        yield f"{kind_name(kind[0])} files"
+        yield "compressed files" if kind[0].compressed else "plain files"
         yield from map(_line, kind)
         last = kind[-1]
         yield f"{last.inflated_bytes / max(last.stored_bytes, 1):.2f} bytes of NDJSON for each byte as stored"
         yield f"{format_count(last.rows, 'row')}, {format_count(last.columns, 'column')}"
         for reason, lines in sorted(last.rejects.items()):
             yield f"rejected: {format_count(lines, 'line')}, {reason}"
-
-
-def kind_name(item: Measurement) -> str:
-    """The kind of its files, for people."""
-    return "compressed" if item.compressed else "plain"
 
 
 def _line(item: Measurement) -> str:

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from lake.compression import has_compressed_name
+from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
-from lake.ledger import CostShare
-from lake.manifest import Lane
-from lake.settings import Settings
-from lake.speed import FAST, SLOW
+from lake.ledger import CostShare, ManifestRow, State
+from lake.manifest import Lane, Partition
+from lake.settings import PriceSettings, Settings
+from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count
 from lake.time import iso_utc
-from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
+from router.estimate.other_costs import estimate_shares, expected_share
+from router.plan.night import PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
-from sizing.arrivals import DAY_SECONDS, Arrivals, ProfileArrivals
-from sizing.assumptions import NOTHING_MEASURED, Measured, Speed, assumptions, dataset_speeds, measured_waits
-from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
-from sizing.options import ALL_BATCH, RoutingOption, as_one_stream_job, night_start, routing_options, stream_window
+from sizing.arrivals import DAY_SECONDS, Arrivals, FileGroup, profile_arrivals
+from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions
+from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
+from sizing.options import (
+    RoutingOption,
+    all_batch,
+    as_one_stream_job,
+    night_start,
+    routing_options,
+    stream_window,
+)
 from sizing.profile import Profile
-from sizing.result import Dollars, LaneResult, Latencies, LatencySeconds, NightResult, OptionResult, Simulation
-from sizing.routing import Router, SimulatedManifest
+from sizing.result import Dollars, LaneResult, Latencies, NightResult, OptionResult, Simulation
+from sizing.routing import Router
 from sizing.stream_lane import StreamLane
-
-TERABYTE = 10**12
-DAYS_OF_A_MONTH = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,114 +52,85 @@ class RoutedDay:
 
     stream: StreamLane
     router: Router
-    stream_manifests: int
-    waiting: list[SimulatedManifest]
-    """What each invocation has received for the night."""
-    peak: tuple[int, float]
+    peak: tuple[int, float] = (0, 0.0)
     """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
 
 
 def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
-    """All options of a profile's day, and the night of the same rows as gzip files."""
-    night, ratio = night_start(settings, date.fromisoformat(profile.date)), profile.gzip.ratio
-    found = simulate(ProfileArrivals(profile, settings, night), settings, ratio, log)
+    """All options of a profile's day, and the night of the same rows as compressed files."""
+    night, settings = night_start(settings, date.fromisoformat(profile.date)), at_ratio(settings, profile.gzip.ratio)
+    found = simulate(profile_arrivals(profile, settings, night), settings, log)
     if profile.gzip.share:
         return found
     log("the same rows as gzip files")
-    sizes = tuple(replace(size, bytes=max(round(size.bytes / ratio), 1)) for size in profile.sizes)
-    arrivals = ProfileArrivals(replace(profile, sizes=sizes, gzip=replace(profile.gzip, share=1.0)), settings, night)
-    (gzip,) = simulate_at(arrivals, settings, Speed.of(settings, ratio), lambda _: None, only=ALL_BATCH)
-    return replace(found, as_gzip=gzip if gzip.night and gzip.night.fits else None)
+    gzip = simulate_option(profile_arrivals(profile.as_gzip, settings, night), all_batch(settings))
+    return replace(found, as_gzip=gzip if gzip.night and not gzip.night.forecast.late_minutes else None)
+
+
+def at_ratio(settings: Settings, ratio: float) -> Settings:
+    """The settings with the speed of files that are compressed so far, unless they give one that was measured."""
+    price, default = settings.price, PriceSettings().compressed_mb_per_second_per_core
+    if ratio == INFLATED_RATIO or price.compressed_mb_per_second_per_core != default:
+        return settings
+    speed = min(default * INFLATED_RATIO / ratio, price.mb_per_second_per_core)
+    return replace(settings, price=replace(price, compressed_mb_per_second_per_core=speed))
 
 
 def simulate(
-    arrivals: Arrivals,
-    settings: Settings,
-    ratio: float,
-    log: Callable[[str], object],
-    measured: Measured | None = None,
+    arrivals: Arrivals, settings: Settings, log: Callable[[str], object], measured: Measured = NOTHING_MEASURED
 ) -> Simulation:
-    """All options of a day, at the assumed speed, and their dollars and ends at a lower and at a higher one.
-
-    ``ratio``: bytes of NDJSON for each byte of a compressed file. ``log``: gets a sentence of progress for each option.
-    ``measured``: by the ledger; None: there is no ledger, and speeds and waits are assumed.
-    """
-    by_ledger = measured or NOTHING_MEASURED
+    """All options of a day. ``log``: gets a sentence of progress for each option."""
     stream_jobs, settings = settings.stream.jobs, as_one_stream_job(settings)
-    speed = Speed.of(settings, ratio, by_ledger.speeds)
-    load = measure_load(arrivals, settings, speed)
-    options = simulate_at(arrivals, settings, speed, log, by_ledger.waits)
-    if not all(speed.is_measured(*kind) for kind in load.kinds):
-        ends = []
-        for share in (FAST, SLOW):
-            log(f"the same with S3 read {share:g} times as fast")
-            price = replace(settings.price, mb_per_second_per_core=share * settings.price.mb_per_second_per_core)
-            changed = replace(settings, price=price)
-            at_share = Speed.of(changed, ratio, by_ledger.speeds)
-            ends.append(simulate_at(arrivals, changed, at_share, lambda _: None, by_ledger.waits))
-        options = list(map(_with_range, options, *ends))
-    rests_on = list(assumptions(settings, ratio, stream_jobs))
-    if measured is not None:
-        rests_on += [*measured_waits(measured.waits), *dataset_speeds(speed, load.kinds)]
+    speeds = Speeds(measured.speeds, settings.price)
+    load = measure_load(arrivals, settings, speeds)
+    options = []
+    for option in routing_options(settings, load.peak_core_seconds):
+        log(f"{option.name}: {format_count(load.files, 'file')}")
+        options.append(simulate_option(arrivals, option, measured))
+    rests_on = assumptions(settings, measured, load.kinds, arrivals.gzip_ratio, stream_jobs)
     return Simulation(load.files, load.bytes, tuple(options), tuple(rests_on))
 
 
-def _with_range(found: OptionResult, fast: OptionResult, slow: OptionResult) -> OptionResult:
-    """The option with the dollars and the end that it has when S3 is read faster and slower than assumed."""
-    all_three = [option.dollars for option in (fast, found, slow)]
-    days, months = ([getattr(dollars, name) for dollars in all_three] for name in ("total", "month"))
-    dollars = replace(found.dollars, low=min(days), high=max(days), month_low=min(months), month_high=max(months))
-    night = found.night
-    if night and fast.night and slow.night:
-        night = replace(night, end_low=fast.night.end, end_high=slow.night.end)
-    return replace(found, night=night, dollars=dollars)
+def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED) -> OptionResult:
+    settings = option.settings
+    speeds = Speeds(measured.speeds, settings.price)
+    day = route_day(arrivals, settings, speeds)
+    backlog = divide_collections(day.router.collected, settings.batch)
+    night = simulate_night(backlog, settings, speeds, arrivals.night, measured.waits)
+    stream_dollars = [day.stream.dollars]
+    if day.stream.bytes:
+        at = (speeds.at(share, settings.price) for share in (FAST, SLOW))
+        stream_dollars += [route_day(arrivals, settings, changed).stream.dollars for changed in at]
+    return _result(option, arrivals, day, backlog, night, stream_dollars)
 
 
-def simulate_at(
-    arrivals: Arrivals,
-    settings: Settings,
-    speed: Speed,
-    log: Callable[[str], object],
-    waits: Mapping[str, float] | None = None,
-    only: str | None = None,
-) -> list[OptionResult]:
-    """The options at one speed; ``waits``: what ``offers`` takes; ``only`` one way to route, by its name."""
-    load = measure_load(arrivals, settings, speed)
-    found = []
-    for option in routing_options(settings, load.peak_core_seconds):
-        if only in (None, option.name):
-            log(f"{option.name}: {format_count(load.files, 'file')}")
-            day = route_day(arrivals, option.settings, speed)
-            backlog = collect_backlog(day.waiting, option.settings)
-            night = simulate_night(backlog, option.settings, arrivals.night, waits)
-            found.append(_result(option, arrivals.night, day, night))
-    return found
-
-
-def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
+def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load:
     """What arrives, before anything is decided."""
     files = size = 0
     hours = [0.0] * (DAY_SECONDS // 3600)
     kinds: set[tuple[str, bool]] = set()
-    for number, groups in enumerate(arrivals.windows()):
+    for number, groups in enumerate(arrivals.windows):
         for group in groups:
             files += group.count
             size += group.count * group.bytes
-            kind = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
-            kinds.add(kind)
-            work = group.count * speed.file_seconds(*kind, group.bytes)
+            dataset, compressed = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
+            kinds.add((dataset, compressed))
+            work = speeds.core_seconds(_row_of(group, dataset, compressed=compressed))
             hours[number * settings.input.event_window_seconds // 3600] += work
     return Load(files, size, max(hours) / 3600, tuple(sorted(kinds)))
 
 
-def route_day(arrivals: Arrivals, settings: Settings, speed: Speed) -> RoutedDay:
+def _row_of(group: FileGroup, dataset: str, *, compressed: bool) -> ManifestRow:
+    size, partition = group.count * group.bytes, Partition(dataset, "", 0)
+    return ManifestRow("", State.QUEUED, Lane.STREAM, partition, "", size, group.count, size if compressed else 0)
+
+
+def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> RoutedDay:
     """Window after window: route decides, the stream lane works, its watch measures the backlog."""
-    router = Router(settings, speed, arrivals.night)
     window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
-    stream = StreamLane(settings, window)
-    waiting: list[SimulatedManifest] = []
-    peak, backlog, manifests, watched = (0, 0.0), 0.0, 0, 0.0
-    for number, groups in enumerate(arrivals.windows()):
+    day = RoutedDay(StreamLane(settings, window), Router(settings, speeds, arrivals.night, arrivals.gzip_ratio))
+    stream, router, backlog, watched = day.stream, day.router, 0.0, 0.0
+    for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
         stream.advance(now)
         if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:
@@ -162,33 +138,12 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed) -> RoutedDay
         else:
             backlog = waiting_core_seconds(settings.stream, backlog, length)
         for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
-            if manifest.row.lane == Lane.STREAM:
-                stream.add(manifest)
-                manifests += manifest.manifests
-            else:
-                waiting.append(manifest)
+            stream.add(manifest)
         backlog += router.admitted_seconds
-        if stream.backlog_bytes > peak[0]:
-            peak = (stream.backlog_bytes, now)
+        if stream.backlog_bytes > day.peak[0]:
+            day.peak = (stream.backlog_bytes, now)
     stream.finish()
-    return RoutedDay(stream, router, manifests, waiting, peak)
-
-
-def _converted(day: RoutedDay, night: SimulatedNight | None, target_file_bytes: int) -> CostShare:
-    """What both lanes have converted, as the ledger of costs counts it."""
-    stream, waiting = day.stream, [found.row for found in day.waiting]
-    inflated = sum(found.work.inflated_bytes for found in day.waiting)
-    planned = sum(len(run.manifests) for run in night.planned.runs) if night else 0
-    objects = max(planned, round(inflated * OUTPUT_RATIO / target_file_bytes))
-    return CostShare(
-        "",
-        0,
-        bytes=stream.bytes + sum(row.bytes for row in waiting),
-        files=stream.latencies.files + sum(row.files for row in waiting),
-        manifests=day.stream_manifests + planned,
-        objects=stream.objects + objects,
-        written_bytes=round((stream.inflated_bytes + inflated) * OUTPUT_RATIO),
-    )
+    return day
 
 
 def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] | None:
@@ -200,79 +155,79 @@ def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] 
     return max(start, 0.0), min(end, float(DAY_SECONDS))
 
 
-def _result(option: RoutingOption, night_start: datetime, day: RoutedDay, night: SimulatedNight | None) -> OptionResult:
-    stream, waiting, (peak_bytes, peak_seconds) = day.stream, [found.row for found in day.waiting], day.peak
-    peak_at = night_start + timedelta(seconds=peak_seconds - DAY_SECONDS)
-    batch_bytes = sum(row.bytes for row in waiting)
-    converted = _converted(day, night, option.settings.convert.target_file_bytes)
-    batch_latencies = night.latencies if night else Latencies()
+def _result(
+    option: RoutingOption,
+    arrivals: Arrivals,
+    day: RoutedDay,
+    backlog: list[BacklogItem],
+    night: tuple[PlannedNight, Latencies] | None,
+    stream_dollars: list[float],
+) -> OptionResult:
+    stream, (peak_bytes, peak_seconds) = day.stream, day.peak
+    peak_at = arrivals.night + timedelta(seconds=peak_seconds - DAY_SECONDS)
+    planned, latencies = night or (None, Latencies())
+    waiting = [item.row for item in backlog]
+    converted = _converted(stream, waiting, option.settings.convert.target_file_bytes, arrivals.gzip_ratio)
+    batch_files, batch_bytes = sum(row.files for row in waiting), sum(row.bytes for row in waiting)
     return OptionResult(
         option.name,
-        night.planned.night.engine.value if night else "",
         option.changes,
-        LaneResult(
-            stream.latencies.files,
-            stream.bytes,
-            day.stream_manifests,
-            _latency(stream.latencies),
-            _latency(stream.urgent_latencies),
-        ),
-        LaneResult(
-            sum(row.files for row in waiting),
-            batch_bytes,
-            sum(found.manifests for found in day.waiting),
-            _latency(batch_latencies),
-            LatencySeconds(None, None, None),
-        ),
+        _lane(round(stream.latencies.files), stream.bytes, stream.manifests, stream.latencies),
+        stream.urgent_latencies.percentile(0.95),
+        _lane(batch_files, batch_bytes, len(waiting), latencies),
         day.router.spilled_files,
         day.router.ignored_files,
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
-        _night(night) if night else None,
-        _dollars(stream.dollars, night.dollars if night else 0.0, converted, day.router.invocations),
+        None if planned is None else _night(planned),
+        _dollars(day, planned, converted, stream_dollars),
     )
 
 
-def _latency(found: Latencies) -> LatencySeconds:
-    return LatencySeconds(*(found.percentile(share) for share in (0.5, 0.95, 0.99)))
+def _lane(files: int, size: int, manifests: int, found: Latencies) -> LaneResult:
+    return LaneResult(files, size, manifests, found.percentile(0.5), found.percentile(0.95))
 
 
-def _night(night: SimulatedNight) -> NightResult:
-    chosen, forecast = night.planned.night, night.planned.forecast
-    late = (night.end - night.deadline).total_seconds() / 60
+def _converted(
+    stream: StreamLane, waiting: list[ManifestRow], target_file_bytes: int, gzip_ratio: float
+) -> list[CostShare]:
+    """What both lanes have converted, as the ledger of costs counts it."""
+    files, size, packed = stream.latencies.files, stream.bytes, stream.compressed_bytes
+    all_rows = ManifestRow("", State.DONE, Lane.STREAM, Partition("", "", 0), "", size, round(files), packed)
+    in_stream = expected_share([all_rows], target_file_bytes, gzip_ratio)
+    in_stream = replace(in_stream, manifests=stream.manifests, objects=stream.objects)
+    return [in_stream, expected_share(waiting, target_file_bytes, gzip_ratio)]
+
+
+def _night(planned: PlannedNight) -> NightResult:
+    night = planned.night
     return NightResult(
-        iso_utc(night.start),
-        iso_utc(night.end),
-        iso_utc(night.deadline),
-        late <= 0,
-        iso_utc(night.end),
-        iso_utc(night.end),
-        round(max(late, 0.0), 1),
-        len(night.planned.runs),
-        chosen.concurrency,
-        chosen.workers,
-        chosen.worker_type,
-        sum(len(run.manifests) for run in night.planned.runs),
-        forecast.minutes,
-        forecast.dollars,
+        night.engine.value,
+        len(planned.runs),
+        night.concurrency,
+        night.workers,
+        night.worker_type,
+        sum(len(run.manifests) for run in planned.runs),
+        planned.forecast,
     )
 
 
-def _dollars(stream: float, night: float, converted: CostShare, invocations: int) -> Dollars:
-    other = estimate_shares([converted], invocations=invocations)
-    exact = stream + night + other.total
-    per_terabyte = exact / converted.bytes * TERABYTE if converted.bytes else 0.0
-    total, month = round(exact, 2), round(exact * DAYS_OF_A_MONTH, 2)
+def _dollars(
+    day: RoutedDay, planned: PlannedNight | None, converted: list[CostShare], stream_dollars: list[float]
+) -> Dollars:
+    """``stream_dollars``: those of the stream lane at every speed."""
+    other = estimate_shares(converted, invocations=day.router.invocations)
+    low, night, high = (
+        (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
+        if planned
+        else (0.0, 0.0, 0.0)
+    )
     return Dollars(
-        stream=round(stream, 2),
-        night=round(night, 2),
+        stream=round(day.stream.dollars, 2),
+        night=night,
         other=round(other.total, 2),
-        total=total,
-        low=total,
-        high=total,
-        month=month,
-        month_low=month,
-        month_high=month,
-        per_terabyte=round(per_terabyte, 3),
+        total=round(day.stream.dollars + night + other.total, 2),
+        low=round(min(stream_dollars) + low + other.total, 2),
+        high=round(max(stream_dollars) + high + other.total, 2),
         storage_month=round(other.storage_per_month, 2),
     )

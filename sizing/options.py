@@ -66,8 +66,6 @@ BUSY_TRIGGER_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class RoutingOption:
-    """One way to route the files of a day."""
-
     name: str
     settings: Settings
     changes: tuple[str, ...]
@@ -81,7 +79,7 @@ def routing_options(settings: Settings, peak_core_seconds: float) -> list[Routin
     """
     return [
         _all_stream(settings, peak_core_seconds),
-        _all_batch(settings),
+        all_batch(settings),
         RoutingOption(HYBRID, settings, ()),
     ]
 
@@ -97,7 +95,8 @@ def as_one_stream_job(settings: Settings) -> Settings:
     )
 
 
-def _all_batch(settings: Settings) -> RoutingOption:
+def all_batch(settings: Settings) -> RoutingOption:
+    """All files overnight."""
     changed = replace(
         settings,
         peak=replace(settings.peak, hours=()),

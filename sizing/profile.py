@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
+from lake.compression import INFLATED_RATIO
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import Settings
@@ -19,26 +20,18 @@ from lake.settings.routing import FOLDER
 MAX_BYTES = 5 << 40
 """Far above the largest object that S3 stores."""
 MAX_DATASETS = 10_000
-MAX_FOLLOWED = 100
-"""Datasets that are followed apart. Of more, which have the same files, one stands for all."""
-MAX_CLASSES = 10_000
-"""Kinds of files (dataset, size, urgent or not, compressed or not) that are followed apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeShare:
-    """Files of one size."""
-
     bytes: Annotated[int, Range(1, MAX_BYTES, "bytes"), "Size as stored."]
     share: Annotated[float, Range(0, 1_000_000), "Weight among all sizes; the weights need no particular sum."] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class GzipShare:
-    """Compressed files."""
-
-    share: Annotated[float, Range(0, 1), "Share of all files."] = 0.0
-    ratio: Annotated[float, Range(1, 1000), "Bytes of NDJSON for each byte as stored."] = 8.0
+    share: Annotated[float, Range(0, 1), "Share of the files that are compressed."] = 0.0
+    ratio: Annotated[float, Range(1, 1000), "Bytes of NDJSON for each byte as stored."] = INFLATED_RATIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +49,14 @@ class Profile:
     gzip: GzipShare = field(default_factory=GzipShare)
 
     @property
-    def followed(self) -> int:
-        """Number of datasets that are followed apart."""
-        return self.datasets if self.datasets <= MAX_FOLLOWED else 1
+    def as_gzip(self) -> Profile:
+        """The same rows, all of them in compressed files."""
+        sizes = tuple(replace(size, bytes=max(round(size.bytes / self.gzip.ratio), 1)) for size in self.sizes)
+        return replace(self, sizes=sizes, gzip=replace(self.gzip, share=1.0))
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
-        """Values that do not fit together."""
         if not self.sizes or not sum(size.share for size in self.sizes):
             yield InvalidSettingsError("sizes", [], "expected one [[sizes]] or more with bytes and a share above 0")
-        if len(self.sizes) * self.followed * 4 > MAX_CLASSES:
-            expected = f"expected at most {MAX_CLASSES // 4}: sizes x datasets"
-            yield InvalidSettingsError("sizes", len(self.sizes) * self.followed, expected)
         if len(self.curve) != 24 or not sum(self.curve):
             expected = "expected 24 weights from 0 up, of which one at least is above 0"
             yield InvalidSettingsError("curve", list(self.curve), expected)
@@ -118,33 +108,27 @@ def parse_profile(body: dict[str, Any]) -> Profile:
 NAME = "file"
 
 
-def file_keys(settings: Settings, datasets: int, followed: int, *, urgent: bool) -> dict[tuple[int, bool], str]:
-    """A key for each of the first ``followed`` datasets, by its number and whether it is urgent; without the suffix of
-    a compression. Raises ``InvalidInputError``: the rules of the settings do not give so many datasets, or no key is
-    urgent, or every key is.
+def file_keys(settings: Settings, datasets: int, *, urgent: bool) -> dict[bool, str]:
+    """A key of the dataset that stands for all, and an urgent one; without the suffix of a compression.
+
+    Raises ``InvalidInputError``: the rules of the settings do not give so many datasets, or no key is urgent, or every
+    key is.
     """
-    suffix = next((text for text in settings.input.suffixes if settings.input.suffix_of(f"a{text}.gz")), "")
-    if not suffix:
-        suffix = settings.input.suffixes[0]
-    keys = {}
-    for number, folder in enumerate(_folders(settings, datasets)[:followed]):
-        keys[number, False] = _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)
-        if urgent:
-            keys[number, True] = _urgent_key(settings, folder, suffix)
-    return keys
-
-
-def _folders(settings: Settings, datasets: int) -> list[str]:
-    """Prefixes of keys, each of another dataset."""
-    named = [rule.prefix for rule in settings.datasets if rule.name != FOLDER]
-    parents = [rule.prefix for rule in settings.datasets if rule.name == FOLDER]
-    folders = [f"{parents[0]}dataset_{number:03d}/" for number in range(datasets)] if parents else named
-    if len(folders) < datasets:
+    named = {rule.name for rule in settings.datasets}
+    if FOLDER not in named and len(named) < datasets:
         raise InvalidInputError(
             f"profile: datasets = {datasets} is wrong: the settings name {len(named)}; add [[datasets]], or a rule "
             f"named {FOLDER}"
         )
-    return folders[:datasets]
+    suffix = next((text for text in settings.input.suffixes if settings.input.suffix_of(f"a{text}.gz")), "")
+    if not suffix:
+        suffix = settings.input.suffixes[0]
+    rule = next((rule for rule in settings.datasets if rule.name == FOLDER), settings.datasets[0])
+    folder = f"{rule.prefix}dataset/" if rule.name == FOLDER else rule.prefix
+    keys = {False: _checked(settings, f"{folder}{NAME}{suffix}", urgent=False)}
+    if urgent:
+        keys[True] = _urgent_key(settings, folder, suffix)
+    return keys
 
 
 def _urgent_key(settings: Settings, folder: str, suffix: str) -> str:

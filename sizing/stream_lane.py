@@ -12,18 +12,27 @@ from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
-from sizing.assumptions import (
-    EXECUTOR_IDLE_SECONDS,
-    FIRST_EXECUTOR_SECONDS,
-    LOOK_SECONDS,
-    PORTION_SECONDS,
-    TASK_SECONDS,
-    URGENT_CORE_SHARE,
-    URGENT_PORTION_SECONDS,
-    Work,
-)
 from sizing.result import Latencies
-from sizing.routing import SimulatedManifest
+from sizing.routing import SimulatedManifest, Work
+
+# Measured means: on the local cloud, 2 busy cores, with 25 ms more for each read and 40 ms more for each write
+# (docs/sizing.md, "Compared with real runs").
+PORTION_SECONDS = 4.0
+"""From a trigger until a manifest is published, besides its tasks: Spark lists and reads the pointers; claims, plan,
+commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
+URGENT_PORTION_SECONDS = 1.5
+"""The same from a look for urgent pointers. Measured: up to 1.3."""
+TASK_SECONDS = 0.25
+"""Of a task besides its bytes: its requests, and its start in Spark. Measured: 0.2 to 0.3, and 0.1 without the added
+time."""
+LOOK_SECONDS = 5.0
+"""Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
+URGENT_CORE_SHARE = 0.5
+"""Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
+EXECUTOR_IDLE_SECONDS = 60.0
+"""An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
+FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
+"""Assumed: until a driver that was alone has an executor."""
 
 
 class StreamWorkers:
@@ -70,7 +79,6 @@ class StreamWorkers:
         return work.core_seconds + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:
-        """Its longest task."""
         return work.longest_seconds + TASK_SECONDS
 
     def release(self, now: float) -> None:
@@ -125,8 +133,7 @@ class StreamLane:
         self._workers = StreamWorkers(settings)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
-        self.bytes = self.objects = 0
-        self.inflated_bytes = 0.0
+        self.bytes = self.compressed_bytes = self.manifests = self.objects = 0
 
     @property
     def dollars(self) -> float:
@@ -139,8 +146,9 @@ class StreamLane:
         self.backlog_bytes += manifest.row.bytes
         self.backlog_core_seconds += manifest.work.core_seconds
         self.bytes += manifest.row.bytes
+        self.compressed_bytes += manifest.row.compressed_bytes
+        self.manifests += manifest.manifests
         self.objects += manifest.work.tasks
-        self.inflated_bytes += manifest.work.inflated_bytes
 
     def advance(self, until: float) -> None:
         """Begin every micro-batch and every urgent portion that begins up to then.
@@ -281,7 +289,6 @@ class StreamLane:
             yield portion
 
     def _convert(self, manifests: list[SimulatedManifest], start: float, overhead: float) -> list[float]:
-        """The times at which they are published."""
         return self._workers.convert([manifest.work for manifest in manifests], start, overhead)
 
 

@@ -41,18 +41,14 @@ class Line:
 
 
 class Unread:
-    """A stream to which bytes can be given back."""
-
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._returned = b""
 
     def give_back(self, data: bytes) -> None:
-        """Let these be the next bytes."""
         self._returned = data + self._returned
 
     def readline(self, size: int) -> bytes:
-        """As of a stream."""
         if not self._returned:
             return self._stream.readline(size)
         newline = self._returned.find(b"\n", 0, size)

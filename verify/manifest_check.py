@@ -47,8 +47,6 @@ Quarantine = dict[tuple[str, str], QuarantinedFile]
 
 @dataclass(frozen=True, slots=True)
 class CheckedManifest:
-    """A compared manifest."""
-
     report: ManifestReport
     files: frozenset[Identity] | None = None
     """All files of its document; None: they are not known."""
@@ -89,7 +87,6 @@ class _Comparison:
     manifest: Manifest
     document: CommitDocument
     table: ShownTable | None
-    """The Iceberg table that shows the manifest."""
     folder: Path
     report: ManifestReport
 
@@ -111,9 +108,10 @@ class _Comparison:
         buckets = in_files.rows.differing_buckets(in_lake.rows) if comparable else []
         if not buckets:
             return
-        if find_place:
-            self._find_place([item.file for item in expected], buckets, in_lake)
-        else:
+        found = self._find_place([item.file for item in expected], buckets, in_lake) if find_place else []
+        for difference in found:
+            self.report.differs(difference)
+        if not found:
             problem = f"its rows differ: {in_files.rows.rows} in the input files, {in_lake.rows.rows} in the lake"
             self._differs(f"manifest {self.manifest.id}", problem)
 
@@ -153,13 +151,12 @@ class _Comparison:
                 self._differs(uri, str(error))
         return files
 
-    def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> None:
+    def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> list[Difference]:
         reader = InputReader(self.stack.s3, self.stack.convert)
         rows = (
             (file, line, pairs) for file in files for line, pairs in reader.read(file, provenance=in_lake.provenance)
         )
-        for difference in locate(rows, self._lake_rows(), buckets, in_lake.rows.rows):
-            self.report.differs(difference)
+        return locate(rows, self._lake_rows(), buckets, in_lake.rows.rows)
 
     def _lake_rows(self) -> Iterator[tuple[str, Pairs]]:
         for item in self.document.objects:
@@ -210,8 +207,6 @@ class SideDigest:
 
 @dataclass(frozen=True, slots=True)
 class LakeTask:
-    """Published Parquet files."""
-
     objects: tuple[PendingObject, ...]
 
 
@@ -228,8 +223,6 @@ class ExpectedFile:
 
 @dataclass(frozen=True, slots=True)
 class InputTask:
-    """Input files of one manifest."""
-
     files: tuple[ExpectedFile, ...]
     convert: ConvertSettings
     provenance: bool

@@ -49,7 +49,6 @@ class ObjectStream(io.RawIOBase):
         self._range = memoryview(b"")
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, target: Buffer) -> int:
@@ -92,7 +91,6 @@ class InflatedStream(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, target: Buffer) -> int:

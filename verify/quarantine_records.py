@@ -23,8 +23,6 @@ from verify.stack import Stack
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedLine:
-    """A record of one line."""
-
     length: int
     reason: str
     digest: bytes | None
@@ -33,8 +31,6 @@ class QuarantinedLine:
 
 @dataclass(slots=True)
 class QuarantinedFile:
-    """All records of one input file."""
-
     lines: dict[int, QuarantinedLine] = field(default_factory=dict)
     """By the line's offset."""
     counted: Counter[str] = field(default_factory=Counter)

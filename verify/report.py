@@ -13,8 +13,6 @@ MAX_DIFFERENCES = 20
 
 
 class HourOutcome(StrEnum):
-    """Outcome of an hour."""
-
     PROVEN = "proven"
     """The lake and the quarantine hold what the input files hold."""
     DIFFERS = "differs"
@@ -52,22 +50,17 @@ class ManifestReport:
 
     files: int = 0
     rows: int = 0
-    """Rows of the input files."""
     rejects: int = 0
-    """Rejected lines of the input files."""
     whole_files: int = 0
     """Files that the quarantine has by reference, because they could not be read to their end."""
     differences: list[Difference] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
-    """Why something could not be compared."""
 
     def differs(self, difference: Difference) -> None:
-        """Keep a difference, unless there are many already."""
         if len(self.differences) < MAX_DIFFERENCES:
             self.differences.append(difference)
 
     def cannot_be_proven(self, reason: str) -> None:
-        """Keep a reason, unless there are many already."""
         if len(self.unproven) < MAX_DIFFERENCES:
             self.unproven.append(reason)
 

@@ -108,7 +108,6 @@ class RowMultiset:
 
 
 def differing_columns(left: Pairs, right: Pairs) -> list[str]:
-    """Columns in which two rows differ, sorted."""
     return sorted({name for name, _ in set(left) ^ set(right)})
 
 
@@ -131,7 +130,6 @@ class InputCount:
     rows: int = 0
     blank_lines: int = 0
     rejects: Counter[str] = field(default_factory=Counter)
-    """By reason."""
 
 
 @dataclass(frozen=True, slots=True)

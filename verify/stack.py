@@ -32,7 +32,6 @@ class Stack:
     prefixes: tuple[str, ...]
     """Prefixes in the input bucket under which all keys of the dataset are."""
     belongs: Callable[[str], bool]
-    """Whether a key is a file of the dataset."""
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
     has_table: bool = False
@@ -66,8 +65,6 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Hours of one dataset."""
-
     dataset: str
     first: str
     """``YYYY-MM-DDTHH``, UTC, inclusive."""
@@ -78,5 +75,4 @@ class Hours:
         return partition.dataset == self.dataset and self.first <= partition.stamp <= self.last
 
     def stamps(self) -> list[str]:
-        """All hours, in order."""
         return stamps_between(self.first, self.last)

@@ -25,8 +25,6 @@ Column = tuple[str, int | None]
 
 
 class ShownFile(NamedTuple):
-    """A data file as the table lists it."""
-
     size: int
     """Bytes."""
     rows: int

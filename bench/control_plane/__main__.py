@@ -11,16 +11,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS, Night
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
-from bench.measuring_process import CHECKOUT
 from infra.functions import FunctionSpec
 from infra.synth import use_bundled_node
 from scripts.markdown_page import markdown_table, replace_between
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
 END_MARKER = "<!-- end of control plane -->"
@@ -47,8 +48,6 @@ TARGETS = {"divide": Target(10, 150, of_processor=True), "plan": Target(60, 256)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One function on one night."""
-
     night: str
     function: str
     seconds: float

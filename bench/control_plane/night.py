@@ -20,7 +20,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, ConvertSettings, InputSettings
 from lake.time import iso_utc
 from router.estimate.other_costs import OUTPUT_RATIO, estimate_shares
-from sizing.assumptions import POLLERS
+from sizing.routing import POLLERS
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 """First hour of the files."""
@@ -51,12 +51,10 @@ class Night:
 
     @property
     def hour_files(self) -> int:
-        """Number of files of an hour."""
         return self.files // self.hours
 
     @property
     def divided(self) -> int:
-        """Number of manifests of the hours that are divided."""
         return (self.hours - 1) * self.datasets * self._pieces
 
     @property
@@ -66,7 +64,6 @@ class Night:
 
     @property
     def parts(self) -> int:
-        """Number of parts of the last hour."""
         return -(-self.hour_files // self.files_per_part)
 
     @property
@@ -88,7 +85,6 @@ class Night:
         return f"{self._hour(self.hours - 1):%Y-%m-%dT%H}"
 
     def dataset_names(self) -> list[str]:
-        """Names of the datasets, sorted."""
         return [self._dataset(number) for number in range(self.datasets)]
 
     def manifest(self, number: int) -> Manifest:
@@ -144,7 +140,6 @@ class Night:
 
     @property
     def _pieces(self) -> int:
-        """Manifests of one hour and dataset."""
         return math.ceil(math.ceil(self.hour_files / self.datasets) / self.manifest_files)
 
     def _part(self, number: int) -> Part:

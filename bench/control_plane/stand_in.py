@@ -33,8 +33,6 @@ PAGE_KEYS = 1000
 
 
 class Buckets:
-    """Objects by bucket and key."""
-
     def __init__(self, night: Night, first_hour: Iterable[ObjectVersion]) -> None:
         self._night = night
         self._objects: dict[tuple[str, str], bytes] = {}
@@ -42,11 +40,9 @@ class Buckets:
         self._keys = [file.key for file in self._versions]
 
     def put(self, bucket: str, key: str, body: bytes) -> None:
-        """Store an object."""
         self._objects[bucket, key] = body
 
     def delete(self, bucket: str, key: str) -> None:
-        """Remove it, if it exists."""
         self._objects.pop((bucket, key), None)
 
     def get(self, bucket: str, key: str) -> bytes | None:
@@ -60,7 +56,6 @@ class Buckets:
         return encode_body(self._night.manifest(number))
 
     def list_objects(self, bucket: str, query: Mapping[str, str]) -> str:
-        """ListObjectsV2 as XML."""
         prefix, after = query.get("prefix", ""), query.get("start-after", "")
         keys = sorted(key for owner, key in self._objects if owner == bucket and key.startswith(prefix) and key > after)
         page = keys[: int(query.get("max-keys", PAGE_KEYS))]
@@ -112,8 +107,6 @@ PUBLISH = "/_publish"
 
 
 class StandIn:
-    """The services of one night."""
-
     def __init__(self, night: Night) -> None:
         self._table, self._counts = Table(), Counter[str]()
         self._glue_tables: dict[str, Any] = {}
@@ -138,7 +131,6 @@ class StandIn:
         self._table.load({name: {"S": value} for name, value in name_key(name).item().items()})
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
         try:
             await self._answer(reader, writer)
         finally:

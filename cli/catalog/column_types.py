@@ -63,8 +63,6 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A type with its precision."""
-
     kind: TypeKind
     scale: int = 0
     """DECIMAL: digits after the point. TIMESTAMP and INSTANT: digits of the fraction of a second."""
@@ -119,7 +117,6 @@ class Proposal:
     refused: int
     """Values of the sample that the type does not accept."""
     examples: tuple[str, ...] = ()
-    """Some of them."""
 
 
 def propose(counts: Mapping[str, int]) -> Proposal:

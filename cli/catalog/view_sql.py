@@ -18,8 +18,6 @@ MAX_DOUBLE = "1.7976931348623157E308"
 
 
 class Dialect(StrEnum):
-    """Dialects of SQL."""
-
     ATHENA = "athena"
     """And Trino."""
     DUCKDB = "duckdb"

@@ -37,8 +37,6 @@ class NightCost:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The costs of some days."""
-
     groups: Mapping[str, CostPart]
     total: CostPart
     job_runs: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -16,14 +17,16 @@ from cli.deployed_stack import DeployedStack
 from cli.terminal import print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings
+from lake.speed import FAST, SLOW
+from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.night import recent_waits
-from sizing.arrivals import RecordedArrivals, read_recorded
+from sizing.arrivals import read_recorded, recorded_arrivals
 from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
-from sizing.profile import GzipShare, load_profile, profile_of_sizes
-from sizing.result import Simulation, Table, assumptions_table, notes, options_table
+from sizing.profile import Profile, load_profile, profile_of_sizes
+from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +47,32 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     """
     if sum(item is not None for item in (source.profile, source.sizes, source.ledger)) != 1:
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger")
-    if source.profile is not None:
-        found = simulate_profile(load_profile(source.profile), settings, _progress)
-    elif source.sizes is not None:
-        a_day, files_of = source.sizes
-        if not a_day or not files_of:
-            raise typer.BadParameter("pass both --a-day and --files-of")
-        found = simulate_profile(profile_of_sizes(a_day, files_of), settings, _progress)
-    elif source.ledger is not None:
+    if source.ledger is not None:
         found = _simulate_ledger(source.ledger, settings, _parse_day(day))
+    else:
+        found = simulate_profile(_profile(source), settings, _progress)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
-        return
-    _print(options_table(found, settings.time_zone))
-    for note in notes(found, settings.time_zone):
-        typer.echo(note)
-    _print(assumptions_table(found))
+    else:
+        _print(found, settings.time_zone)
 
 
-def _print(table: Table) -> None:
-    print_table(table.title, table.names, table.numbers, table.rows)
+def _profile(source: Source) -> Profile:
+    if source.profile is not None:
+        return load_profile(source.profile)
+    a_day, files_of = source.sizes or (None, None)
+    if not a_day or not files_of:
+        raise typer.BadParameter("pass both --a-day and --files-of")
+    return profile_of_sizes(a_day, files_of)
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:
     """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
     night, stack = night_start(settings, day), connect()
     buckets = (stack.resources.control_bucket, stack.resources.input_bucket)
-    arrivals = RecordedArrivals(read_recorded(stack.s3, *buckets, night, _progress), settings, night)
+    arrivals = recorded_arrivals(read_recorded(stack.s3, *buckets, night, _progress), settings, night)
     measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
-    return simulate(arrivals, settings, GzipShare().ratio, _progress, measured)
+    return simulate(arrivals, settings, _progress, measured)
 
 
 def _parse_day(day: str | None) -> date:
@@ -85,6 +85,95 @@ def _progress(text: str) -> None:
     typer.echo(text, err=True)
 
 
+DAYS_OF_A_MONTH = 30
+NOTHING = "-"
+
+
+def _print(found: Simulation, time_zone: str) -> None:
+    """What each routing comes to: input and latency by lane, the end of the night, dollars; and what that rests on."""
+    zone = ZoneInfo(time_zone)
+    title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
+    names = ("routing", "engine of the night", "in the stream", "p50, p95", "urgent p95", "overnight", "p50, p95")
+    numbers = ("night ends", "$ a day", "of it requests", "$ a month", "low to high")
+    print_table(title, names, numbers, [_option_row(option, zone) for option in found.options])
+    for note in _notes(found, zone):
+        typer.echo(note)
+    rows = [
+        (f"{item.value:g} {item.unit}".strip(), item.name, item.basis.value, item.source) for item in found.assumptions
+    ]
+    print_table("Assumptions", ("value", "what", "known", "source"), (), rows)
+
+
+def _notes(found: Simulation, zone: ZoneInfo) -> Iterator[str]:
+    """Sentences on storage, the range, and each routing: its night, its own settings, its largest backlog."""
+    yield (
+        f"what a day has written costs {format_dollars(max(item.dollars.storage_month for item in found.options))} for "
+        "each month that it is kept; that is in no other figure"
+    )
+    if any(option.dollars.high > option.dollars.low for option in found.options):
+        yield (
+            f"low to high: S3 read {FAST:g} to {SLOW:g} times as fast as assumed. No one has measured it: the first "
+            "night replaces it (simulate --from-ledger)"
+        )
+    if (gzip := found.as_gzip) and gzip.night:
+        plain = next(option for option in found.options if option.routing == gzip.routing)
+        now, then = (DAYS_OF_A_MONTH * option.dollars.total for option in (plain, gzip))
+        yield (
+            f"as gzip files from whoever writes them, {gzip.routing} on {gzip.night.engine} takes ${then:,.0f} "
+            f"a month, not ${now:,.0f}, and input takes {format_size(gzip.batch.bytes)}"
+        )
+    for option in found.options:
+        if option.changes:
+            yield f"{option.routing} differs from the settings: {', '.join(option.changes)}"
+        if option.night:
+            yield f"{option.routing}: {_night(option.night, zone)}"
+        if option.peak_backlog_at:
+            spilled = f"; spilled: {format_count(option.spilled_files, 'file')}" if option.spilled_files else ""
+            at = datetime.fromisoformat(option.peak_backlog_at).astimezone(zone)
+            backlog = format_size(option.peak_backlog_bytes)
+            yield f"{option.routing}: largest backlog of the stream lane {backlog}, {at:%a %H:%M}{spilled}"
+    if ignored := found.options[0].ignored_files:
+        yield f"ignored, because no rule of the settings takes them: {format_count(ignored, 'file')}"
+
+
+def _night(night: NightResult, zone: ZoneInfo) -> str:
+    forecast = night.forecast
+    start = datetime.fromisoformat(forecast.start).astimezone(zone)
+    low, high = (start + timedelta(minutes=minutes) for minutes in (forecast.minutes_low, forecast.minutes_high))
+    ends = f"{low:%a %H:%M}" if low == high else f"from {low:%a %H:%M} to {high:%a %H:%M}"
+    return (
+        f"{format_count(night.runs, 'run')}, {night.concurrency} side by side, of {night.workers} workers "
+        f"{night.worker_type}; the night ends {ends}"
+    )
+
+
+def _option_row(option: OptionResult, zone: ZoneInfo) -> tuple[str, ...]:
+    dollars, end, urgent = option.dollars, NOTHING, option.urgent_p95
+    if option.night:
+        forecast = option.night.forecast
+        late = f", {format_duration(60 * forecast.late_minutes)} late" if forecast.late_minutes else ""
+        end = f"{datetime.fromisoformat(forecast.end).astimezone(zone):%H:%M}{late}"
+    low, month, high = (DAYS_OF_A_MONTH * value for value in (dollars.low, dollars.total, dollars.high))
+    return (
+        option.routing,
+        option.night.engine if option.night else NOTHING,
+        *_lane_cells(option.stream),
+        NOTHING if urgent is None else format_duration(urgent),
+        *_lane_cells(option.batch),
+        end,
+        f"{dollars.total:,.2f}",
+        f"{dollars.other:,.2f}",
+        f"{month:,.0f}",
+        f"{low:,.0f} to {high:,.0f}",
+    )
+
+
+def _lane_cells(lane: LaneResult) -> tuple[str, str]:
+    if not lane.files:
+        return NOTHING, NOTHING
+    return format_size(lane.bytes), ", ".join(format_duration(seconds or 0.0) for seconds in (lane.p50, lane.p95))
+
+
 STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0
 MIN_BYTES = 64 << 10
@@ -92,9 +181,9 @@ MIN_BYTES = 64 << 10
 
 
 def calibrate_files(
-    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, *, as_json: bool = False
+    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None = None, *, as_json: bool = False
 ) -> None:
-    """Convert the files, print figures and advice, and write the advice as a settings file."""
+    """Convert the files, print figures, and what to set as lines of a settings file; ``output``: a file for these."""
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
             f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
@@ -110,18 +199,15 @@ def calibrate_files(
     found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
     if output is not None:
-        output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
+        output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
         typer.echo(json.dumps(body, indent=1))
         return
-    for line in report_lines(found):
+    for line in (*report_lines(found), "", *toml_lines(advice)):
         typer.echo(line)
-    typer.echo("")
-    for item in advice:
-        typer.echo(f"set {item.group}.{item.key} = {item.value}: {item.reason}")
     if output is not None:
-        typer.echo(f"written: {output}")
+        typer.echo(f"\nwritten: {output}")
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:

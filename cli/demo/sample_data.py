@@ -30,8 +30,6 @@ class DemoCase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DemoFile:
-    """A file of the demo."""
-
     path: Path
     dataset: str
     key: str

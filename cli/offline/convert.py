@@ -76,8 +76,6 @@ class Quarantined:
 
 @dataclass(slots=True)
 class Summary:
-    """What was done."""
-
     files: int = 0
     skipped: int = 0
     """Converted by an earlier call."""

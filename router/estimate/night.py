@@ -60,7 +60,7 @@ TAIL_SECONDS = 35.0
 """Assumed: from the first idle core until the last manifest is published and the run has ended."""
 TAIL_OF_LONGEST = 0.65
 """The tail of a run whose longest task takes longer than that, as a share of this task: a compressed file is one task,
-and the last of them begins at any time. Fitted to five days (tests/unit/sizing/test_own_calculation.py): list
+and the last of them begins at any time. Fitted to five days (tests/unit/sizing/test_batch_lane.py): list
 scheduling of single runs gives 0.06 to 0.87."""
 MIN_BILLED_SECONDS = 60.0
 """Listed: every engine bills at least one minute (the pricing pages of Glue and EMR Serverless)."""

@@ -88,11 +88,16 @@ class Estimate:
         return self.requests + self.ledger + self.functions
 
 
-def expected_share(rows: Sequence[ManifestRow], target_file_bytes: int) -> CostShare:
-    """What manifests will be counted as when they are converted, but for the price of their job runs."""
+def expected_share(
+    rows: Sequence[ManifestRow], target_file_bytes: int, gzip_ratio: float = INFLATED_RATIO
+) -> CostShare:
+    """What manifests will be counted as when they are converted, but for the price of their job runs.
+
+    ``gzip_ratio``: bytes of NDJSON for each byte of a compressed file.
+    """
     compressed = sum(row.compressed_bytes for row in rows)
     size = sum(row.bytes for row in rows)
-    written = round((size + (INFLATED_RATIO - 1) * compressed) * OUTPUT_RATIO)
+    written = round((size + (gzip_ratio - 1) * compressed) * OUTPUT_RATIO)
     return CostShare(
         "",
         0,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from sizing.local_objects import LocalSink
+from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB
 from transform import file_deadline
@@ -29,7 +29,6 @@ from transform.file_deadline import GRACE_SECONDS
 from transform.plan_attempt import output_ratio, split_file
 from transform.run_task import run_task
 from transform.task_model import Task
-from transform.upload import Uploads
 from verify.rows import InputCount, InputReader
 
 if TYPE_CHECKING:
@@ -132,7 +131,6 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
     started = time.process_time()
     inflated, refused, lines = 0, None, []
     outputs = folder / "outputs"
-    outputs.mkdir()
     if file.by == "sample":
         output_ratio(source, splits, ConvertSettings())
         inflated = size
@@ -140,14 +138,13 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
         known = tuple(f"known{number}" for number in range(file.known_columns))
         partition = Partition("orders", "2026-11-01", 0)
         task = Task("m", 1, partition, 0, splits, known, "lake", "quarantine", "eu-central-1", ConvertSettings())
-        with Uploads(LocalSink(outputs).as_client()) as uploads:
-            result = run_task(task, source, uploads, folder)
+        result = run_task(task, source, StagedFiles(outputs), folder)
         inflated = sum(split.bytes for split in result.splits)
         refused = result.failures[0].reason if result.failures else None
         lines = [[split.lines, split.rows, split.blank_lines, split.rejects] for split in result.splits]
     seconds = time.process_time() - started
     parquet, quarantine = (
-        sum(item.stat().st_size for item in outputs.glob(pattern)) for pattern in ("*.parquet", "*.jsonl")
+        sum(item.stat().st_size for item in outputs.rglob(pattern)) for pattern in ("*.parquet", "*.jsonl")
     )
     return Cost(size, inflated, peak_bytes(), parquet, quarantine, source.fetched, round(seconds, 1), refused, lines)
 

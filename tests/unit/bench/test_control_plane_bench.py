@@ -23,8 +23,8 @@ from lake.manifest import Lane
 from lake.manifest_documents import decode_files, read_manifest
 from lake.settings import parse_settings
 from scripts.markdown_page import replace_between
-from sizing.assumptions import Speed
-from sizing.day import simulate_at
+from sizing.day import simulate_option
+from sizing.options import ALL_BATCH, routing_options
 from tests.unit.sizing import world
 
 SMALL = Night("small", 60, 1000, 2, 3, 2, 10_000)
@@ -173,8 +173,8 @@ def test_simulate_says_the_same_dollars(datasets: int) -> None:
     sizes = [{"bytes": load.file_bytes}]
     profile = world.profile(files=load.files, datasets=datasets, sizes=sizes, curve=[1.0] * 2 + [0.0] * 22)
     settings = parse_settings({"stage": "t"})
-    arrivals, speed = world.arrivals(profile, settings), Speed.of(settings, 8.0)
-    (option,) = simulate_at(arrivals, settings, speed, lambda _: None, only="all-batch")
+    (all_batch,) = (option for option in routing_options(settings, 1.0) if option.name == ALL_BATCH)
+    option = simulate_option(world.arrivals(profile, settings), all_batch)
     assert option.dollars.other / load.files * 1e6 == pytest.approx(load.other_dollars, rel=0.03)
 
 

@@ -55,7 +55,7 @@ def test_a_sample_of_one_tiny_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.ndjson"
     file.write_bytes(b'{"a": 1}\n')
     with pytest.raises(InvalidInputError, match="the files have 9 bytes together, too few to measure"):
-        calibrate_files([file], goal_seconds=60, cores=1, output=None)
+        calibrate_files([file], goal_seconds=60, cores=1)
 
 
 ENDED = 2**22 + 1

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from cli.cost.plan import print_plan
-from lake.errors import InvalidInputError
 from lake.layout import PLAN_AHEAD_EXECUTION
-from lake.texts import format_size
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_with
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
@@ -85,23 +83,28 @@ def test_tiny_files_are_told_by_their_number(capsys: pytest.CaptureFixture[str])
     assert ("1,350 files/s" in text, "MB/s" in text) == (True, False)
 
 
-def test_a_plan_that_is_late_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = printed(capsys, answer(late=95.4, fits=False))
-    assert code == 1
-    assert (
-        "TOO LATE by 95 minutes: the deadline is 2020-11-21 07:00; times in Europe/Berlin; the oldest hours come first"
-        in text
-    )
-
-
-def test_a_plan_with_little_time_to_spare(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = printed(capsys, answer(fits=False))
-    assert (code, "with less than a tenth of the time to spare" in text) == (0, True)
-
-
-def test_an_empty_backlog(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = printed(capsys, {**answer(runs=0), "datasets": []})
-    assert (code, text.endswith("nothing to convert\n")) == (0, True)
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        (
+            answer(late=95.4, fits=False),
+            1,
+            "TOO LATE by 95 minutes: the deadline is 2020-11-21 07:00;",
+        ),
+        (answer(fits=False), 0, "with less than a tenth of the time to spare"),
+        ({**answer(runs=0), "datasets": []}, 0, "nothing to convert\n"),
+        (
+            {**answer(), "leftFrom": "2020-11-20T19:00:00.000+00:00"},
+            0,
+            "manifests from 2020-11-20 20:00 on",
+        ),
+    ],
+)
+def test_what_a_person_has_to_know(
+    capsys: pytest.CaptureFixture[str], body: dict[str, Any], code: int, words: str
+) -> None:
+    found, text = printed(capsys, body)
+    assert (found, words in text) == (code, True)
 
 
 def test_json_is_the_answer_and_the_request_is_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,23 +121,3 @@ def test_a_plan_of_the_whole_backlog_is_the_forecast_that_status_shows() -> None
     functions = FakeLambda(answer())
     print_plan(stack_with(functions), {"dataset": None, "engine": None}, as_json=True)
     assert functions.requests == [("plan", {"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})]
-
-
-def test_a_refusal_of_the_function_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    functions = FakeLambda(
-        {"errorType": "InvalidInputError", "errorMessage": "engine = 'x' is not allowed"}, error=True
-    )
-    with pytest.raises(InvalidInputError, match="engine = 'x' is not allowed"):
-        print_plan(stack_with(functions), {"engine": "x"}, as_json=False)
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (4_500_000_000, "4.5 GB"), (1_521_000_000_000_000, "1.52 PB")]
-)
-def test_sizes_have_a_readable_unit(size: int, text: str) -> None:
-    assert format_size(size) == text
-
-
-def test_manifests_that_a_plan_has_no_room_for_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    _, text = printed(capsys, {**answer(), "leftFrom": "2020-11-20T19:00:00.000+00:00"})
-    assert "NOT ALL: a plan has no room for manifests from 2020-11-20 20:00 on (Europe/Berlin)" in text

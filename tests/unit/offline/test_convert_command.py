@@ -1,48 +1,33 @@
-"""hybrid-router convert: files of this machine become a lake."""
+"""hybrid-router convert: files of this machine become a lake, each version once, and what cannot be read is named."""
 
 from __future__ import annotations
 
-import gzip
+import errno
 import io
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
+from obstore.exceptions import GenericError
 from typer.testing import CliRunner
 
 from cli.demo.sample_data import sample_files
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.convert import PIPE, convert_files, parse_destination
+from cli.offline.convert import MAX_KEPT_FILES, PIPE, Request, convert_files, parse_destination
 from lake.errors import InvalidInputError
+from lake.manifest import ObjectVersion, Partition
 from offline.conversion import Conversion
+from offline.input_files import InputFile
 from offline.output_folder import OutputFolder
 from tests.oracle.lake_proof import prove
-from tests.unit.offline.conversions import GOOD, answer, inputs, request
+from tests.unit.offline.conversions import BAD, GOOD, SMALL, KilledError, answer, inputs, killed_after, request
+from transform import source
 from transform.task_model import NUMBERS_PER_TASK
-
-CONTENT = gzip.compress(GOOD * 2000)
-
-
-@pytest.mark.parametrize(("name", "parquet_files"), [("ndjson.gz", 2), ("ndjson", 1)])
-def test_a_stored_byte_of_a_compressed_file_counts_several_times(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    parquet_files: int,
-) -> None:
-    # Given two files whose stored bytes are too few for two tasks
-    monkeypatch.setattr("offline.conversion.MIN_TASK_BYTES", 2 * len(CONTENT))
-    folder = tmp_path / "in" / "orders"
-    folder.mkdir(parents=True)
-    for stem in ("a", "b"):
-        (folder / f"{stem}.{name}").write_bytes(CONTENT)
-    # When
-    convert_files(request(folder, output=tmp_path / "out"))
-    # Then each has a task if the names say that they are compressed
-    assert answer(capsys)["rows"] == 2 * 4000
-    assert len(list((tmp_path / "out" / "lake").rglob("*.parquet"))) == parquet_files
 
 
 def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
@@ -104,22 +89,6 @@ def test_a_second_call_converts_only_what_is_new(
 def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Path) -> None:
     with OutputFolder(tmp_path / "out"), pytest.raises(InvalidInputError, match="another process converts into"):
         convert_files(request(folder, output=tmp_path / "out"))
-
-
-def test_a_file_that_changes_meanwhile_is_not_read_half(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = Conversion._plan
-
-    def plan_then_grow(self: Conversion, group: object) -> object:
-        with (folder / "orders" / "a.ndjson").open("ab") as file:
-            file.write(b'{"a": 9}')
-        return plan(self, group)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as changed:
-        changed.setattr(Conversion, "_plan", plan_then_grow)
-        convert_files(request(folder / "orders", output=tmp_path / "out", dataset="orders"))
-    assert any("changed while it was converted" in reason for reason in answer(capsys)["unreadable"])  # type: ignore[attr-defined]
 
 
 def test_standard_input_is_a_file_of_the_named_dataset(
@@ -200,3 +169,231 @@ def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_i
     assert found["rows"] == 0
     assert "would share the dataset web_logs, which the folder 'web-logs' has" in str(found["refused"])
     assert convert_files(request(other, output=output, dataset="web_logs")) == 0
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(folder: Path, tmp_path: Path, step: int) -> None:
+    output = tmp_path / "out"
+    with killed_after(step):
+        try:
+            convert_files(request(folder, output=output))
+        except KilledError:
+            pass
+        else:
+            assert step > 8
+    # When
+    convert_files(request(folder, output=output))
+    # Then
+    assert prove(inputs(folder), output) == []
+
+
+@pytest.mark.parametrize("kept", [2, MAX_KEPT_FILES])
+def test_a_file_that_is_found_in_several_ways_is_converted_once(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr("cli.offline.convert.MAX_KEPT_FILES", kept)
+    # Given a link to a file, a file inside of a named folder, and a folder in another
+    (folder / "orders" / "link.ndjson").symlink_to(folder / "orders" / "a.ndjson")
+    names = (folder, folder / "orders", folder / "orders" / "a.ndjson", folder / "orders" / ".." / "orders")
+    # When
+    convert_files(request(*names, output=tmp_path / "out"))
+    # Then
+    told = answer(capsys)
+    assert (told["files"], told["skipped"], told["rows"]) == (5, 0, 2 + 1 + 4000)
+
+
+def test_names_reach_the_disk_before_what_depends_on_them(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a machine that loses its power: a name is safe once its folder has been synchronized
+    output = tmp_path / "out"
+    steps: list[tuple[Any, ...]] = []
+    replace, synchronize = Path.replace, os.fsync
+
+    def recorded_replace(path: Path, target: Path) -> Path:
+        steps.append(target.relative_to(output).parts)
+        return replace(path, target)
+
+    def recorded_fsync(handle: int) -> None:
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        steps.append(("fsync", path.relative_to(output).parts))
+        synchronize(handle)
+
+    with monkeypatch.context() as recorded:
+        recorded.setattr(Path, "replace", recorded_replace)
+        recorded.setattr(os, "fsync", recorded_fsync)
+        # When one manifest is published
+        convert_files(request(folder / "orders" / "a.ndjson", output=output))
+    # Then its staged object, its commit, its object in the lake and its result are safe one after the other
+    own = "_hybrid-router"
+    (staged,) = (step for step in steps if step[0] == own and step[-1].endswith(".parquet"))
+    (commit,) = (step for step in steps if step[:2] == (own, "commits"))
+    (final,) = (step for step in steps if step[0] == "lake")
+    (result,) = (step for step in steps if step[:2] == (own, "results"))
+    for before, after in ((staged, commit), (commit, final), (final, result)):
+        between = steps[steps.index(before) : steps.index(after)]
+        for depth in range(len(before)):
+            if depth or before is final:
+                assert ("fsync", before[:depth]) in between, (before, depth)
+    # And so are its bytes
+    assert ("fsync", staged) in steps[steps.index(staged) : steps.index(commit)]
+
+
+@pytest.fixture
+def converted(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Request:
+    """The folder was converted; then one of its files has got a line more."""
+    asked = request(folder, output=tmp_path / "out")
+    convert_files(asked)
+    capsys.readouterr()
+    with (folder / "orders" / "a.ndjson").open("ab") as file:
+        file.write(b'{"a": 9}\n')
+    return asked
+
+
+def test_a_file_that_has_grown_is_named_and_its_rows_are_not_added_again(
+    converted: Request, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # When
+    code = convert_files(converted)
+    # Then
+    told = answer(capsys)
+    assert (code, told["files"], told["skipped"]) == (ExitCode.NOT_SO, 0, 4)
+    ((path, reason),) = told["refused"].items()  # type: ignore[attr-defined]
+    assert path == str(folder / "orders" / "a.ndjson")
+    assert reason == "it has changed since its 2 rows were converted: pass --replace to convert it in place of them"
+
+
+def test_a_file_that_has_grown_is_converted_in_place_of_its_old_rows(
+    converted: Request, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # When
+    convert_files(replace(converted, replace=True))
+    # Then the file that shared its Parquet files is converted again with it
+    told = answer(capsys)
+    assert (told["files"], told["skipped"], told["rows"], told["refused"]) == (2, 3, 3 + 1, {})
+    assert prove(inputs(folder), converted.output) == []
+    # And nothing is to do then
+    convert_files(replace(converted, replace=True))
+    assert answer(capsys)["files"] == 0
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_a_replacement_that_is_killed_is_completed_by_the_next_call(
+    converted: Request, folder: Path, step: int
+) -> None:
+    with killed_after(step):
+        try:
+            convert_files(replace(converted, replace=True))
+        except KilledError:
+            pass
+        else:
+            assert step > 6
+    # When
+    convert_files(replace(converted, replace=True))
+    # Then
+    assert prove(inputs(folder), converted.output) == []
+
+
+def test_rows_of_files_that_are_gone_are_not_replaced(
+    converted: Request, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given the other file of the same Parquet files was deleted
+    (folder / "orders" / "b.ndjson").unlink()
+    # When
+    code = convert_files(replace(converted, replace=True))
+    # Then
+    told = answer(capsys)
+    assert (code, told["files"]) == (ExitCode.NOT_SO, 0)
+    (reason,) = told["refused"].values()  # type: ignore[attr-defined]
+    assert "its Parquet files have rows of 1 file that is not among those of this call" in reason
+
+
+def test_a_file_without_rows_that_has_grown_is_converted(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given one that was empty, and one that could not be read
+    asked = request(folder / "clicks", output=tmp_path / "out")
+    convert_files(asked)
+    capsys.readouterr()
+    (folder / "clicks" / "empty.ndjson").write_bytes(GOOD)
+    (folder / "clicks" / "cut.ndjson.gz").write_bytes(BAD)
+    # When
+    convert_files(asked)
+    # Then
+    told = answer(capsys)
+    assert (told["files"], told["rows"], told["refused"]) == (2, 2 + 1, {})
+    assert told["earlier"] == {"quarantined": {}, "unreadable": {}}
+
+
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], others: int
+) -> None:
+    # Given a file without read permission, which does not stop a test that runs as root
+    folder, output = tmp_path / "orders", tmp_path / "out"
+    folder.mkdir()
+    closed = folder / "closed.ndjson"
+    for path in (closed, *(folder / f"{number}.ndjson" for number in range(others))):
+        path.write_bytes(GOOD)
+    opened = os.open
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened(path, *arguments, **options)
+
+    with monkeypatch.context() as denied:
+        denied.setattr(os, "open", refuse)
+        # When
+        code = convert_files(request(folder, output=output))
+    # Then the rest is converted, and the file is named with what to do
+    told = answer(capsys)
+    assert code == ExitCode.NOT_SO
+    assert (told["files"], told["rows"], told["unreadable"]) == (others, 2 * others, {})
+    assert told["refused"] == {
+        str(closed): "it may not be read (Permission denied): allow it, then run the command again"
+    }
+    assert [path for path in (output / "quarantine").rglob("*") if path.is_file()] == []
+    # And nothing of it is remembered
+    assert convert_files(request(folder, output=output)) == ExitCode.FINE
+    told = answer(capsys)
+    assert (told["files"], told["skipped"], told["rows"]) == (1, others, 2)
+
+
+@pytest.mark.parametrize(
+    "refusal", ["Access Denied", f"User: u is not authorized to perform: kms:Decrypt on resource: {KEY}"]
+)
+def test_an_object_that_is_denied_is_not_quarantined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
+) -> None:
+    # Given an object whose policy or key refuses the read
+    class Refusing:
+        def get_object(self, **_: Any) -> Any:
+            response: Any = {
+                "Error": {"Code": "AccessDenied", "Message": refusal},
+                "ResponseMetadata": {"HTTPStatusCode": 403},
+            }
+            raise ClientError(response, "GetObject")
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise GenericError("403")
+
+    client: Any = Refusing()
+    monkeypatch.setattr(source, "s3_client", lambda _: client)
+    monkeypatch.setattr(source, "object_store", lambda *_: object())
+    monkeypatch.setattr(source.obstore, "get", fail)  # type: ignore[attr-defined]
+    file = ObjectVersion("input", "orders/a.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", None)
+    item = InputFile(file, Partition("orders", "2026-03-04", 11))
+    # When
+    with OutputFolder(tmp_path) as output:
+        conversion = Conversion(output, SMALL.convert, 1, lambda _: None, "eu-central-1")
+        outcomes = list(conversion.run([[item]]))
+        # Then
+        assert not output.converted.is_done(file)
+    [outcome] = outcomes
+    assert (outcome.sources, outcome.objects) == ((), ())
+    assert list(outcome.denied) == [file]
+    assert refusal in outcome.denied[file]

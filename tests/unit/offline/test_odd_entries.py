@@ -18,10 +18,8 @@ import pytest
 from cli.errors import ExitCode
 from cli.offline.convert import convert_files
 from lake.errors import InvalidInputError
-from lake.manifest import is_manifest_id, new_manifest_id
 from lake.settings import Settings
 from offline.output_folder import OutputFolder
-from tests.unit.lake.world import MORNING
 from tests.unit.offline.conversions import GOOD, SMALL, answer, request
 
 OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
@@ -117,11 +115,6 @@ def victim(tmp_path: Path) -> Path:
     victim.mkdir()
     (victim / "key").write_text("precious")
     return victim
-
-
-def test_an_id_of_a_manifest_is_recognised() -> None:
-    assert is_manifest_id(new_manifest_id(MORNING))
-    assert not any(map(is_manifest_id, ["", "..", MANIFEST + "\n", f"../{MANIFEST}"]))
 
 
 @pytest.mark.parametrize(

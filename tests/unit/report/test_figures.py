@@ -17,14 +17,6 @@ from report.over_time import MAX_CHANGES, MAX_INTERVALS, BacklogOverTime, Backlo
 from tests.unit.report.reporting import MORNING, cost_row, row
 
 
-def test_percentiles_are_those_of_the_nearest_rank() -> None:
-    # Given a hundred files of 1 to 100 seconds, When, Then
-    found = percentiles({float(seconds): 1 for seconds in range(1, 101)})
-    assert found is not None
-    assert (found.files, found.p50, found.p90, found.p99, found.longest) == (100, 50, 90, 99, 100)
-    assert percentiles({}) is None
-
-
 @given(st.dictionaries(st.integers(0, 50).map(float), st.integers(1, 30), min_size=1))
 def test_every_percentile_is_that_of_the_sorted_list(counts: dict[float, int]) -> None:
     found, every = percentiles(counts), sorted(Counter(counts).elements())

@@ -18,7 +18,7 @@ from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
 from report.executions import MAX_EXECUTIONS
-from report.html import MAX_ROWS, number, safe, table
+from report.html import MAX_ROWS, number, table
 from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
@@ -105,10 +105,6 @@ def test_text_of_others_is_shown_as_it_is() -> None:
     assert len(reader.of("script")) == 3
 
 
-def test_a_long_text_is_cut() -> None:
-    assert safe("x" * 1000) == "x" * 300 + "…"
-
-
 def test_plan_and_outcome_stand_side_by_side() -> None:
     # Given an execution with job runs of 5 minutes until 5 minutes after the plan
     done = replace(NIGHT, verdict={**(NIGHT.verdict or {}), "outcome": "SUCCEEDED"}, job_runs=RUNS)
@@ -180,18 +176,6 @@ def test_charts_come_before_tables_and_tables_are_folded() -> None:
         assert ("<canvas" in before, "<table" in before, "<table" in table_of) == (True, False, True), folded
 
 
-def test_a_job_run_has_its_end_and_the_reason() -> None:
-    lost = cost_row(state="FAILED", reason="<b>killed</b>\nby signal 9")
-    cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
-    assert "FAILED" in cells
-    assert "<b>killed</b>\\nby signal 9" in cells
-
-
-def test_an_execution_without_plan_or_verdict_is_told() -> None:
-    facts = type(NIGHT)("night", None, None, None)
-    assert "not settled" in Reader(render_page(report_of(executions=(facts,)))).of("span")
-
-
 def test_many_executions_are_counted() -> None:
     page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
     assert page.count('<details class="execution"') == MAX_EXECUTIONS
@@ -220,3 +204,10 @@ def test_numbers_are_readable(shown: str, expected: str) -> None:
 
 def test_the_library_is_the_published_one() -> None:
     assert hashlib.sha256((STATIC / CHARTS).read_bytes()).hexdigest() == CHART_JS_SHA256
+
+
+def test_a_job_run_has_its_end_and_the_reason() -> None:
+    lost = cost_row(state="FAILED", reason="<b>killed</b>\nby signal 9")
+    cells = Reader(render_page(report_of(row(), costs=(lost,)))).of("td")
+    assert "FAILED" in cells
+    assert "<b>killed</b>\\nby signal 9" in cells

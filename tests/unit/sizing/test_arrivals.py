@@ -1,16 +1,28 @@
-"""Arrivals of a profile: every file once, when the curve says."""
+"""Arrivals of a profile and of a past day: every file once, when the curve or the ledger says."""
 
+from __future__ import annotations
+
+import json
 from collections import Counter
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.arrivals import MAX_ARRIVALS_PER_INVOCATION
+from cli.cost.sizing import Source, print_simulation
 from lake.errors import InvalidInputError
-from sizing.arrivals import divide, windows_of_day
-from sizing.routing import MAX_ARRIVALS
+from lake.ledger import DatasetMeasurement
+from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
+from lake.manifest_documents import write_manifest
+from lake.time import iso_utc
+from sizing.arrivals import RecordedFile, divide, read_recorded, recorded_arrivals, windows_of_day
+from sizing.profile import Profile, load_profile, parse_profile
+from tests.unit.lake.world import RESOURCES, World
 from tests.unit.sizing.world import arrivals, profile, settings
 
 
@@ -18,13 +30,9 @@ def files_by_hour(*, time_zone: str = "UTC", **fields: object) -> Counter[int]:
     of = settings(time_zone=time_zone)
     found = arrivals(profile(**fields), of)
     hours: Counter[int] = Counter()
-    for number, groups in enumerate(found.windows()):
+    for number, groups in enumerate(found.windows):
         hours[(number * of.input.event_window_seconds // 3600 + 22) % 24] += sum(group.count for group in groups)
     return hours
-
-
-def test_the_batches_are_those_of_route() -> None:
-    assert MAX_ARRIVALS == MAX_ARRIVALS_PER_INVOCATION
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
         ),
         settings(),
     )
-    windows = list(found.windows())
+    windows = found.windows
     assert len(windows) == windows_of_day(settings())
     assert sum(group.count for groups in windows for group in groups) == files
     assert all(group.count > 0 for groups in windows for group in groups)
@@ -64,13 +72,6 @@ def test_a_curve_without_an_hour_that_exists_is_refused() -> None:
         files_by_hour(curve=[0, 0, 1] + [0] * 21, date="2026-03-29", time_zone="Europe/Berlin")
 
 
-def test_the_day_of_a_change_of_the_clock_has_24_hours() -> None:
-    of = settings(time_zone="Europe/Berlin")
-    found = arrivals(profile(date="2026-03-29"), of)
-    assert found.night == datetime.fromisoformat("2026-03-29T22:00:00+02:00")
-    assert sum(group.count for groups in found.windows() for group in groups) == 1000
-
-
 @given(st.integers(0, 10_000), st.lists(st.floats(0.001, 100), min_size=1, max_size=20))
 def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
     counts = divide(total, shares)
@@ -89,3 +90,181 @@ def test_numbers_in_proportion_add_up(total: int, shares: list[float]) -> None:
 def test_a_profile_that_the_rules_cannot_give_is_refused(fields: dict, groups: dict, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         arrivals(profile(**fields), settings(**groups))
+
+
+def test_the_day_of_a_change_of_the_clock_has_24_hours() -> None:
+    of = settings(time_zone="Europe/Berlin")
+    found = arrivals(profile(date="2026-03-29"), of)
+    assert found.night == datetime.fromisoformat("2026-03-29T22:00:00+02:00")
+    assert sum(group.count for groups in found.windows for group in groups) == 1000
+
+
+SIZES = [{"bytes": 1000}]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"sizes": SIZES}, ("files", "None", "required")),
+        ({"files": 1}, ("sizes", "required")),
+        ({"files": 1, "sizes": []}, ("sizes", "[[sizes]]")),
+        ({"files": 0, "sizes": SIZES}, ("files", "0", "from 1 to")),
+        ({"files": 1, "sizes": [{"bytes": 0}]}, ("sizes.bytes", "0", "from 1 to")),
+        ({"files": 1, "sizes": [{"bytes": 1, "share": 0}]}, ("sizes", "share above 0")),
+        ({"files": 1, "sizes": [{"byte": 1}]}, ("sizes.byte", "known: bytes, share")),
+        ({"files": 1, "sizes": SIZES, "files_a_day": 2}, ("files_a_day", "2", "known: files")),
+        ({"files": 1, "sizes": SIZES, "datasets": 1.5}, ("datasets", "1.5", "a whole number")),
+        ({"files": 1, "sizes": SIZES, "datasets": 10_001}, ("datasets", "10001", "from 1 to 10000")),
+        ({"files": 1, "sizes": SIZES, "urgent_share": 1.1}, ("urgent_share", "1.1", "from 0 to 1")),
+        ({"files": 1, "sizes": SIZES, "gzip": {"share": 2}}, ("gzip.share", "2", "from 0 to 1")),
+        ({"files": 1, "sizes": SIZES, "curve": [1, 2]}, ("curve", "24 weights")),
+        ({"files": 1, "sizes": SIZES, "curve": [0] * 24}, ("curve", "24 weights")),
+        ({"files": 1, "sizes": SIZES, "date": "yesterday"}, ("date", "yesterday", "2026-11-18")),
+    ],
+)
+def test_a_wrong_profile_is_refused_with_key_value_and_what_is_allowed(body: Any, named: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_profile(body)
+    assert [part for part in ("profile: ", *named) if part not in str(caught.value)] == []
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("files = ", encoding="utf-8")
+    for path in (broken, tmp_path / "missing.toml"):
+        with pytest.raises(InvalidInputError, match=path.name):
+            load_profile(path)
+
+
+def test_a_file_of_every_key_is_a_profile(tmp_path: Path) -> None:
+    path = tmp_path / "profile.toml"
+    path.write_text(
+        """
+        files = 10
+        date = "2026-11-19"
+        datasets = 2
+        curve = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]
+        urgent_share = 0.1
+        gzip = { share = 0.5, ratio = 9 }
+        [[sizes]]
+        bytes = 1000
+        [[sizes]]
+        bytes = 2000
+        share = 3
+        """,
+        encoding="utf-8",
+    )
+    found = load_profile(path)
+    assert isinstance(found, Profile)
+    assert [size.share for size in found.sizes] == [1, 3]
+    assert (found.gzip.share, found.gzip.ratio) == (0.5, 9)
+
+
+NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
+MORNING = NIGHT - timedelta(hours=13)
+
+
+def file(name: str, arrived: datetime, version: str = "v1") -> ObjectVersion:
+    return ObjectVersion("input", f"orders/{name}", "e", 100, iso_utc(arrived), version)
+
+
+def recorded(world: World, at: datetime, *files: ObjectVersion) -> None:
+    partition = Partition.of("orders", at)
+    write_manifest(world.raw_s3, "control", Manifest(new_manifest_id(at), Lane.BATCH, partition, iso_utc(at), files))
+
+
+def read(world: World) -> list[str]:
+    return sorted(found.key for found in read_recorded(world.raw_s3, "control", "input", NIGHT, lambda _: None))
+
+
+def test_every_version_of_the_day_is_there_once(world: World) -> None:
+    # Given files of the day in manifests, which the night has merged
+    first, second = file("a.json", MORNING), file("b.json.gz", MORNING + timedelta(hours=2))
+    recorded(world, MORNING, first)
+    recorded(world, MORNING + timedelta(hours=2), second, replace(second, version_id="v2"))
+    recorded(world, NIGHT + timedelta(minutes=1), first, second)
+    # And others of the day before and after, and one that was recorded late
+    recorded(world, NIGHT - timedelta(days=2), file("old.json", NIGHT - timedelta(days=2)))
+    recorded(world, NIGHT, file("next.json", NIGHT))
+    recorded(world, NIGHT + timedelta(hours=2), file("late.json", NIGHT - timedelta(minutes=1)))
+    # When, Then
+    assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
+
+
+def source(world: World) -> Source:
+    stack: Any = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
+    return Source(ledger=lambda: stack)
+
+
+def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(world, MORNING, *(file(f"{number}.json", MORNING) for number in range(3)))
+    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
+    out, err = capsys.readouterr()
+    assert "3 files, 300 B a day" in out
+    assert "1 manifest document of the day" in err
+
+
+def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given plain and compressed files of a dataset of which plain ones were converted, at 3 MB/s, and of one of which
+    # nothing was
+    recorded(world, MORNING, file("a.json", MORNING), file("b.json.zst", MORNING))
+    recorded(world, MORNING, replace(file("c.json", MORNING), key="clicks/c.json"))
+    world.ledger.datasets.register("orders")
+    world.ledger.datasets.add_measurement("orders", DatasetMeasurement(60_000_000, 1, 20_000))
+    # When
+    print_simulation(source(world), settings(), "2026-11-18", as_json=True)
+    # Then
+    found = [item for item in json.loads(capsys.readouterr().out)["assumptions"] if item["source"] == "the ledger"]
+    (plain,) = found
+    assert plain["name"] == "bytes of plain files of orders that a core converts"
+    assert (plain["value"], plain["basis"]) == (3, "measured")
+
+
+def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a day of a dataset that converts a hundredth of what the settings assume
+    recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000))
+    nights = []
+    for slow in (False, True):
+        if slow:
+            world.ledger.datasets.register("orders")
+            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
+        # When
+        print_simulation(source(world), settings(), "2026-11-18", as_json=True)
+        found = json.loads(capsys.readouterr().out)
+        nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
+    # Then
+    assert nights[1] > 20 * nights[0]
+
+
+@pytest.mark.parametrize(
+    ("day", "message"),
+    [
+        (None, "--date is missing: pass the local date"),
+        ("18.11.", "--date .18.11.. is not a valid day"),
+        ("2026-11-17", "the ledger has no file of the 24 hours before 2026-11-17T22:00Z"),
+    ],
+)
+def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None, message: str) -> None:
+    recorded(world, MORNING, file("a.json", MORNING))
+    with pytest.raises(InvalidInputError, match=message):
+        print_simulation(source(world), settings(), day, as_json=False)
+
+
+def test_every_file_of_the_day_is_in_its_window() -> None:
+    # Given two files that the settings treat alike in one window, and others, in any order
+    files = [
+        RecordedFile(key, size, (NIGHT - timedelta(seconds=seconds)).timestamp())
+        for key, size, seconds in (
+            ("clicks/d, e.json.gz", 400, 1),
+            ("orders/b.json", 100, 46_781),
+            ("orders/f.json", 500, 0),
+            ("orders/urgent/c.json", 300, 46_780),
+            ("orders/a.json", 100, 46_800),
+        )
+    ]
+    # When
+    windows = recorded_arrivals(files, settings(), NIGHT).windows
+    # Then the one of the next day is left out
+    assert len(windows) == windows_of_day(settings()) == 4320
+    found = {window: [(item.bytes, item.count) for item in groups] for window, groups in enumerate(windows) if groups}
+    assert found == {1980: [(100, 2)], 1981: [(300, 1)], 4319: [(400, 1)]}

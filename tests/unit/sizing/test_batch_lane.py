@@ -1,83 +1,184 @@
-"""The night in virtual time: divided and planned by the product's rules, and every file published once."""
+"""The night in virtual time: divided and planned by the product, and calculated once more without its code."""
 
-from datetime import timedelta
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
 
 import pytest
 
-from lake.ledger import ManifestRow, State
-from lake.manifest import Lane, Partition
+from lake.manifest import Partition
 from lake.settings import Settings
-from sizing.assumptions import SETTLE_SECONDS, Work
-from sizing.batch_lane import BacklogItem, collect_backlog, simulate_night
-from sizing.routing import SimulatedManifest
+from lake.speed import Speeds
+from router.plan.night import PlannedNight
+from sizing.arrivals import FileGroup
+from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
+from sizing.day import at_ratio, simulate_option
+from sizing.options import all_batch
+from sizing.profile import Profile
+from sizing.result import Latencies, NightResult
+from sizing.routing import Collected
+from tests.unit.sizing import world
 from tests.unit.sizing.world import MB, NIGHT, settings
 
 GLUE = settings(batch={"engines": ["glue"]})
 
 
-def waiting(count: int, size: int, files: int = 1, longest: float = 1.0) -> list[SimulatedManifest]:
-    partition = Partition("orders", "2026-11-18", 5)
-    return [
-        SimulatedManifest(
-            ManifestRow(f"{number:06}", State.QUEUED, Lane.BATCH, partition, "", size, files),
-            1000.0,
-            1010.0,
-            Work(size / (40 * MB), 1, longest),
-        )
-        for number in range(count)
-    ]
+def backlog(*groups: FileGroup) -> list[BacklogItem]:
+    """What each of the groups becomes that was received in one hour, one after the other."""
+    collected = [Collected(group, 1000.0 + number) for number, group in enumerate(groups)]
+    return divide_collections({Partition("orders", "2026-11-18", 5): collected}, GLUE.batch)
 
 
-def backlog(*manifests: SimulatedManifest, of: Settings = GLUE) -> list[BacklogItem]:
-    return collect_backlog(manifests, of)
+def planned(items: Sequence[BacklogItem], of: Settings = GLUE) -> tuple[PlannedNight, Latencies]:
+    found = simulate_night(items, of, Speeds({}, of.price), NIGHT)
+    assert found is not None
+    return found
 
 
-def test_what_invocations_have_received_of_an_hour_is_divided_by_the_limits_and_no_file_is_lost() -> None:
+def test_an_hour_is_divided_by_the_limits_and_no_file_is_lost() -> None:
     limits = GLUE.batch
-    found = backlog(*waiting(2 * limits.manifest_files, MB, files=3))
-    assert len(found) == 7
-    assert max(item.row.files for item in found) <= limits.manifest_files
-    assert sum(item.row.files for item in found) == 6 * limits.manifest_files
+    found = backlog(*[FileGroup("orders/a.json", MB, 3)] * (2 * limits.manifest_files))
+    assert [item.row.files for item in found] == [limits.manifest_files] * 6
     assert sum(files for item in found for _, files in item.arrived) == 6 * limits.manifest_files
-    assert sum(item.core_seconds for item in found) == pytest.approx(2 * limits.manifest_files / 40)
+    assert sum(item.row.bytes for item in found) == 6 * limits.manifest_files * MB
 
 
 def test_a_manifest_has_at_most_the_bytes_of_the_settings() -> None:
-    limits = GLUE.batch
-    found = backlog(*waiting(9, limits.manifest_bytes // 3))
-    assert [item.row.files for item in found] == [3, 3, 3]
+    found = backlog(FileGroup("orders/a.json", GLUE.batch.manifest_bytes // 3, 8))
+    assert [item.row.files for item in found] == [3, 3, 2]
 
 
-def test_a_night_ends_when_the_plan_says() -> None:
-    # Given work in which neither a run fails nor a file is too long
-    night = simulate_night(backlog(*waiting(300, 20_000 * MB)), GLUE, NIGHT)
-    # Then the product's forecast and the simulation agree, but for the time after the last run
-    assert night is not None
-    after = timedelta(seconds=SETTLE_SECONDS)
-    assert (night.end - after - night.start).total_seconds() / 60 == pytest.approx(
-        night.planned.forecast.minutes, abs=0.1
-    )
-    assert night.dollars == pytest.approx(night.planned.forecast.dollars, abs=0.01)
-    assert night.latencies.files == 300
+def test_a_file_above_the_limit_is_a_manifest_of_its_own() -> None:
+    found = backlog(FileGroup("orders/a.json", 2 * GLUE.batch.manifest_bytes, 2), FileGroup("orders/b.json", 1, 1))
+    assert [item.row.files for item in found] == [1, 1, 1]
 
 
-def test_a_night_without_manifests_is_none() -> None:
-    assert simulate_night(backlog(), GLUE, NIGHT) is None
+def test_the_datasets_that_one_stands_for_share_its_files() -> None:
+    found = backlog(FileGroup("orders/a.json", 10, 100, 3), FileGroup("orders/a.json.gz", 1, 100, 3))
+    assert [item.row.files for item in found] == [66, 67, 67]
+    assert sum(item.row.bytes for item in found) == 1100
+    assert sum(item.row.compressed_bytes for item in found) == 100
+    assert sum(files for item in found for _, files in item.arrived) == pytest.approx(200)
 
 
 def test_every_file_is_published_between_the_start_and_the_end() -> None:
-    night = simulate_night(backlog(*waiting(300, 20_000 * MB)), GLUE, NIGHT)
-    assert night is not None
-    begin, end = (86_400 + (instant - NIGHT).total_seconds() - 1000 for instant in (night.start, night.end))
-    latencies = [night.latencies.percentile(share) or 0 for share in (0.001, 1)]
-    assert begin < latencies[0] < latencies[1] < end
-    assert night.latencies.files == 300
+    items = backlog(*[FileGroup("orders/a.json", 20_000 * MB, 1)] * 300)
+    night, latencies = planned(items)
+    first, last = (latencies.percentile(share) or 0 for share in (0.001, 1))
+    assert latencies.files == pytest.approx(300)
+    assert 85_000 < first < last < 86_400 + 60 * night.forecast.minutes - 999
 
 
 def test_a_compressed_file_that_takes_long_makes_its_run_long() -> None:
-    short, long = (
-        simulate_night(backlog(*waiting(1, 20_000 * MB, longest=seconds)), GLUE, NIGHT) for seconds in (1, 7200)
+    ends = []
+    for name in ("a.json", "a.json.gz"):
+        night, _ = planned(backlog(FileGroup(f"orders/{name}", 10_000 * MB, 10)))
+        ends.append(night.forecast.minutes)
+    assert ends[1] - ends[0] > 9
+
+
+GB = 10**9
+OBJECT, RANGE = 128 << 20, 8 << 20
+HOUR_OF_WORKER = {"glue": 0.308, "glue-flex": 0.203, "emr-serverless": 4 * 0.052624 + 16 * 0.0057785}
+"""US dollars for a worker of 4 vCPUs and 16 GB."""
+START = {"glue": 60, "glue-flex": 60 + 300, "emr-serverless": 90}
+
+
+@dataclass(frozen=True)
+class Day:
+    """Files of a day; sizes in bytes as stored."""
+
+    plain: dict[int, int]
+    """Size -> number."""
+    gzip: dict[int, int]
+    engine: str
+    ratio: int = 8
+    datasets: int = 1
+
+    def profile(self) -> Profile:
+        sizes = {**self.plain, **self.gzip}
+        shares = [{"bytes": size, "share": self.plain.get(size, 0) + self.gzip.get(size, 0)} for size in sizes]
+        compressed = sum(self.gzip.values()) / self.files
+        gzip = {"share": compressed, "ratio": self.ratio}
+        return world.profile(files=self.files, datasets=self.datasets, gzip=gzip, sizes=shares)
+
+    @property
+    def files(self) -> int:
+        return sum(self.plain.values()) + sum(self.gzip.values())
+
+    def tasks(self, manifests: int) -> list[float]:
+        """Seconds of a core for each task: compressed files one by one, plain input in parts of one output file."""
+        seconds = [size / min(40 * MB, 126 * MB / self.ratio) for size, n in self.gzip.items() for _ in range(n)]
+        for size, number in self.plain.items():
+            whole = max(number * size / 40e6, number / 1350)
+            parts = max(manifests, round(number * size * 0.2 / OBJECT))
+            seconds += [whole / parts] * parts
+        return seconds
+
+
+DAYS = {
+    "large": Day({4_500 * MB: 20_000}, {}, "glue-flex"),
+    "small": Day({MB: 200_000}, {}, "glue", datasets=5),
+    "gzip": Day({}, {size * GB: 1_500 for size in (3, 4, 5, 6)}, "emr-serverless", ratio=10, datasets=8),
+    "mixed": Day({2 * GB: 8_000}, {2 * GB: 12_000}, "glue", datasets=2),
+    "tiny": Day({10_000: 1_000_000}, {}, "glue-flex"),
+}
+
+
+def makespan(tasks: list[float], cores: int) -> float:
+    free = [0.0] * cores
+    for seconds in tasks:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
+
+
+def night_of(tasks: list[float], engine: str, night: NightResult) -> tuple[float, float]:
+    """Dollars, and seconds from its start to its end."""
+    Random(7).shuffle(tasks)
+    cores, places = 4 * (night.workers - 1), [0.0] * night.concurrency
+    dollars = 0.0
+    for number in range(night.runs):
+        own = tasks[number :: night.runs]
+        busy = 15 + max(makespan(own, cores), sum(own) / cores + 35)
+        dollars += max(busy, 60) / 3600 * night.workers * HOUR_OF_WORKER[engine]
+        lived = START[engine] + busy
+        heapq.heapreplace(places, places[0] + lived + (30 if lived <= 600 else 150))
+    return dollars, max(places)
+
+
+def other_dollars(day: Day, manifests: int) -> float:
+    stored = sum(size * n for sizes in (day.plain, day.gzip) for size, n in sizes.items())
+    inflated = stored + (day.ratio - 1) * sum(size * n for size, n in day.gzip.items())
+    objects = max(manifests, inflated * 0.2 / OBJECT)
+    minutes = 24 * 60
+    invocations = minutes * max(5, math.ceil(day.files / minutes / 1000))
+    of_invocation = 2 * 5e-6 + 0.4e-6 + 7 * 0.625e-6 + 3 * 0.125e-6 + 0.4 * 0.0000133334
+    of_manifest = 4 * 5e-6 + 5 * 0.4e-6 + 21 * 0.625e-6 + 12 * 0.125e-6 + 1e-6 + 0.1 * 0.0000133334
+    return (
+        day.files * (0.4e-6 + 1.2 * 0.4e-6 + 0.625e-6 + 0.005 * 0.0000133334)
+        + stored / RANGE * 0.4e-6
+        + invocations * of_invocation
+        + manifests * of_manifest
+        + objects * (3 * 5e-6 + 0.4e-6)
     )
-    assert short
-    assert long
-    assert (long.end - short.end).total_seconds() > 6000
+
+
+@pytest.mark.parametrize("day", DAYS.values(), ids=DAYS)
+def test_a_night_costs_and_takes_what_an_own_calculation_says(day: Day) -> None:
+    # Given what the plan has decided
+    of = world.settings(input={"event_window_seconds": 60}, batch={"engines": [day.engine]})
+    profile = day.profile()
+    option = simulate_option(world.arrivals(profile, of), all_batch(at_ratio(of, profile.gzip.ratio)))
+    night = option.night
+    assert night
+    # When
+    dollars, seconds = night_of(day.tasks(night.manifests), day.engine, night)
+    other = other_dollars(day, night.manifests)
+    # Then
+    assert option.dollars.total == pytest.approx(dollars + other, rel=0.03)
+    assert option.dollars.other == pytest.approx(other, rel=0.03, abs=0.01)
+    start, end = (datetime.fromisoformat(instant) for instant in (night.forecast.start, night.forecast.end))
+    assert (end - start).total_seconds() == pytest.approx(seconds, rel=0.03)

@@ -12,9 +12,9 @@ from cli.main import app
 from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetSpeed
-from lake.settings import Settings, load_settings
-from sizing.assumptions import Measured, assumptions
-from sizing.day import simulate
+from lake.settings import Settings
+from sizing.assumptions import Measured
+from sizing.day import simulate, simulate_profile
 from sizing.options import as_one_stream_job, night_start, stream_window
 from sizing.result import OptionResult, Simulation
 from tests.unit.docs.pages import CHECKOUT
@@ -50,10 +50,11 @@ def test_every_option_converts_every_file(usual: Simulation) -> None:
 
 
 def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Simulation) -> None:
-    found = [(item.routing, item.engine) for item in usual.options]
-    assert found == [("all-stream", ""), ("all-batch", "glue-flex"), ("hybrid", "glue-flex")]
-    standard = simulated(settings(batch={"engines": ["glue"]}), files=100)
-    assert [item.engine for item in standard.options] == ["", "glue", "glue"]
+    found = [(item.routing, item.night and item.night.engine) for item in usual.options]
+    assert found == [("all-stream", None), ("all-batch", "glue-flex"), ("hybrid", "glue-flex")]
+    standard = option(simulated(settings(batch={"engines": ["glue"]}), files=100), "hybrid").night
+    assert standard is not None
+    assert standard.engine == "glue"
 
 
 def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual: Simulation) -> None:
@@ -64,36 +65,42 @@ def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual:
     assert (one.stream.jobs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
     # And it is said, and only then
     assert as_one_stream_job(settings()) == settings()
-    said = {item.name: item.value for item in assumptions(one, 10, 3)}
+    said = {item.name: item.value for item in simulated(several, files=10).assumptions}
     assert said["streaming jobs, simulated as one with all their executors"] == 3
     assert not any("simulated as one" in item.name for item in usual.assumptions)
 
 
 def test_urgent_files_have_a_latency_of_their_own(usual: Simulation) -> None:
-    found = option(usual, "hybrid").stream
-    assert found.urgent_seconds.p95
-    assert found.latency_seconds.p95
-    assert found.urgent_seconds.p95 < found.latency_seconds.p95
-    assert option(usual, "all-batch").stream.urgent_seconds.p95 is None
+    found = option(usual, "hybrid")
+    assert found.urgent_p95
+    assert found.stream.p95
+    assert found.urgent_p95 < found.stream.p95
+    assert option(usual, "all-batch").urgent_p95 is None
 
 
-def test_requests_are_counted_by_the_units_of_cost(usual: Simulation) -> None:
-    # Given 2,000 files of 1.25 GB, each an invocation or so: ranges of 8 MiB, objects of 128 MiB at a fifth of the size
-    found = option(usual, "all-batch")
-    reads, objects = 2000 * 1250 * MB / (8 << 20) + 2000, 2000 * 1250 * MB / 5 / (128 << 20)
-    least = reads * 0.4e-6 + objects * 15e-6 + 2000 * 20e-6
-    assert least < found.dollars.other < 1.1 * least
-    assert found.dollars.storage_month == pytest.approx(500 * 0.023, rel=0.001)
-
-
-def test_dollars_have_no_range_once_the_ledger_has_measured_every_dataset() -> None:
+def test_every_option_has_a_low_and_a_high_until_the_ledger_has_measured_its_datasets() -> None:
     of = settings()
-    speeds = {name: DatasetSpeed(40e6, 10e6) for name in ("dataset_000", "dataset_001")}
-    few = arrivals(profile(**{**DAY, "files": 100}), of)
-    assumed, measured = (simulate(few, of, 8.0, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
-    assert all(item.dollars.low == item.dollars.high for item in measured.options)
-    dollars = option(assumed, "all-batch").dollars
-    assert dollars.low < dollars.total < dollars.high
+    few = arrivals(profile(**{**DAY, "files": 500, "sizes": [{"bytes": 12_500 * MB}]}), of)
+    speeds = {"dataset": DatasetSpeed(40e6, 10e6)}
+    assumed, measured = (simulate(few, of, lambda _: None, Measured(speed, {})) for speed in ({}, speeds))
+    assert all(item.dollars.low < item.dollars.total < item.dollars.high for item in assumed.options)
+    assert all(item.dollars.low == item.dollars.total == item.dollars.high for item in measured.options)
+
+
+def test_the_same_rows_as_compressed_files_have_a_night_of_their_own() -> None:
+    # Given plain files, which would be a tenth as large
+    day = {**DAY, "files": 100, "gzip": {"ratio": 10}}
+    found = simulate_profile(profile(**day), settings(), lambda _: None)
+    # When, Then
+    plain, gzip = option(found, "all-batch"), found.as_gzip
+    assert gzip is not None
+    assert (gzip.batch.files, 10 * gzip.batch.bytes) == (100, plain.batch.bytes)
+    assert gzip.dollars.storage_month == plain.dollars.storage_month
+    said = {item.name: item.value for item in found.assumptions}
+    assert said["compressed input that a core converts, as stored"] == pytest.approx(12.6)
+    # And files that are compressed already are not compressed again
+    compressed = {**day, "gzip": {"share": 0.5}}
+    assert simulate_profile(profile(**compressed), settings(), lambda _: None).as_gzip is None
 
 
 def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
@@ -101,14 +108,12 @@ def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
     of = settings(batch={"engines": ["glue-flex"]})
     few, wait = arrivals(profile(**{**DAY, "files": 100}), of), START_SECONDS + 60 * FLEX_WAIT_MINUTES + 1800
     # When
-    assumed, measured = (
-        simulate(few, of, 8.0, lambda _: None, Measured({}, waits)) for waits in ({}, {"glue-flex": wait})
-    )
+    assumed, measured = (simulate(few, of, lambda _: None, Measured({}, waits)) for waits in ({}, {"glue-flex": wait}))
     # Then
     first, second = (option(found, "all-batch").night for found in (assumed, measured))
     assert first
     assert second
-    later = datetime.fromisoformat(second.end) - datetime.fromisoformat(first.end)
+    later = datetime.fromisoformat(second.forecast.end) - datetime.fromisoformat(first.forecast.end)
     assert 1500 < later.total_seconds() < 2400
     rests_on = {item.name: (item.value, item.source) for item in measured.assumptions}
     assert rests_on["start of a run of glue-flex, and its wait"] == (wait, "the ledger")
@@ -118,21 +123,8 @@ def test_batch_is_cheaper_and_stream_is_sooner() -> None:
     found = simulated(urgent_share=0, files=1000)
     stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
     assert batch.dollars.total < hybrid.dollars.total < stream.dollars.total
-    assert (stream.stream.latency_seconds.p95 or 0) < 300 < 3600 < (batch.batch.latency_seconds.p50 or 0)
+    assert (stream.stream.p95 or 0) < 300 < 3600 < (batch.batch.p50 or 0)
     assert 0 < hybrid.stream.files < 1000
-
-
-def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_executors() -> None:
-    # Given two files an hour, which keep a stream waiting all day
-    few: dict[str, Any] = {"files": 48, "sizes": [{"bytes": MB}], "urgent_share": 1, "datasets": 1}
-    on_emr = settings(stream={"engine": "emr-serverless"})
-    found = {name: simulated(of, **few) for name, of in (("glue", settings()), ("emr", on_emr))}
-    glue, emr = (option(item, "all-stream") for item in found.values())
-    # Then
-    assert emr.dollars.stream < glue.dollars.stream / 3
-    assert (emr.stream.latency_seconds.p50 or 0) > (glue.stream.latency_seconds.p50 or 0)
-    said = {item.name: item.source for item in found["emr"].assumptions}
-    assert said["workers of a quiet stream"] == "stream.emr_min_executors"
 
 
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
@@ -142,13 +134,6 @@ def test_a_stream_that_misses_its_latency_goal_spills() -> None:
     assert found.spilled_files > 0
     assert found.peak_backlog_bytes > 5_000 * MB
     assert found.stream.files + found.batch.files == 3_000
-
-
-def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
-    found = option(simulated(settings(quota={"dpus": 20}), files=1_000, sizes=[{"bytes": 50_000 * MB}]), "all-batch")
-    assert found.night
-    assert not found.night.fits
-    assert found.night.late_minutes > 60
 
 
 @pytest.mark.parametrize(
@@ -226,24 +211,16 @@ def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None
 def test_the_command_prints_json(tmp_path: Path) -> None:
     body = json.loads(run(tmp_path, "files = 100\nsizes = [{ bytes = 1_000_000 }]\n", "--json"))
     assert body["files"] == 100
-    assert {item["basis"] for item in body["assumptions"]} == {"measured", "listed", "assumed", "setting"}
+    assert {item["basis"] for item in body["assumptions"]} >= {"measured", "listed", "assumed"}
     assert all(item["source"] for item in body["assumptions"])
 
 
-def test_the_settings_of_the_checkout_can_be_simulated() -> None:
-    assert simulated(load_settings(DEV), files=10).options
-
-
-def test_one_dataset_stands_for_many() -> None:
-    # Given 101 datasets, one more than are followed apart, with 2 files each
-    found = simulated(files=202, datasets=101, urgent_share=0)
-    exact = simulated(files=200, datasets=100, urgent_share=0)
-    # Then they have as many manifests as if each was followed
-    many, few = (option(item, "all-batch") for item in (found, exact))
-    assert many.batch.files == 202
-    assert many.night is not None
-    assert few.night is not None
-    assert many.night.manifests == pytest.approx(few.night.manifests, rel=0.05)
-    assert many.dollars.other == pytest.approx(few.dollars.other, rel=0.05)
-    streams = [option(item, "all-stream").stream.manifests for item in (found, exact)]
-    assert streams[0] == pytest.approx(streams[1], rel=0.05)
+def test_one_dataset_stands_for_all() -> None:
+    # Given 100 datasets with 2 files each, far apart
+    found = simulated(files=200, datasets=100, urgent_share=0)
+    # Then each has its manifests, in either lane
+    batch, stream = option(found, "all-batch"), option(found, "all-stream")
+    assert batch.batch.files == 200
+    assert batch.night is not None
+    assert batch.night.manifests == pytest.approx(200, rel=0.05)
+    assert stream.stream.manifests == pytest.approx(200, rel=0.05)

@@ -13,18 +13,18 @@ from lake.engines.glue import START_SECONDS as GLUE_START_SECONDS
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from router.estimate.stream_cluster import stream_cluster
-from sizing.assumptions import (
+from sizing.result import Latencies
+from sizing.routing import SimulatedManifest, Work
+from sizing.stream_lane import (
     EXECUTOR_IDLE_SECONDS,
     FIRST_EXECUTOR_SECONDS,
     LOOK_SECONDS,
+    MAX_POINTERS,
     PORTION_SECONDS,
     TASK_SECONDS,
     URGENT_PORTION_SECONDS,
-    Work,
+    StreamLane,
 )
-from sizing.result import Latencies
-from sizing.routing import SimulatedManifest
-from sizing.stream_lane import MAX_POINTERS, StreamLane, merged
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.sizing.world import MB, settings
@@ -35,20 +35,6 @@ def counted(*latencies: tuple[float, int, float]) -> Latencies:
     for seconds, files, spread in latencies:
         found.add(seconds, files, spread)
     return found
-
-
-def test_there_is_no_percentile_without_files() -> None:
-    assert counted().percentile(0.5) is None
-
-
-def test_a_latency_that_is_known_is_counted_by_tenths_of_a_second() -> None:
-    found = counted((12.34, 3, 0), (50.06, 1, 0))
-    assert [found.percentile(share) for share in (0.75, 0.76, 1)] == [12.3, 50.1, 50.1]
-
-
-def test_files_of_a_window_have_latencies_from_its_end_to_its_begin() -> None:
-    found = counted((30.0, 1000, 20))
-    assert [found.percentile(share) for share in (0.05, 0.5, 1)] == [20.5, 29.5, 39.5]
 
 
 @given(st.lists(st.tuples(st.floats(20, 9e4), st.integers(1, 10**6), st.integers(0, 40)), min_size=1, max_size=30))
@@ -148,12 +134,6 @@ def test_workers_leave_a_minute_after_their_work() -> None:
     assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
 
 
-def test_more_workers_convert_many_tasks_sooner() -> None:
-    work = manifest(600.0, seconds=4000, tasks=400)
-    few, many = (converted(lane(max_workers=number), work) for number in (2, 100))
-    assert (many.latencies.percentile(1) or 0) * 10 < (few.latencies.percentile(1) or 0)
-
-
 def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
     assert converted(lane()).dollars == pytest.approx(86_400 * MIN_WORKERS * DPU_SECOND)
     assert converted(lane(None)).dollars == 0
@@ -172,11 +152,6 @@ def test_work_that_the_end_of_the_window_meets_is_finished_and_the_run_does_not_
     assert found.dollars == pytest.approx(MIN_WORKERS * (600 + PEAK) * DPU_SECOND)
 
 
-def test_a_second_file_long_after_it_starts_another_run() -> None:
-    found = converted(lane(None, idle_minutes=1), manifest(600.0), manifest(6000.0))
-    assert found.dollars == pytest.approx(2 * MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 60) * DPU_SECOND)
-
-
 def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
     found = lane()
     found.add(manifest(600.0, size=7))
@@ -184,10 +159,6 @@ def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
     assert found.backlog_bytes == 7
     found.advance(700.0)
     assert found.backlog_bytes == 0
-
-
-def test_times_that_overlap_are_counted_once() -> None:
-    assert merged([(5, 8), (0, 3), (2, 4), (8, 9)]) == [(0, 4), (5, 9)]
 
 
 def urgent(queued: float, files: int = 1) -> SimulatedManifest:

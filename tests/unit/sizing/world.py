@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from lake.settings import Settings, parse_settings
-from sizing.arrivals import FileGroup, ProfileArrivals
-from sizing.assumptions import Speed
+from lake.speed import Speeds
+from sizing.arrivals import Arrivals, FileGroup, profile_arrivals
 from sizing.day import simulate
 from sizing.options import night_start
 from sizing.profile import Profile, parse_profile
@@ -25,16 +25,24 @@ def profile(**fields: Any) -> Profile:
     return parse_profile({"files": 1000, "sizes": [{"bytes": 10 * MB}], **fields})
 
 
-def arrivals(found: Profile, of: Settings) -> ProfileArrivals:
-    return ProfileArrivals(found, of, night_start(of, date.fromisoformat(found.date)))
+def arrivals(found: Profile, of: Settings) -> Arrivals:
+    return profile_arrivals(found, of, night_start(of, date.fromisoformat(found.date)))
+
+
+def router(of: Settings) -> Router:
+    return Router(of, Speeds({}, of.price), NIGHT)
+
+
+def window_of(of: Settings, at: datetime) -> int:
+    """The window that begins at ``at``, in the day before ``NIGHT``."""
+    return int((at - (NIGHT - timedelta(days=1))).total_seconds() // of.input.event_window_seconds)
 
 
 def routed(of: Settings, groups: list[FileGroup], at: datetime) -> list[SimulatedManifest]:
-    """The manifests of a window that begins at ``at``, in the day before ``NIGHT``."""
-    window = int((at - (NIGHT - timedelta(days=1))).total_seconds() // of.input.event_window_seconds)
-    return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups)
+    """The stream lane's manifests of a window."""
+    return router(of).route(window_of(of, at), groups)
 
 
 def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
     of = of or settings()
-    return simulate(arrivals(profile(**fields), of), of, 8.0, lambda _: None)
+    return simulate(arrivals(profile(**fields), of), of, lambda _: None)

@@ -12,17 +12,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
-from obstore.store import LocalStore
 
 from bench.input_files import Recipe, generate
 from lake.commit import PendingObject, UploadedPart
 from lake.ledger import DatasetMeasurement
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
-from sizing.local_objects import LocalSink, local_source, local_version
+from offline.input_bytes import InputFiles, LocalFile
+from offline.output_folder import StagedFiles
 from transform.plan_attempt import (
     SAMPLE_BYTES,
     divide_into_portions,
@@ -33,11 +32,10 @@ from transform.plan_attempt import (
     split_files,
 )
 from transform.run_task import run_task
-from transform.source import Source
 from transform.task_model import Split, SplitResult, Task, TaskResult
-from transform.upload import Uploads
 
 MIB = 1 << 20
+SOURCE = InputFiles("")
 
 
 def file(size: int, key: str = "a.json") -> ObjectVersion:
@@ -142,15 +140,13 @@ def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] =
 
 
 def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
-    lake = folder / "lake"
-    lake.mkdir()
     whole = tuple(splits(files, files))
     task = Task(
         "m", 1, Partition("orders", "2026-11-01", 0), 0, whole, (), "lake", "quarantine", "eu-central-1", SETTINGS
     )
-    with Uploads(LocalSink(lake).as_client()) as uploads:
-        result = run_task(task, local_source(), uploads, folder)
-    assert sum(pq.read_metadata(path).num_rows for path in lake.iterdir()) == sum(item.rows for item in result.splits)
+    result = run_task(task, SOURCE, StagedFiles(folder), folder)
+    written = (folder / "lake").rglob("*.parquet")
+    assert sum(pq.read_metadata(path).num_rows for path in written) == sum(item.rows for item in result.splits)
     return sum(item.size for item in result.objects) / sum(file.size for file in files)
 
 
@@ -166,10 +162,10 @@ def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: 
     path = tmp_path / "input" / "a.ndjson"
     path.parent.mkdir()
     path.write_bytes(gzip.compress(text, 1) if shape == "gzip" else text)
-    file = local_version(path)
+    file = LocalFile.found(str(path))
 
     # When
-    sampled = output_ratio(local_source(), splits([file], [file] if shape == "gzip" else []), SETTINGS)
+    sampled = output_ratio(SOURCE, splits([file], [file] if shape == "gzip" else []), SETTINGS)
 
     # Then
     actual = converted_ratio([file], tmp_path)
@@ -179,31 +175,24 @@ def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: 
 
 def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Path) -> None:
     # Given: four splits of which only the last has rows at its start
-    lines = [b"x" * 99 + b"\n"] * (3 * MEBIBYTE // 100) + [b'{"a":"%d"}\n' % number for number in range(100_000)]
+    lines = [b"x" * 99 + b"\n"] * (3 * MIB // 100) + [b'{"a":"%d"}\n' % number for number in range(100_000)]
     path = tmp_path / "a.ndjson"
     path.write_bytes(b"".join(lines))
-    file = local_version(path)
+    file = LocalFile.found(str(path))
     parts = split_files([file], (), -(-file.size // 4))
     assert len(parts) == 4
 
     # When / Then: a task of nothing but rejects has no ratio, the manifest as a whole has one
-    assert output_ratio(local_source(), parts[:2], SETTINGS) is None
-    assert output_ratio(local_source(), parts, SETTINGS) is not None
+    assert output_ratio(SOURCE, parts[:2], SETTINGS) is None
+    assert output_ratio(SOURCE, parts, SETTINGS) is not None
 
 
 def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b'{"a":1}\n' * 1000)
-    files = [local_version(tmp_path / name) for name in ("a", "b")]
+    files = [LocalFile.found(str(tmp_path / name)) for name in ("a", "b")]
     (tmp_path / "a").unlink()
-
-    class Gone:
-        def get_object(self, **_: Any) -> Any:
-            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": ""}}, "GetObject")
-
-    gone: Any = Gone()
-    stores: Any = LocalStore
-    assert output_ratio(Source(stores, lambda: gone), splits(files), SETTINGS) is not None
+    assert output_ratio(SOURCE, splits(files), SETTINGS) is not None
 
 
 def test_a_gzip_bomb_is_not_decompressed_to_its_end(tmp_path: Path) -> None:
@@ -212,10 +201,10 @@ def test_a_gzip_bomb_is_not_decompressed_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson.gz"
     path.write_bytes(gzip.compress(line * 400_000, 1))
     assert path.stat().st_size > SAMPLE_BYTES / 8
-    file = local_version(path)
+    file = LocalFile.found(str(path))
 
     # When
-    ratio = output_ratio(local_source(), splits([file], [file]), SETTINGS)
+    ratio = output_ratio(SOURCE, splits([file], [file]), SETTINGS)
 
     # Then: the reader's first full batch ended it
     assert ratio is not None

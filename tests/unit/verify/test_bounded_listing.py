@@ -94,12 +94,6 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
     assert index.manifests("2026-03-04T12") == []
 
 
-@pytest.mark.parametrize(("first", "last"), [("0001-01-01T00", "2026-03-04T12"), ("2026-03-04T12", "9999-12-31T23")])
-def test_the_hours_can_begin_and_end_as_dates_do(index: FileIndex, first: str, last: str) -> None:
-    find_files(stack([page([version(1)])], row_of), Hours("orders", first, last), index)
-    assert index.manifests("2026-03-04T12") == ["m1"]
-
-
 def test_files_that_the_ledger_does_not_know_are_counted_and_the_first_ones_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
     unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)["2026-03-04T12"].unknown

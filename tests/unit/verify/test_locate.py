@@ -60,10 +60,5 @@ def test_a_row_beyond_the_limit_is_found_and_not_compared(monkeypatch: pytest.Mo
     # When
     (difference,) = locate(inputs(rows), lake, buckets(row(50), [("id", "x")]), 100)
     # Then
-    assert (difference.line, difference.columns) == (51, ("id",))
-
-
-def test_an_additional_row_beyond_the_limit_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_ROWS", 0)
-    (difference,) = locate([], [(URI, row(1))], buckets(row(1)), 1)
-    assert difference.uri == URI
+    assert (difference.line, difference.problem) == (51, "the lake does not have this row")
+    assert locate([], [(URI, row(1))], buckets(row(1)), 1) == []

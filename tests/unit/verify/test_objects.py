@@ -59,12 +59,6 @@ def test_lines_have_their_place_whatever_the_compression(compress: Any, monkeypa
     ]
 
 
-@pytest.mark.parametrize("limit", range(1, 120))
-def test_a_line_is_kept_when_it_is_not_longer_than_the_limit(limit: int) -> None:
-    bodies = [body for *_, body in read(OneObject(BODY), len(BODY), limit=limit)]
-    assert bodies == [line if len(line) <= limit else None for line in BODY.split(b"\n")]
-
-
 def test_no_other_version_is_read() -> None:
     versioned, unversioned = OneObject(BODY), OneObject(BODY)
     read(versioned, len(BODY))

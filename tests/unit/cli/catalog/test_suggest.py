@@ -162,14 +162,6 @@ def test_an_object_that_is_damaged_is_named(
         print_dropped_columns(stack, "orders", dry_run=True, as_json=False)
 
 
-def test_a_file_of_a_folder_that_is_damaged_is_named(tmp_path: Path) -> None:
-    folder = converted(tmp_path)
-    path = folder / "date=2026-11-20" / "hour=09" / "m-g1-00000.parquet"
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(TerminalError, match=f"{path} is not a Parquet file"):
-        print_folder_suggestion(folder, 5, None, as_json=False)
-
-
 def test_a_value_of_others_cannot_command_the_terminal(
     world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,17 +1,112 @@
+"""The benchmark: its data, targets and tables."""
+
+import gzip
 import json
 import subprocess
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 import bench.__main__ as main_module
-from bench.figure import COMPETITORS, Figure
-from bench.measuring_process import CHECKOUT
-from bench.results import MARKERS, Results
+from bench.competitors import COMPETITORS
+from bench.input_files import Recipe, generate, prepare
+from bench.results import Results
+from bench.runner import Figure
+from bench.shapes import SHAPES
 from bench.targets import check_lakes, check_targets
-from scripts.markdown_page import replace_between
+
+MEMBERS = {
+    "flat": 16,
+    "weblog": 14,
+    "webhook": 11,
+    "cloudtrail": 15,
+    "clickstream": 12,
+    "nested": 46,
+    "random_order": 16,
+    "sparse": 20,
+    "wide": 1000,
+    "tiny": 16,
+    "gzip": 16,
+}
+
+
+def rows_of(text: bytes) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_has_the_size_and_the_members_that_it_declares(name):
+    # Given a recipe for half a megabyte
+    recipe = Recipe(name, files=2, file_bytes=500_000)
+
+    # When a file is generated
+    text = generate(recipe, 0)
+
+    # Then its row size, its members and their names are the declared ones
+    rows = rows_of(text)
+    assert len(text) / len(rows) == pytest.approx(SHAPES[name].row_bytes, rel=0.05)
+    assert {len(row) for row in rows} == {MEMBERS[name]}
+    assert {key for row in rows for key in row} <= set(SHAPES[name].keys)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_equal_recipes_give_equal_bytes_and_another_seed_gives_others(name):
+    # Given two equal recipes and one with another seed
+    first, equal, reseeded = (Recipe(name, 2, 60_000, seed) for seed in (1, 1, 2))
+
+    # When each is generated
+    # Then only the seed and the file's number make a difference
+    assert generate(first, 1) == generate(equal, 1)
+    assert generate(first, 1) != generate(reseeded, 1)
+    assert generate(first, 1) != generate(first, 0)
+
+
+def test_sparse_keys_drift_from_the_first_file_to_the_last():
+    # Given sparse data in four files
+    recipe = Recipe("sparse", 4, 100_000)
+
+    # When the first and the last are generated
+    first, last = ({key for row in rows_of(generate(recipe, number)) for key in row} for number in (0, 3))
+
+    # Then they have no key in common, and each uses many
+    assert not first & last
+    assert min(len(first), len(last)) >= 90
+
+
+def test_the_first_files_are_alone_in_a_folder_of_their_own(tmp_path):
+    # Given three files
+    files = prepare(Recipe("tiny", files=3, file_bytes=2000), tmp_path, 1)
+
+    # When the first two are taken, twice, and the first alone
+    files.first_files(2)
+    two, one = files.first_files(2), files.first_files(1)
+
+    # Then their folder holds these and nothing else, and the location of a single file is the file
+    found = {path.name: path.read_bytes() for path in Path(two.location).iterdir()}
+    assert found == {path.name: path.read_bytes() for path in files.paths[:2]}
+    assert one.location == str(one.paths[0])
+    assert Path(one.location).read_bytes() == files.paths[0].read_bytes()
+
+
+def test_files_are_cached_and_counted(tmp_path: Path):
+    # Given gzip files that were prepared once
+    recipe = Recipe("gzip", 2, 50_000)
+    files = prepare(recipe, tmp_path, workers=1)
+    inflated = [gzip.decompress(path.read_bytes()) for path in files.paths]
+    before = [path.stat().st_mtime_ns for path in files.paths]
+
+    # When they are prepared again
+    again = prepare(recipe, tmp_path, workers=1)
+
+    # Then the same files are used, and the counts are right
+    assert again == files
+    assert [path.stat().st_mtime_ns for path in again.paths] == before
+    assert files.bytes == sum(map(len, inflated))
+    assert files.rows == sum(text.count(b"\n") for text in inflated)
+    assert files.stored_bytes == sum(path.stat().st_size for path in files.paths) < files.bytes
 
 
 def figure(competitor: str, shape: str, speed: float, peak: int | None = None) -> Figure:
@@ -39,12 +134,6 @@ def test_targets_are_met_or_not_met():
     assert met["flat: memory of a task", "<= 300 MB"]
 
 
-def test_a_task_above_its_memory_target_misses_it():
-    everything = [*figures(500, 200), figure("hybrid_router", "gzip", 1.0, 301 * 10**6)]
-    of_gzip = [target for target in check_targets(everything) if target.metric == "gzip: memory of a task"]
-    assert [target.met for target in of_gzip] == [False]
-
-
 @pytest.mark.parametrize(("peak", "ends"), [(299 * 10**6, None), (301 * 10**6, "gzip: memory of a task")])
 def test_a_benchmark_that_misses_a_target_ends_with_an_error(monkeypatch, tmp_path, peak, ends):
     # Given a run whose figures meet every target, or miss one
@@ -68,14 +157,6 @@ def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
     assert [target.met for target in check_lakes({"weblog": lake})] == [False, True]
 
 
-def test_figures_replace_the_text_between_the_markers():
-    begin, end = MARKERS
-    page = f"a\n{begin}\nold\n{end}\nz\n"
-    assert replace_between(page, "new", *MARKERS) == f"a\n{begin}\n\nnew\n\n{end}\nz\n"
-    with pytest.raises(ValueError, match="lacks the lines"):
-        replace_between("nothing here", "new", *MARKERS)
-
-
 @pytest.mark.long  # make bench
 def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
     # Given nothing but the checkout
@@ -92,7 +173,7 @@ def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
         "--output",
         str(tmp_path),
     ]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, cwd=main_module.CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
 
     # Then it succeeds, with a figure for each competitor and a table for people
     assert done.returncode == 0, done.stderr
