@@ -76,13 +76,14 @@ def export_lines(
     Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
     if there is no line to write.
     """
-    for path in (target, origins_file(target)):
-        if path.exists():
-            raise InvalidInputError(f"{path} exists: pass the name of a new file, nothing is overwritten")
     scan = RecordScan(stack, selection, limit)
     found: Counter[str] = Counter()
-    with working("reading the quarantine ..."):
-        _write(scan, ResubmittedLines(stack), target, found)
+    try:
+        with working("reading the quarantine ..."):
+            _write(scan, ResubmittedLines(stack), target, found)
+    except FileExistsError as error:
+        text = f"{error.filename} exists: pass the name of a new file, nothing is overwritten"
+        raise InvalidInputError(text) from error
     body = {
         "file": str(target),
         "origins": str(origins_file(target)),
