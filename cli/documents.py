@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from lake.commit import SourceCount
+from router.settle.published import DamagedObject, UnreadableFile
 
 Instant = Annotated[str, "ISO 8601, UTC"]
 Hour = Annotated[str, "YYYY-MM-DDTHH, UTC"]
@@ -126,6 +127,42 @@ class NightProgress:
     job_runs: Annotated[tuple[RunProgress, ...], "those with the most manifests at work first"]
 
 
+@dataclass(frozen=True, slots=True)
+class NightDataset:
+    """One dataset of an execution; files, bytes and lines are those of its DONE manifests."""
+
+    dataset: str
+    done: Annotated[int, "manifests"]
+    failed: int
+    open: int
+    files: int
+    bytes: int
+    rows: int
+    rejects: Rejects
+    failed_files: Annotated[int, "files that could not be read"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestNotDone:
+    """A manifest of the plan that has not been converted."""
+
+    manifest: str
+    partition: str
+    state: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NightVerdict:
+    """What the verdict document names."""
+
+    rejects_by_reason: Rejects
+    datasets: tuple[NightDataset, ...]
+    unreadable_files: tuple[UnreadableFile, ...]
+    not_done: tuple[ManifestNotDone, ...]
+    damaged: tuple[DamagedObject, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightDocument(NightLine):
     """One execution with its plan, its verdict and its job runs."""
@@ -135,8 +172,10 @@ class NightDocument(NightLine):
     progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
     dollars: Annotated[float | None, "of the job runs"]
     work_minutes: Annotated[float | None, "from the start of the first job run to the end of the last one"]
+    run_count: Annotated[int, "job runs"]
     job_runs: tuple[NightRun, ...]
-    verdict: Annotated[dict[str, Any] | None, "the verdict document: counts by dataset, and what is not converted"]
+    verdict: NightVerdict | None
+    omitted: Annotated[int, "entries that --limit has left out of all lists"]
 
 
 # explain

@@ -5,18 +5,17 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from threading import Timer
+from typing import Any
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
 
 from lake.texts import printable
-
-if TYPE_CHECKING:
-    from rich.status import Status
 
 GAP = "  "
 
@@ -32,8 +31,8 @@ def format_table(
 ) -> str:
     """The lines of a table for a terminal of ``width`` characters; None: for a program, with tabs.
 
-    While the columns do not fit side by side, the widest one goes below its row, each cell to a line of its own: texts
-    before numbers, and never the first column. A URI is alone in its line, so that it can be copied.
+    While the columns do not fit side by side, the widest one leaves its row, texts before numbers: the first one, if it
+    is wide, goes above it, another one below it, each cell on lines of its own. A URI stays whole, to be copied.
     """
     heads = [*names, *numbers]
     cells = [list(row) for row in rows]
@@ -42,21 +41,28 @@ def format_table(
         return "\n".join([title, *lines] if title else lines)
     widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
     beside = list(range(len(heads)))
-    while sum(widths[place] + len(GAP) for place in beside) - len(GAP) > width and beside != [0]:
-        beside.remove(max(beside[1:], key=lambda place: (place < len(names), widths[place])))
+    while sum(widths[place] + len(GAP) for place in beside) - (len(GAP) if 0 in beside else 0) > width and beside[1:]:
+        # A short first column says what the others are about.
+        leaving = [place for place in beside if place or widths[0] > width // 2]
+        beside.remove(max(leaving, key=lambda place: (place < len(names), widths[place])))
 
-    def line(row: Sequence[str]) -> str:
+    def line(row: Sequence[str]) -> Iterator[str]:
+        if 0 not in beside:
+            yield row[0]
         spaces = {place: " " * (widths[place] - cell_len(row[place])) for place in beside}
         padded = [row[at] + spaces[at] if at < len(names) else spaces[at] + row[at] for at in beside]
-        return GAP.join(padded).rstrip()
+        yield (GAP.join(padded) if 0 in beside else GAP + GAP.join(padded)).rstrip()
 
-    lines = [typer.style(text, bold=True) for text in (title, line(heads)) if text]
+    below = textwrap.TextWrapper(
+        width, initial_indent=GAP, subsequent_indent=2 * GAP, break_long_words=False, break_on_hyphens=False
+    )
+    lines = [typer.style(text, bold=True) for text in (title, *line(heads)) if text]
     for row in cells:
-        lines.append(line(row))
-        for place, text in enumerate(row):
+        lines += line(row)
+        for place, text in enumerate(row[1:], start=1):
             if text and place not in beside:
                 is_uri = "://" in text.split(" ", 1)[0]
-                lines.append(f"{GAP}{text}" if is_uri else f"{GAP}{heads[place]}: {text}")
+                lines += [GAP + text] if is_uri else below.wrap(f"{heads[place]}: {text}")
     return "\n".join(lines)
 
 
@@ -68,9 +74,22 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
         typer.echo(f"{name:<{width}}{printable(text)}")
 
 
-def working(text: str) -> Status:
-    """Show what the block does; on a terminal only, and gone when it ends."""
-    return Console(stderr=True).status(text)
+SHOWN_AFTER_SECONDS = 1.0
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show what the block does once it has taken a second; on a terminal only, and gone when it ends."""
+    status = Console(stderr=True).status(text)
+    timer = Timer(SHOWN_AFTER_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

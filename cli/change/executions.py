@@ -45,11 +45,21 @@ def follow_execution(
     zone = read_zone(stack)
     typer.echo(f"times in {zone.key}", err=True)
     is_night, printed = arn.startswith(execution_arn(stack, "")), set()
-    summary, polls = None, 0
+    summary, polls, seen, last = None, 0, 0, ""
+
+    def show(at: datetime, text: str) -> None:
+        typer.echo(f"{at.astimezone(zone):%H:%M:%S}  {text}", err=True)
+
     while True:
         execution = stack.sfn.describe_execution(executionArn=arn)
         is_running = execution["status"] == "RUNNING"
-        news = list(_steps(stack, arn))
+        for number, at, name in _steps(stack, arn):
+            if number > seen:
+                seen = number
+                if name != last:
+                    last = name
+                    show(at, name)
+        news: list[tuple[datetime, str]] = []
         if is_night and not is_running:
             news += _ended_runs(stack, arn)
         elif is_night:
@@ -62,7 +72,7 @@ def follow_execution(
         for at, text in news:
             if text not in printed:
                 printed.add(text)
-                typer.echo(f"{at.astimezone(zone):%H:%M:%S}  {text}", err=True)
+                show(at, text)
         if not is_running:
             break
         wait(POLL_SECONDS)
@@ -89,14 +99,14 @@ def print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
     typer.echo(f"{outcome}{message}")
 
 
-def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:
-    """The states that an execution has entered, of its newest ``MAX_EVENTS`` events."""
+def _steps(stack: DeployedStack, arn: str) -> Iterator[tuple[int, datetime, str]]:
+    """Ids, times and names of the states that an execution has entered, of its newest ``MAX_EVENTS`` events."""
     history = stack.sfn.get_execution_history(
         executionArn=arn, maxResults=MAX_EVENTS, reverseOrder=True, includeExecutionData=False
     )
     for event in sorted(history["events"], key=lambda event: event["id"]):
         if entered := event.get("stateEnteredEventDetails"):
-            yield event["timestamp"], entered["name"]
+            yield event["id"], event["timestamp"], entered["name"]
 
 
 def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]]:

@@ -31,12 +31,13 @@ def night(
     which: Annotated[
         str, typer.Argument(help="last, a local date such as 2026-11-20, or an execution's name.")
     ] = "last",
+    limit: Limit = 100,
     as_json: Json = False,
 ) -> int:
     """Show one execution of overnight: outcome, plan and actual, datasets, what failed, job runs: 1 if it failed."""
     from cli.inspect.night import print_night
 
-    return print_night(stack, which, as_json=as_json)
+    return print_night(stack, which, limit, as_json=as_json)
 
 
 @app.command()

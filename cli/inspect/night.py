@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import partial
@@ -13,7 +14,7 @@ import typer
 
 from cli.change.executions import FINE_VERDICTS
 from cli.deployed_stack import DeployedStack
-from cli.documents import NightDocument, NightLine, NightsDocument
+from cli.documents import ManifestNotDone, NightDataset, NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import (
     execution_arn,
@@ -26,23 +27,27 @@ from cli.inspect.executions import (
     read_zone,
 )
 from cli.terminal import print_table, working
-from lake.documents import find_document, format_json
+from lake.documents import damaged, find_document, format_json
+from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
+from router.settle.published import DamagedObject, UnreadableFile
 
 LAST = "last"
+LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
+"""Of the verdict document."""
 NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
 
 
-def print_night(stack: DeployedStack, which: str, *, as_json: bool) -> int:
-    """Print one execution: ``last``, the newest that began on a date, or a name; the exit code.
+def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
+    """Print one execution: ``last``, the newest that began on a date, or a name; the exit code: 1 when it has failed.
 
-    It is 1 when it has failed.
+    ``limit`` is the maximum number of entries of each list.
     """
     with working("reading the execution ..."):
         zone = read_zone(stack)
         execution = _find(stack, which, zone)
-        document = None if execution is None else _night_document(stack, execution)
+        document = None if execution is None else _night_document(stack, execution, limit)
     if document is None:
         raise NotFoundError(_unknown(which))
     if as_json:
@@ -65,28 +70,47 @@ def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     return ExitCode.FINE
 
 
-def _night_document(stack: DeployedStack, execution: NightLine) -> NightDocument:
+def _night_document(stack: DeployedStack, execution: NightLine, limit: int) -> NightDocument:
     bucket, name = stack.resources.control_bucket, execution.execution
     summary = find_document(stack.s3, bucket, plan_summary_key(name), "forecast", "manifestIds")
-    verdict = find_document(stack.s3, bucket, verdict_key(name))
+    verdict = find_document(stack.s3, bucket, verdict_key(name), "message", *LISTS, "rejectsByReason")
     runs = read_runs(stack, execution)
     message = verdict["message"] if verdict else _error(stack, execution)
-    message = message and stack.runnable(message)
-    if verdict is not None:
-        verdict["message"] = message
-        for item in verdict["notDone"]:
-            item["reason"] = item["reason"] and stack.runnable(item["reason"])
     begun, ended = ([read_instant(getattr(run, name)) for run in runs] for name in ("started_at", "ended_at"))
+    lists = [runs, *(verdict[name] for name in LISTS)] if verdict else [runs]
     return NightDocument(
         **{name: getattr(execution, name) for name in NightLine.__dataclass_fields__},
-        message=message,
+        message=message and stack.runnable(message),
         plan=planned_night(summary),
         progress=None if verdict or summary is None else read_progress(stack, summary),
         dollars=round(sum(run.dollars for run in runs), 6) if runs else None,
         work_minutes=round((max(ended) - min(begun)).total_seconds() / 60, 1) if runs else None,
-        job_runs=tuple(runs),
-        verdict=verdict,
+        run_count=len(runs),
+        job_runs=tuple(runs[:limit]),
+        verdict=_verdict(stack, name, verdict, limit) if verdict else None,
+        omitted=sum(max(len(entries) - limit, 0) for entries in lists),
     )
+
+
+def _verdict(stack: DeployedStack, execution: str, document: Mapping[str, Any], limit: int) -> NightVerdict:
+    datasets, unreadable, not_done, objects = (document[name][:limit] for name in LISTS)
+    try:
+        return NightVerdict(
+            document["rejectsByReason"],
+            tuple(NightDataset(**item) for item in datasets),
+            tuple(UnreadableFile(**item) for item in unreadable),
+            tuple(
+                ManifestNotDone(**item | {"reason": item["reason"] and stack.runnable(item["reason"])})
+                for item in not_done
+            ),
+            tuple(DamagedObject(**item) for item in objects),
+        )
+    except (TypeError, KeyError) as error:
+        raise damaged(_verdict_uri(stack, execution)) from error
+
+
+def _verdict_uri(stack: DeployedStack, execution: str) -> str:
+    return f"s3://{stack.resources.control_bucket}/{verdict_key(execution)}"
 
 
 def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:
@@ -95,6 +119,8 @@ def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> NightLine | None:
     try:
         day = date.fromisoformat(which)
     except ValueError:
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", which):
+            raise InvalidInputError(f"{which!r} is not a valid date: pass one such as 2026-11-20") from None
         return find_execution(stack, which)
     for execution in list_executions(stack):
         if execution.started_at is None or not execution.is_night:
@@ -161,9 +187,10 @@ def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> 
         _print_datasets(night.verdict)
         _print_failures(night.verdict)
     _print_runs(night, clock)
+    if night.omitted:
+        typer.echo(f"... and {night.omitted:,} more: pass a larger --limit")
     if night.verdict is not None:
-        uri = f"s3://{stack.resources.control_bucket}/{verdict_key(night.execution)}"
-        typer.echo(f"verdict document: {uri}")
+        typer.echo(f"verdict document: {_verdict_uri(stack, night.execution)}")
 
 
 def _print_plan(night: NightDocument, clock: Callable[[str | None], str]) -> None:
@@ -173,41 +200,41 @@ def _print_plan(night: NightDocument, clock: Callable[[str | None], str]) -> Non
         ("ended", clock(plan.end) if plan else UNKNOWN, clock(night.ended_at)),
         ("time", _minutes(plan.minutes) if plan else UNKNOWN, _minutes(night.work_minutes)),
         ("dollars", _dollars(plan.dollars) if plan else UNKNOWN, _dollars(night.dollars)),
-        ("runs", _number(plan.runs) if plan else UNKNOWN, _number(len(night.job_runs))),
+        ("runs", _number(plan.runs) if plan else UNKNOWN, _number(night.run_count)),
         ("manifests", _number(plan.manifests) if plan else UNKNOWN, _number(night.manifests_done)),
     ]
     print_table("Plan and outcome", ("",), ("planned", "actual"), rows)
 
 
-def _print_datasets(verdict: Mapping[str, Any]) -> None:
+def _print_datasets(verdict: NightVerdict) -> None:
     rows = [
         (
-            printable(item["dataset"]),
-            _number(item["files"]),
-            _size(item["bytes"]),
-            _number(item["rows"]),
-            _number(sum(item["rejects"].values())),
-            _number(item["failed_files"]),
-            _number(item["failed"]),
-            _number(item["open"]),
+            printable(item.dataset),
+            _number(item.files),
+            _size(item.bytes),
+            _number(item.rows),
+            _number(sum(item.rejects.values())),
+            _number(item.failed_files),
+            _number(item.failed),
+            _number(item.open),
         )
-        for item in verdict["datasets"]
+        for item in verdict.datasets
     ]
     if rows:
         numbers = ("files done", "size done", "rows", "quarantined", "unreadable", "manifests failed", "open")
         print_table("Datasets", ("dataset",), numbers, rows)
-    if rejects := verdict["rejectsByReason"]:
-        reasons = sorted(rejects.items(), key=lambda item: -item[1])
+    if verdict.rejects_by_reason:
+        reasons = sorted(verdict.rejects_by_reason.items(), key=lambda item: -item[1])
         typer.echo(f"quarantined lines: {', '.join(f'{lines:,} {printable(reason)}' for reason, lines in reasons)}")
 
 
-def _print_failures(verdict: Mapping[str, Any]) -> None:
-    for file in verdict["unreadableFiles"]:
-        typer.echo(f"unreadable file {printable(file['uri'])}: {printable(file['reason'])}")
-    for item in verdict["notDone"]:
-        typer.echo(printable(f"{item['state']} {item['manifest']} {item['partition']}: {item['reason'] or 'waits'}"))
-    for damaged in verdict["damaged"]:
-        typer.echo(f"damaged {printable(damaged['uri'])} {printable(damaged['problem'])}")
+def _print_failures(verdict: NightVerdict) -> None:
+    for file in verdict.unreadable_files:
+        typer.echo(f"unreadable file {printable(file.uri)}: {printable(file.reason)}")
+    for item in verdict.not_done:
+        typer.echo(printable(f"{item.state} {item.manifest} {item.partition}: {item.reason or 'waits'}"))
+    for found in verdict.damaged:
+        typer.echo(f"damaged {printable(found.uri)} {printable(found.problem)}")
 
 
 def _print_runs(night: NightDocument, clock: Callable[[str | None], str]) -> None:

@@ -66,7 +66,7 @@ def _print_path(path: Path, *, open_page: bool, as_json: bool) -> int:
 
 
 def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
-    """Write the page about the last days and fetch the reports that it links to.
+    """Write the page about the last days and fetch the reports that it links to, but those that are there already.
 
     ``now`` is aware. Returns the page's path.
     """
@@ -75,6 +75,9 @@ def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
     bucket = stack.resources.control_bucket
     for item in (item for day in days for item in day.listed):
         path = folder / item.name / REPORT_PAGE
+        settled_at = datetime.fromisoformat(item.settled_at).timestamp()
+        if path.exists() and path.stat().st_mtime >= settled_at:
+            continue
         with suppress(stack.s3.exceptions.NoSuchKey):
             page = stack.s3.get_object(Bucket=bucket, Key=report_key(item.name))["Body"].read()
             path.parent.mkdir(exist_ok=True)

@@ -29,14 +29,16 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
     """
     if not 0 < share <= 1:
         raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
-    settings = _settings(stack)
-    hours = _hours(stack, settings, options)
     reports: list[HourReport] = []
     try:
+        settings = _settings(stack)
+        hours = _hours(stack, settings, options)
         for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
             reports.append(report)
             if not as_json:
                 _print(report)
+    except InvalidInputError:
+        raise
     except (BotoCoreError, ClientError, HybridRouterError) as error:
         raise NotReachableError(
             f"verify could not read everything ({error}): it needs read access to the input, lake, quarantine and "

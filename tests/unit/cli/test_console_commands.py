@@ -42,7 +42,7 @@ class Machines(FakeServices):
         return {"status": "RUNNING"} if self.looks == 1 else self.end
 
     def get_execution_history(self, **_: Any) -> dict[str, Any]:
-        names = {2: "Plan", 4: "Runs"}
+        names = {2: "Plan", 3: "Plan", 4: "Settle", 6: "Wait", 8: "Settle"}
         return {"events": [{"id": n, "timestamp": NOON, "stateEnteredEventDetails": {"name": names[n]}} for n in names]}
 
 
@@ -83,7 +83,8 @@ def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
     assert ended == (code, [{"dataset": "orders"}])
     printed = capsys.readouterr()
     assert printed.out == told
-    assert printed.err.splitlines() == ["started: arn:1", "times in Europe/Berlin", "13:00:00  Plan", "13:00:00  Runs"]
+    steps = [f"13:00:00  {name}" for name in ("Plan", "Settle", "Wait", "Settle")]
+    assert printed.err.splitlines() == ["started: arn:1", "times in Europe/Berlin", *steps]
 
 
 def test_an_execution_that_is_not_waited_for_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:

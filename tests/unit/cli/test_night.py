@@ -12,7 +12,8 @@ import pytest
 from cli.change.executions import follow_execution
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import execution_arn
-from cli.inspect.night import print_night, print_nights
+from cli.inspect.night import LISTS, print_night, print_nights
+from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
@@ -84,7 +85,7 @@ def running(world: World, name: str) -> dict[str, Any]:
 
 
 def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert print_night(stack_of(world, services), which, as_json=True) == ExitCode.FINE
+    assert print_night(stack_of(world, services), which, 100, as_json=True) == ExitCode.FINE
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     valid_json("night", document)
     return document
@@ -97,7 +98,8 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     (run,) = document["jobRuns"]
     assert (run["state"], run["reason"]) == ("FAILED", KILLED)
     assert run["log"] == "hybrid-router logs batch --run jr_1-n1 --since 30d --stage dev"
-    assert document["verdict"]["datasets"] == [DATASET]
+    (dataset,) = document["verdict"]["datasets"]
+    assert (dataset["dataset"], dataset["rejects"], dataset["failedFiles"]) == ("orders", {"not JSON": 793}, 1)
     (left,) = document["verdict"]["notDone"]
     assert left["reason"].endswith("run 'hybrid-router reprocess --manifest m2 --stage dev'")
 
@@ -107,13 +109,13 @@ def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.Capt
     progress = shown(world, services, "last", capsys)["progress"]
     assert [progress[name] for name in ("manifests", "done", "running", "failed")] == [3, 1, 1, 0]
     assert progress["jobRuns"] == [{"jobRun": "jr_1", "done": 1, "running": 1}]
-    print_night(stack_of(world, services), "last", as_json=False)
+    print_night(stack_of(world, services), "last", 100, as_json=False)
     assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
 
 
 def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     services = FakeServices([night(world, "n1")])
-    assert print_night(stack_of(world, services), "last", as_json=False) == ExitCode.FINE
+    assert print_night(stack_of(world, services), "last", 100, as_json=False) == ExitCode.FINE
     text = capsys.readouterr().out
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
@@ -125,6 +127,27 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
 
 
+def test_lists_are_limited(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    services = FakeServices([night(world, "n1")])
+    print_night(stack_of(world, services), "last", 0, as_json=False)
+    text = capsys.readouterr().out
+    assert "... and 4 more: pass a larger --limit\n" in text
+    assert "jr_1" not in text
+
+
+def test_a_damaged_verdict_is_named(world: World) -> None:
+    services = FakeServices([night(world, "n1")])
+    for body in ({"message": ""}, {**{name: [{}] for name in LISTS}, "message": "", "rejectsByReason": {}}):
+        world.raw_s3.put_object(Bucket="control", Key=verdict_key("n1"), Body=json.dumps(body).encode())
+        with pytest.raises(InvalidDocumentError, match=r"n1/verdict\.json is damaged: restore the object"):
+            print_night(stack_of(world, services), "last", 100, as_json=True)
+
+
+def test_a_date_that_is_none_is_wrong_use(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="'2026-13-40' is not a valid date: pass one such as 2026-11-20"):
+        print_night(stack_of(world, FakeServices()), "2026-13-40", 100, as_json=False)
+
+
 def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given: two nights, the newer of which began after midnight in Berlin and before midnight UTC
     late = {**night(world, "n2"), "startDate": datetime(2026, 11, 20, 23, 30, tzinfo=UTC)}
@@ -134,7 +157,7 @@ def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, caps
     assert shown(world, services, "2026-11-21", capsys)["execution"] == "n2"
     assert shown(world, services, "2026-11-19", capsys)["execution"] == "n1"
     with pytest.raises(NotFoundError, match="run 'hybrid-router nights' to see which there are"):
-        print_night(stack_of(world, services), "2026-11-20", as_json=True)
+        print_night(stack_of(world, services), "2026-11-20", 100, as_json=True)
 
 
 def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(
@@ -147,7 +170,7 @@ def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(
 
 def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
-    code = print_night(stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", as_json=False)
+    code = print_night(stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", 100, as_json=False)
     assert code == ExitCode.NOT_SO
     assert "  InvalidInputError: unknown dataset\n" in capsys.readouterr().out
 
@@ -162,7 +185,7 @@ def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pyt
 )
 def test_an_unknown_execution_is_one_sentence(world: World, which: str, sentence: str) -> None:
     with pytest.raises(NotFoundError, match=sentence):
-        print_night(stack_of(world, FakeServices()), which, as_json=True)
+        print_night(stack_of(world, FakeServices()), which, 100, as_json=True)
 
 
 def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:

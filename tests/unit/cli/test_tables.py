@@ -29,7 +29,7 @@ def test_what_does_not_fit_is_below_its_row() -> None:
         "2026-11-20 22:00  SUCCEEDED_WITH_QUARANTINE  338,000   東京 1",
         "  execution: 3f1c6a52-8a0e-4a52-9d59-0c8c8e4f7a11",
         "today 22:00       FAILED                          17  150,000",
-        "  execution: manual-1\t",
+        "  execution: manual-1",
     ]
 
 
@@ -45,6 +45,20 @@ def test_numbers_that_do_not_fit_are_below_their_row() -> None:
         "  manifests failed: 2",
     ]
     assert len(click.unstyle(format_table("", ("dataset",), NUMBERS, rows, 120)).splitlines()) == 2
+
+
+def test_a_long_first_column_is_above_its_row_and_sentences_are_wrapped() -> None:
+    run = "jr_" + 64 * "7"
+    rows = [(run, "FAILED", "a reason that takes more than a line, as those of services often do", "1 h 2 min")]
+    shown = click.unstyle(format_table("", ("job run", "end", "reason"), ("time",), rows, 60))
+    assert shown.splitlines() == [
+        "job run",
+        "  end          time",
+        run,
+        "  FAILED  1 h 2 min",
+        "  reason: a reason that takes more than a line, as those of",
+        "    services often do",
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 120])
