@@ -108,7 +108,7 @@ check-dead-code: setup ## vulture: code that nothing uses
 	@.venv/bin/vulture
 
 check-settings: setup ## every settings file is valid
-	@for file in settings/*.toml; do $(PY) -m cli settings check "$$file" >/dev/null || exit 1; done
+	@for file in settings/*.toml; do $(PY) -m cli settings check "$$file" >/dev/null || { echo "$$file"; failed=1; }; done; exit $${failed:-0}
 
 check-docs: setup ## the documents as a site in build/site: pages, links and anchors, strictly
 	@told=$$(NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean 2>&1) || { echo "$$told"; exit 1; }

@@ -45,6 +45,8 @@ def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path
 
 def _copy_package(source: Path, target: Path) -> None:
     """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out."""
+    if not source.is_dir():
+        raise AssetError(f"the package {source.name} is missing in {source.parent}: deploy from a complete checkout")
     for file in sorted(source.rglob("*")):
         if file.suffix in SOURCE_SUFFIXES or file.name == "py.typed":
             copy = target / file.relative_to(source)
@@ -72,6 +74,9 @@ def build_job_zip(checkout: Path, target: Path) -> Path:
     """Write the packages that both jobs import to ``target``; returns ``target``."""
     with zipfile.ZipFile(target, "w") as archive:
         for package in JOB_PACKAGES:
-            for file in sorted((checkout / package).rglob("*.py")):
+            files = sorted((checkout / package).rglob("*.py"))
+            if not files:
+                raise AssetError(f"the package {package} is missing in {checkout}: deploy from a complete checkout")
+            for file in files:
                 write_entry(archive, file.relative_to(checkout).as_posix(), file.read_bytes())
     return target

@@ -117,21 +117,39 @@ class Settings:
         )
         for table in ("ledger", "input"):
             yield (table, "sweep"), self._keep_days_conflict(table)
-        yield ("stream", "batch", "convert", "emr", "quota", "verify"), self._conflicts_of_runs()
+        for lane in ("stream", "batch"):
+            yield (lane,), self._memory_conflict(lane)
+        yield ("convert", "batch"), self._time_conflict()
+        yield ("batch", "emr"), self._vcpu_conflict()
+        yield ("stream", "batch", "quota", "verify"), self._quota_conflict()
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
         yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.sweep)
 
-    def _conflicts_of_runs(self) -> Iterator[InvalidSettingsError]:
-        yield from _memory_conflict("stream.worker_type", self.stream.worker_type)
-        yield from _memory_conflict("batch.worker_type", self.batch.worker_type)
+    def _memory_conflict(self, lane: str) -> Iterator[InvalidSettingsError]:
+        """A conflict if the executors of the lane's worker type would run out of memory and be killed."""
+        worker_type = getattr(self, lane).worker_type
+        vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
+        needed = needed_bytes(vcpus)
+        if needed > available:
+            expected = (
+                f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, "
+                f"of which there are about {available / 1e9:.1f}: take G.1X or larger"
+            )
+            yield InvalidSettingsError(f"{lane}.worker_type", worker_type, expected)
+
+    def _time_conflict(self) -> Iterator[InvalidSettingsError]:
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
             expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
             yield InvalidSettingsError("convert.max_core_minutes", self.convert.max_core_minutes, expected)
+
+    def _vcpu_conflict(self) -> Iterator[InvalidSettingsError]:
         run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
         if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
             expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
             yield InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
+
+    def _quota_conflict(self) -> Iterator[InvalidSettingsError]:
         if self.max_overnight_runs < 1:
             expected = (
                 f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
@@ -225,18 +243,6 @@ class Settings:
         """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
         night = self.max_overnight_runs if self.batch.uses_glue else 0
         return max(1, night + self.max_verifications)
-
-
-def _memory_conflict(key: str, worker_type: str) -> Iterator[InvalidSettingsError]:
-    """A conflict if the executors of a worker type would run out of memory and be killed."""
-    vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * OUTSIDE_HEAP)
-    needed = needed_bytes(vcpus)
-    if needed > available:
-        expected = (
-            f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB next to the JVM's heap, of "
-            f"which there are about {available / 1e9:.1f}: take G.1X or larger"
-        )
-        yield InvalidSettingsError(key, worker_type, expected)
 
 
 PRODUCTION = "prod"

@@ -177,8 +177,8 @@ def name_of_folder(folder: str) -> str:
     """The name of a dataset for a folder: itself if it is valid, else the closest valid name; empty: it has none.
 
     Lower case; every run of other characters than letters a to z and digits becomes one underscore, and none is at an
-    end; ``d_`` goes before a digit at the beginning. Different folders can have one name: ``claimed_by`` of the ledger
-    decides which of them gets the dataset.
+    end; ``d_`` goes before a digit at the beginning. Different folders can have one name: ``Datasets.admit`` of the
+    ledger decides which of them gets the dataset.
     """
     if DATASET_NAME.fullmatch(folder):
         return folder

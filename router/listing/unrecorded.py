@@ -85,8 +85,7 @@ class ListingProgress:
         """
         if token is None:
             return cls()
-        fields = decode_token(token, "find")
-        return cls(**{**fields, "prefixes": tuple(fields["prefixes"])})
+        return decode_token(token, "find", lambda fields: cls(**{**fields, "prefixes": tuple(fields["prefixes"])}))
 
     def totals(self) -> dict[str, int]:
         names = ("found", "known", "recorded", "unsettled", "bytes")

@@ -34,8 +34,6 @@ from router.telemetry import Metric, count, logger, metrics
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from lake.ledger import ManifestRow
-
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 MAX_DATASETS = 200

@@ -106,8 +106,11 @@ class ReprocessReport(Report):
         """
         if token is None:
             return cls()
-        values = decode_token(token, "reprocess")
-        return cls(**{**values, "counts": Counter(values["counts"]), "datasets": set(values["datasets"])})
+
+        def decode(values: dict[str, Any]) -> ReprocessReport:
+            return cls(**{**values, "counts": Counter(values["counts"]), "datasets": set(values["datasets"])})
+
+        return decode_token(token, "reprocess", decode)
 
     def token(self) -> str:
         names = ("counts", "first", "last", "after")

@@ -271,12 +271,14 @@ def encode_token(values: Mapping[str, Any]) -> str:
     return urlsafe_b64encode(json.dumps(values).encode()).decode()
 
 
-def decode_token(token: object, function: str) -> dict[str, Any]:
-    """What ``encode_token`` was given; raises ``InvalidInputError`` for a token that ``function`` has not returned."""
+def decode_token(token: object, function: str, decode: Callable[[dict[str, Any]], T]) -> T:
+    """``decode`` of what ``encode_token`` was given.
+
+    Raises ``InvalidInputError``: ``function`` has not returned the token.
+    """
     try:
-        values = json.loads(urlsafe_b64decode(token))  # type: ignore[arg-type]
-        return dict(values)
-    except (ValueError, TypeError) as error:
+        return decode(json.loads(urlsafe_b64decode(token)))  # type: ignore[arg-type]
+    except (ValueError, TypeError, KeyError) as error:
         raise InvalidInputError(
             f"token is not one that {function} has returned: leave it out to start from the beginning"
         ) from error

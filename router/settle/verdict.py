@@ -16,6 +16,8 @@ from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+MAX_NAMED_SHARES = 3
+"""Maximum number of datasets that the message names."""
 MAX_NAMED_DATASETS = 200
 """Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""
 
@@ -246,9 +248,10 @@ def _failure(tally: Tally) -> str:
 
 
 def _format_shares(above: Sequence[DatasetTally]) -> str:
-    worst, datasets = above[0], format_count(len(above), "dataset")
-    share = f"{worst.dataset}, {100 * worst.quarantined_share:.3g} %"
-    return f"more than alarms.max_quarantined_share of {datasets} is in the quarantine (most: {share})"
+    named = ", ".join(f"{tally.dataset}: {100 * tally.quarantined_share:.3g} %" for tally in above[:MAX_NAMED_SHARES])
+    more = f" and {len(above) - MAX_NAMED_SHARES:,} more" if len(above) > MAX_NAMED_SHARES else ""
+    datasets = format_count(len(above), "dataset")
+    return f"more than alarms.max_quarantined_share of {datasets} is in the quarantine ({named}{more})"
 
 
 def _cut(text: str) -> str:

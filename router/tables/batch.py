@@ -16,7 +16,7 @@ from typing import Any
 
 from lake.commit import read_commit
 from lake.documents import decode_body, encode_body, get_bound_document, get_document, parse_document, put_document
-from lake.errors import InvalidDocumentError, UnusableDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
@@ -192,11 +192,14 @@ def write_batch(services: Services, batch: PlannedBatch) -> BatchReference:
 def read_batch_document(services: Services, reference: BatchReference) -> PlannedBatch:
     """Get the document that the ledger names.
 
-    Raises ``InvalidDocumentError``: it does not exist, or its hash differs from the ledger's; ``NewerDocumentError``:
-    another version wrote it.
+    Raises ``InvalidDocumentError``: it does not exist, its hash differs from the ledger's, or another version wrote it:
+    no other batch can go before it.
     """
     body = get_bound_document(services.s3, services.resources.control_bucket, reference.key, reference.sha256)
-    return decode_body(PlannedBatch, body, f"batch document {reference.key}")
+    try:
+        return decode_body(PlannedBatch, body, f"batch document {reference.key}")
+    except NewerDocumentError as error:
+        raise InvalidDocumentError(str(error)) from error
 
 
 POINTER = "metadata_location"

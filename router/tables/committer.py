@@ -49,9 +49,6 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lake.ledger import TableRow
-    from router.services import Services
-
 
 MAX_TRIES = 8
 """Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
-from infra.code_assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
+import pytest
+
+from infra.code_assets import COMPILED_SUFFIXES, AssetError, build_job_zip, build_lambda_asset
 from infra.functions import SPECS
 from infra.synth import CHECKOUT
 from lake.settings import Settings
@@ -69,6 +72,12 @@ def test_the_same_checkout_gives_the_same_bytes(tmp_path: Path) -> None:
     assert _content(first) == _content(second)
     zips = [build_job_zip(CHECKOUT, tmp_path / f"{name}.zip").read_bytes() for name in ("first", "second")]
     assert zips[0] == zips[1]
+
+
+@pytest.mark.parametrize("build", [build_job_zip, lambda *paths: build_lambda_asset(*paths, SETTINGS)])
+def test_an_incomplete_checkout_is_refused(tmp_path: Path, build: Callable[[Path, Path], Path]) -> None:
+    with pytest.raises(AssetError, match="deploy from a complete checkout"):
+        build(tmp_path, tmp_path / "asset")
 
 
 def test_caches_and_other_files_are_not_uploaded(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from lake.errors import InvalidInputError
 from lake.manifest_documents import read_manifest
 from router.listing import unrecorded as find_module
 from router.requests.backfill import backfill
+from router.requests.reprocess import ReprocessReport
 from router.route.handler import route
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record
@@ -166,8 +167,9 @@ def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monke
 
 def test_a_foreign_token_is_refused(deployment: Deployment) -> None:
     put(deployment, "orders/a.json")
-    with pytest.raises(InvalidInputError, match="token is not one"):
-        find(deployment, "xyz")
+    for token in ("xyz", ReprocessReport().token()):
+        with pytest.raises(InvalidInputError, match="token is not one"):
+            find(deployment, token)
 
 
 def test_prefixes_do_not_overlap(deployment: Deployment) -> None:

@@ -194,7 +194,7 @@ def test_the_share_is_that_of_the_lines_or_of_the_files(published: PublishedTota
     assert [tally.quarantined_share for tally in tallies.above(-1)] == [share]
 
 
-def test_the_message_counts_the_datasets_above_the_share_and_names_the_worst() -> None:
+def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -> None:
     # Given: five datasets that lose everything, and one that loses one line in 20
     tally = Tally(now=MORNING)
     for name in ("a", "b", "c", "d", "e", "f"):
@@ -206,7 +206,8 @@ def test_the_message_counts_the_datasets_above_the_share_and_names_the_worst() -
     assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
     assert verdict.datasets_above_share == 5
     assert verdict.message.endswith(
-        "; more than alarms.max_quarantined_share of 5 datasets is in the quarantine (most: a, 100 %)"
+        "more than alarms.max_quarantined_share of 5 datasets is in the quarantine (a: 100 %, b: 100 %, c: 100 % and 2 "
+        "more)"
     )
     assert judge(tally, 1).datasets_above_share == 0
 

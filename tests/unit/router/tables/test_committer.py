@@ -12,6 +12,7 @@ from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
 from lake.time import iso_utc
+from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
@@ -199,6 +200,20 @@ def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment
     assert name_of(late) in shown(deployment)
     assert len(shown(deployment)) == 2
     assert stopped(deployment) is None
+
+
+def test_a_batch_that_another_version_has_begun_stops_its_table(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = deployment.ledger.tables
+    row = tables.create("orders", "11111111-1111-4111-8111-111111111111")
+    monkeypatch.setattr("lake.documents.FORMAT", 99)
+    batch = PlannedBatch("orders", row.applied + 1, expires=False, hours=(), items=())
+    assert tables.intend(row, write_batch(deployment.services, batch))
+    monkeypatch.undo()
+    with pytest.raises(TableStoppedError, match="a newer version of hybrid-router can"):
+        commit(deployment)
+    assert "tables rebuild orders" in str(stopped(deployment))
 
 
 def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:
