@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.code_assets import COMPILED_SUFFIXES, AssetError, build_job_zip, build_lambda_asset
+from infra.code_assets import COMPILED_SUFFIXES, build_job_zip, build_lambda_asset
 from infra.functions import SPECS
 from infra.synth import CHECKOUT
+from infra.wheels import AssetError
 from lake.settings import Settings
 from tests.unit.infra.conftest import Assembly
 
@@ -74,7 +75,9 @@ def test_the_same_checkout_gives_the_same_bytes(tmp_path: Path) -> None:
     assert zips[0] == zips[1]
 
 
-@pytest.mark.parametrize("build", [build_job_zip, lambda *paths: build_lambda_asset(*paths, SETTINGS)])
+@pytest.mark.parametrize(
+    "build", [build_job_zip, lambda checkout, folder: build_lambda_asset(checkout, SETTINGS, folder)]
+)
 def test_an_incomplete_checkout_is_refused(tmp_path: Path, build: Callable[[Path, Path], Path]) -> None:
     with pytest.raises(AssetError, match="deploy from a complete checkout"):
         build(tmp_path, tmp_path / "asset")
