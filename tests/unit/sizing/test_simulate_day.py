@@ -96,11 +96,26 @@ def test_the_same_rows_as_compressed_files_have_a_night_of_their_own() -> None:
     assert gzip is not None
     assert (gzip.batch.files, 10 * gzip.batch.bytes) == (100, plain.batch.bytes)
     assert gzip.dollars.storage_month == plain.dollars.storage_month
-    said = {item.name: item.value for item in found.assumptions}
-    assert said["compressed input that a core converts, as stored"] == pytest.approx(12.6)
+    assert known_speed(found) == ("12.6", "assumed", "gzip.ratio of the profile")
     # And files that are compressed already are not compressed again
     compressed = {**day, "gzip": {"share": 0.5}}
     assert simulate_profile(profile(**compressed), settings(), lambda _: None).as_gzip is None
+
+
+def known_speed(found: Simulation) -> tuple[str, str, str]:
+    """Of compressed input: the value, how it is known, and its source."""
+    name = "compressed input that a core converts, as stored"
+    return next((f"{item.value:g}", item.basis.value, item.source) for item in found.assumptions if item.name == name)
+
+
+@pytest.mark.parametrize(
+    ("price", "ratio", "known"), [({}, 8, "assumed"), ({"compressed_mb_per_second_per_core": 9}, 10, "setting")]
+)
+def test_the_speed_of_compressed_files_is_a_setting_only_where_the_settings_give_one(
+    price: dict[str, Any], ratio: int, known: str
+) -> None:
+    found = simulate_profile(profile(files=10, gzip={"ratio": ratio}), settings(price=price), lambda _: None)
+    assert known_speed(found)[1:] == (known, "price.compressed_mb_per_second_per_core")
 
 
 def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
