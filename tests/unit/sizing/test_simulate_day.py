@@ -1,18 +1,22 @@
 """A whole day by every routing and engine: the parts add up, and the options differ as they must."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from typer.testing import CliRunner
 
+from cli.cost.sizing import _night
 from cli.main import app
 from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings
+from lake.time import iso_utc
 from sizing.assumptions import Measured
 from sizing.day import simulate, simulate_profile
 from sizing.options import as_one_stream_job, night_start, stream_window
@@ -216,11 +220,20 @@ def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None
         "hybrid",
         "glue-flex",
         "side by side",
-        "p95",
+        "stream p50, p95",
+        "night p50, p95",
         "a month",
         "price.dpu_hour_flex",
     ):
         assert word in text
+
+
+def test_an_end_within_one_minute_is_printed_once(usual: Simulation) -> None:
+    night = option(usual, "all-batch").night
+    assert night is not None
+    for low, high, said in ((10.1, 10.9, "ends Wed 22:10"), (10.1, 11.1, "ends from Wed 22:10 to Wed 22:11")):
+        forecast = replace(night.forecast, start=iso_utc(NIGHT), minutes_low=low, minutes_high=high)
+        assert _night(replace(night, forecast=forecast), ZoneInfo("UTC")).endswith(said)
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:
