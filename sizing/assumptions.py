@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from lake.compression import INFLATED_RATIO
 from lake.engines import emr_serverless, glue
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings
@@ -29,7 +30,14 @@ NOTHING_MEASURED = Measured({}, {})
 
 
 MEASURED, LISTED, ASSUMED, SETTING = Basis
+RATIO = "gzip.ratio of the profile"
 PRICES = (("dpu_hour", "DPU"), ("dpu_hour_flex", "DPU"), ("emr_vcpu_hour", "vCPU"), ("emr_gb_hour", "GB"))
+
+
+def compressed_speed(price: PriceSettings, ratio: float) -> float:
+    """MB/s, as stored, that a core is assumed to convert of files whose NDJSON is ``ratio`` times as large."""
+    default = PriceSettings().compressed_mb_per_second_per_core
+    return default if ratio == INFLATED_RATIO else min(default * INFLATED_RATIO / ratio, price.mb_per_second_per_core)
 
 
 def assumptions(
@@ -58,10 +66,13 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     yield "batches of events at the same time", routing.POLLERS, "", LISTED, "AWS Lambda Developer Guide"
     yield "events to QUEUED", routing.ROUTE_SECONDS, "s", ASSUMED, "sizing/routing.py"
     for what, key in (("input", "mb_per_second_per_core"), ("compressed input", "compressed_mb_per_second_per_core")):
-        value = getattr(price, key)
-        basis = ASSUMED if value == getattr(default, key) else SETTING
-        yield f"{what} that a core converts, as stored", value, "MB/s", basis, f"price.{key}"
-    yield "NDJSON for each byte of a compressed file", gzip_ratio, "", ASSUMED, "gzip.ratio of the profile"
+        value, basis, source = getattr(price, key), SETTING, f"price.{key}"
+        if value == getattr(default, key):
+            basis = ASSUMED
+        elif what == "compressed input" and value == compressed_speed(price, gzip_ratio):
+            basis, source = ASSUMED, RATIO
+        yield f"{what} that a core converts, as stored", value, "MB/s", basis, source
+    yield "NDJSON for each byte of a compressed file", gzip_ratio, "", ASSUMED, RATIO
     yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
     yield "files that a core reads, at most", FILES_PER_SECOND, "/s", MEASURED, "lake/speed.py"
     if stream_jobs > 1:

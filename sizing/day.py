@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from lake.compression import INFLATED_RATIO, has_compressed_name
+from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.ledger import CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
@@ -18,7 +18,7 @@ from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.night import PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, FileGroup, profile_arrivals
-from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions
+from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions, compressed_speed
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.options import (
     RoutingOption,
@@ -69,11 +69,10 @@ def simulate_profile(profile: Profile, settings: Settings, log: Callable[[str], 
 
 def at_ratio(settings: Settings, ratio: float) -> Settings:
     """The settings with the speed of files that are compressed so far, unless they give one that was measured."""
-    price, default = settings.price, PriceSettings().compressed_mb_per_second_per_core
-    if ratio == INFLATED_RATIO or price.compressed_mb_per_second_per_core != default:
+    price = settings.price
+    if price.compressed_mb_per_second_per_core != PriceSettings().compressed_mb_per_second_per_core:
         return settings
-    speed = min(default * INFLATED_RATIO / ratio, price.mb_per_second_per_core)
-    return replace(settings, price=replace(price, compressed_mb_per_second_per_core=speed))
+    return replace(settings, price=replace(price, compressed_mb_per_second_per_core=compressed_speed(price, ratio)))
 
 
 def simulate(

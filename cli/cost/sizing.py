@@ -93,7 +93,8 @@ def _print(found: Simulation, time_zone: str) -> None:
     """What each routing comes to: input and latency by lane, the end of the night, dollars; and what that rests on."""
     zone = ZoneInfo(time_zone)
     title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
-    names = ("routing", "engine of the night", "in the stream", "p50, p95", "urgent p95", "overnight", "p50, p95")
+    stream = ("in the stream", "stream p50, p95", "urgent p95")
+    names = ("routing", "engine of the night", *stream, "overnight", "night p50, p95")
     numbers = ("night ends", "$ a day", "of it requests", "$ a month", "low to high")
     print_table(title, names, numbers, [_option_row(option, zone) for option in found.options])
     for note in _notes(found, zone):
@@ -139,8 +140,10 @@ def _notes(found: Simulation, zone: ZoneInfo) -> Iterator[str]:
 def _night(night: NightResult, zone: ZoneInfo) -> str:
     forecast = night.forecast
     start = datetime.fromisoformat(forecast.start).astimezone(zone)
-    low, high = (start + timedelta(minutes=minutes) for minutes in (forecast.minutes_low, forecast.minutes_high))
-    ends = f"{low:%a %H:%M}" if low == high else f"from {low:%a %H:%M} to {high:%a %H:%M}"
+    low, high = (
+        f"{start + timedelta(minutes=minutes):%a %H:%M}" for minutes in (forecast.minutes_low, forecast.minutes_high)
+    )
+    ends = low if low == high else f"from {low} to {high}"
     return (
         f"{format_count(night.runs, 'run')}, {night.concurrency} side by side, of {night.workers} workers "
         f"{night.worker_type}; the night ends {ends}"

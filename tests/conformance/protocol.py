@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+import pytest
 from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
@@ -23,11 +24,10 @@ PLUGIN = ("-p", "tests.conformance.plugin")
 LEDGER = ("tests/unit/lake", "tests/unit/router")
 OBJECTS = (
     "tests/unit/lake/test_documents.py",
-    "tests/unit/lake/test_lake_publish.py",
-    "tests/unit/lake/test_lake_transitions.py",
-    "tests/unit/lake/test_manifest_binding.py",
-    "tests/unit/lake/test_publish_errors.py",
+    "tests/unit/lake/test_publish.py",
+    "tests/unit/lake/test_transitions.py",
     "tests/unit/router/test_reprocess.py",
+    "tests/unit/router/test_reprocess_inputs.py",
     "tests/unit/router/sweep",
     "tests/unit/router/test_backfill.py",
     "tests/unit/router/test_ownership.py",
@@ -38,12 +38,14 @@ OBJECTS = (
 """The tests that write documents and objects, complete uploads or list a bucket."""
 LISTED_BY_KEY = "MinIO lists unfinished uploads of a whole key, not of a prefix (its documentation)"
 KEY_MARKERS = "MinIO appends text of its own to the key marker of a page, which S3 never parses"
-BY_PREFIX = "test_lake_publish::test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix"
+BY_PREFIX = "test_publish::test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix"
 BY_PAGE = "test_sweep::test_a_listing_of_the_input_goes_on_after_the_last_page_of_a_killed_sweep"
+PASSED_OVER = "moto passes over the first key after a marker that names no version, and MinIO lists it, as S3 does"
 OWN_CLOCK = "MinIO's objects have the time of its own clock, and this is about their age"
 KNOWN_OF_MINIO = {
     "test_resubmit::test_expired_arrivals_are_not_taken_again": OWN_CLOCK,
     "test_sweep_dry_run::test_a_dry_run_says_what_the_next_sweep_does": OWN_CLOCK,
+    "test_sweep_missed::test_old_days_do_not_lengthen_the_listing_of_recent_ones": PASSED_OVER,
     f"{BY_PREFIX}[change_document-was changed after]": LISTED_BY_KEY,
     f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,
     **{f"{BY_PAGE}[{page}]": KEY_MARKERS for page in range(1, 5)},
@@ -109,8 +111,8 @@ def _run_tests(folder: Path, arguments: Sequence[str]) -> dict[str, str]:
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *PLUGIN, "-q", f"--junit-xml={report}", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if not report.is_file():
-        raise ToolError(f"pytest wrote no report: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    if done.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise ToolError(f"pytest exited with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     results = {}
     for case in ET.parse(report).iter("testcase"):
         problems = [item.get("message", "") for item in case if item.tag in ("failure", "error")]

@@ -1,9 +1,11 @@
-"""The committer over HTTP: two of it at once, and readers while they work."""
+"""The committer over HTTP: two of it at once and readers while they work, and a fault at each of its writes."""
 
 from __future__ import annotations
 
 import io
+import itertools
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from local.isolation import BUCKET_PLACE, REGION
 from router.services import Services
 from tests.integration.conversion_world import remove_bucket
 from tests.ledger_table import create_ledger_table
-from tests.unit.lake.faults import Faults
+from tests.unit.lake.faults import Crash, Faults
 from tests.unit.lake.world import BUCKETS, RESOURCES
 from tests.unit.router.conftest import SETTINGS, Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, shown
@@ -77,6 +79,11 @@ def published(deployment: Deployment, row: ManifestRow) -> ManifestRow:
     return publish(deployment, row, body=generation_file(row), rows=ROWS)
 
 
+def commit_all(deployment: Deployment) -> None:
+    while commit(deployment) is not None:
+        pass
+
+
 @dataclass
 class Reader:
     """Reads the table again and again, as an analyst does."""
@@ -129,7 +136,28 @@ def test_readers_see_one_generation_of_each_file_while_two_committers_replace_th
     # Then no reader has seen a row twice, or none of a file
     assert [reader.wrong for reader in readers] == [[], []]
     assert all(reader.reads for reader in readers)
-    while commit(deployment) is not None:
-        pass
+    commit_all(deployment)
     assert len(shown(deployment)) == 4 + 4
     assert {f"{row.id}-g5" for row in rows} < set(shown(deployment))
+
+
+@pytest.mark.parametrize("fault", ["crash_before", "drop", "lose_answer_of", "repeat", "delay"])
+def test_a_fault_at_each_write_of_a_batch(deployment: Deployment, fault: str) -> None:
+    row, faults = published(deployment, listed(deployment, fault)), deployment.faults
+    for number in itertools.count(1):
+        faults.reset()
+        setattr(faults, fault, number)
+        with suppress(Crash, Exception):
+            commit(deployment)
+        writes = len(faults.writes)
+        # When another process finishes what there is, and the late request arrives after that
+        faults.reset()
+        commit_all(deployment)
+        faults.deliver()
+        commit_all(deployment)
+        # Then the table shows the last generation of the file, and no other
+        assert [name for name in shown(deployment) if row.id in name] == [f"{row.id}-g{row.generation}"]
+        if writes < number:
+            assert number > 5
+            return
+        row = published(deployment, forced(deployment, row))

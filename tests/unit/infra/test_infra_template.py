@@ -16,7 +16,7 @@ from infra.outputs import StackOutputs
 from infra.storage import Storage
 from lake.errors import InvalidInputError
 from lake.manifest import Lane, ObjectVersion
-from lake.settings import EncryptionSettings, Settings
+from lake.settings import EncryptionSettings, InputSettings, Settings
 from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import decide_lane
 from tests.records import RECORDS
@@ -105,16 +105,74 @@ def test_outputs_of_another_version_are_refused() -> None:
         StackOutputs.from_outputs({})
 
 
+BUCKET = "AWS::S3::Bucket"
 LEDGER = "AWS::DynamoDB::GlobalTable"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 FOREIGN_KEY = KEY.replace("111122223333", "999988887777")
 
 
 @pytest.fixture(scope="module")
-def encrypted_storage() -> dict[str, Any]:
-    stack = Stack(App(), "encrypted")
-    Storage(stack, "Storage", Settings("encrypted", encryption=EncryptionSettings(kms_key=KEY)))
+def other_storage() -> dict[str, Any]:
+    """Of a stage with a KMS key, whose input expires."""
+    settings = Settings("other", encryption=EncryptionSettings(kms_key=KEY), input=InputSettings(keep_days=90))
+    stack = Stack(App(), "other")
+    Storage(stack, "Storage", settings)
     return dict(Template.from_stack(stack).to_json())
+
+
+def bucket_of(assembly: Assembly, name: str) -> tuple[bool, dict[str, Any]]:
+    """Whether the bucket keeps versions, and its lifecycle rules by id, without ids and status."""
+    bucket = assembly.one(BUCKET, f"Storage{name}")
+    return bucket.get("VersioningConfiguration") == {"Status": "Enabled"}, lifecycle_rules(bucket)
+
+
+def lifecycle_rules(bucket: dict[str, Any]) -> dict[str, Any]:
+    rules = bucket["LifecycleConfiguration"]["Rules"]
+    assert all(rule["Status"] == "Enabled" for rule in rules)
+    return {rule["Id"]: {name: rule[name] for name in rule.keys() - {"Id", "Status"}} for rule in rules}
+
+
+UPLOADS = {"unfinished-uploads": {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 14}}}
+DOCUMENTS = {
+    "event-logs": {"Prefix": "spark-logs/", "ExpirationInDays": 30},
+    "parts": {"Prefix": "parts/", "ExpirationInDays": 90},
+}
+OLD_VERSIONS = {
+    "old-versions": {"NoncurrentVersionExpiration": {"NoncurrentDays": 30}, "ExpiredObjectDeleteMarker": True}
+}
+
+
+def test_only_the_input_bucket_keeps_versions_by_default_and_no_data_expires(assembly: Assembly) -> None:
+    assert bucket_of(assembly, "Input") == (True, UPLOADS)
+    assert bucket_of(assembly, "Lake") == (False, UPLOADS)
+    assert bucket_of(assembly, "Quarantine") == (False, UPLOADS)
+    assert bucket_of(assembly, "Control") == (False, UPLOADS | DOCUMENTS)
+    assert not assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
+
+
+def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly) -> None:
+    # Given a stage with protection; its input bucket is not the stack's. Markers that hide no version expire too.
+    assert len(other_assembly.resources(BUCKET)) == 3
+    assert bucket_of(other_assembly, "Lake") == (True, UPLOADS | OLD_VERSIONS)
+    assert bucket_of(other_assembly, "Quarantine") == (True, UPLOADS | OLD_VERSIONS)
+    assert bucket_of(other_assembly, "Control") == (True, UPLOADS | OLD_VERSIONS | DOCUMENTS)
+    assert other_assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
+
+
+def test_the_input_bucket_forgets_files_and_replaced_versions_where_the_settings_say_so(
+    other_storage: dict[str, Any],
+) -> None:
+    found = {
+        name: lifecycle_rules(body["Properties"])
+        for name, body in other_storage["Resources"].items()
+        if body["Type"] == BUCKET
+    }
+    (own,) = [rules for name, rules in found.items() if name.startswith("StorageInput")]
+    assert own == UPLOADS | {
+        "old-files": {"ExpirationInDays": 90, "NoncurrentVersionExpiration": {"NoncurrentDays": 35}},
+        "old-markers": {"ExpiredObjectDeleteMarker": True},
+    }
+    assert [name[: len("StorageInput")] for name, rules in found.items() if "old-files" in rules] == ["StorageInput"]
 
 
 @pytest.mark.parametrize("stage", ["assembly", "other_assembly"])
@@ -122,7 +180,7 @@ def test_a_failed_first_deployment_leaves_nothing_and_a_deleted_stack_all_data(
     request: pytest.FixtureRequest, stage: str
 ) -> None:
     assembly: Assembly = request.getfixturevalue(stage)
-    stored = [body for body in assembly.template["Resources"].values() if body["Type"] in ("AWS::S3::Bucket", LEDGER)]
+    stored = [body for body in assembly.template["Resources"].values() if body["Type"] in (BUCKET, LEDGER)]
     assert len(stored) >= 4
     # Then CloudFormation deletes only what it has created in the same, failed deployment.
     assert {(body["DeletionPolicy"], body["UpdateReplacePolicy"]) for body in stored} == {
@@ -131,7 +189,7 @@ def test_a_failed_first_deployment_leaves_nothing_and_a_deleted_stack_all_data(
 
 
 def test_the_input_bucket_refuses_keys_that_its_jobs_may_not_use(
-    assembly: Assembly, encrypted_storage: dict[str, Any]
+    assembly: Assembly, other_storage: dict[str, Any]
 ) -> None:
     def allowed(template: dict[str, Any], key: str | None) -> bool:
         (policy,) = [
@@ -150,7 +208,7 @@ def test_the_input_bucket_refuses_keys_that_its_jobs_may_not_use(
 
     # Given a stage without a KMS key, and one with: a request that names no key gets the bucket's.
     assert [allowed(assembly.template, key) for key in (None, KEY, FOREIGN_KEY)] == [True, False, False]
-    assert [allowed(encrypted_storage, key) for key in (None, KEY, FOREIGN_KEY)] == [True, True, False]
+    assert [allowed(other_storage, key) for key in (None, KEY, FOREIGN_KEY)] == [True, True, False]
 
 
 ALARM = "AWS::CloudWatch::Alarm"

@@ -1,18 +1,22 @@
 """A whole day by every routing and engine: the parts add up, and the options differ as they must."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from typer.testing import CliRunner
 
+from cli.cost.sizing import _night
 from cli.main import app
 from lake.engines.glue import FLEX_WAIT_MINUTES, START_SECONDS
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetSpeed
 from lake.settings import Settings
+from lake.time import iso_utc
 from sizing.assumptions import Measured
 from sizing.day import simulate, simulate_profile
 from sizing.options import as_one_stream_job, night_start, stream_window
@@ -96,11 +100,26 @@ def test_the_same_rows_as_compressed_files_have_a_night_of_their_own() -> None:
     assert gzip is not None
     assert (gzip.batch.files, 10 * gzip.batch.bytes) == (100, plain.batch.bytes)
     assert gzip.dollars.storage_month == plain.dollars.storage_month
-    said = {item.name: item.value for item in found.assumptions}
-    assert said["compressed input that a core converts, as stored"] == pytest.approx(12.6)
+    assert known_speed(found) == ("12.6", "assumed", "gzip.ratio of the profile")
     # And files that are compressed already are not compressed again
     compressed = {**day, "gzip": {"share": 0.5}}
     assert simulate_profile(profile(**compressed), settings(), lambda _: None).as_gzip is None
+
+
+def known_speed(found: Simulation) -> tuple[str, str, str]:
+    """Of compressed input: the value, how it is known, and its source."""
+    name = "compressed input that a core converts, as stored"
+    return next((f"{item.value:g}", item.basis.value, item.source) for item in found.assumptions if item.name == name)
+
+
+@pytest.mark.parametrize(
+    ("price", "ratio", "known"), [({}, 8, "assumed"), ({"compressed_mb_per_second_per_core": 9}, 10, "setting")]
+)
+def test_the_speed_of_compressed_files_is_a_setting_only_where_the_settings_give_one(
+    price: dict[str, Any], ratio: int, known: str
+) -> None:
+    found = simulate_profile(profile(files=10, gzip={"ratio": ratio}), settings(price=price), lambda _: None)
+    assert known_speed(found)[1:] == (known, "price.compressed_mb_per_second_per_core")
 
 
 def test_the_wait_for_capacity_is_what_the_ledger_has_measured() -> None:
@@ -201,11 +220,20 @@ def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None
         "hybrid",
         "glue-flex",
         "side by side",
-        "p95",
+        "stream p50, p95",
+        "night p50, p95",
         "a month",
         "price.dpu_hour_flex",
     ):
         assert word in text
+
+
+def test_an_end_within_one_minute_is_printed_once(usual: Simulation) -> None:
+    night = option(usual, "all-batch").night
+    assert night is not None
+    for low, high, said in ((10.1, 10.9, "ends Wed 22:10"), (10.1, 11.1, "ends from Wed 22:10 to Wed 22:11")):
+        forecast = replace(night.forecast, start=iso_utc(NIGHT), minutes_low=low, minutes_high=high)
+        assert _night(replace(night, forecast=forecast), ZoneInfo("UTC")).endswith(said)
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:
