@@ -82,7 +82,7 @@ integration: setup ## tests on a real Spark session and S3 over HTTP
 e2e: setup ## tests on the whole local cloud
 	@$(PY) -m pytest tests/e2e
 
-conformance: setup ## DynamoDB Local, MinIO, old SDKs, reference JSONata, seven Parquet readers; writes docs/conformance.md
+conformance: setup ## DynamoDB Local, MinIO, old SDKs, reference JSONata, cfn-lint, seven Parquet readers; writes docs/conformance.md
 	@$(PY) -m tests.conformance
 
 # Each check is also a hook in .pre-commit-config.yaml; a test compares the two lists.

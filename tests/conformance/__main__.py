@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.conformance import tools
 from tests.conformance.expressions import reference_jsonata
-from tests.conformance.protocol import dynamodb_local, minio_server, old_models
+from tests.conformance.protocol import dynamodb_local, minio_server, old_models, template_checks
 from tests.conformance.readers import parquet_readers
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def main() -> int:
         (folder / "minio").mkdir()
         # DynamoDB Local takes longest: the others run beside it.
         with ThreadPoolExecutor(1) as pool:
-            objects = pool.submit(minio_server, folder / "minio")
+            objects = pool.submit(lambda: [minio_server(folder / "minio"), template_checks(folder / "minio")])
             ledger = dynamodb_local(folder)
-            opinions = [ledger, old_models(folder), reference_jsonata(), parquet_readers(folder), objects.result()]
+            opinions = [ledger, old_models(folder), reference_jsonata(), parquet_readers(folder), *objects.result()]
     PAGE.write_text(_page(opinions), encoding="utf-8")
     surprises = [surprise for opinion in opinions for surprise in opinion.surprises()]
     for opinion in opinions:
