@@ -12,7 +12,7 @@ import typer
 from cli.deployed_stack import DeployedStack
 from cli.documents import StreamDocument
 from cli.errors import ExitCode
-from cli.inspect.backlog import format_shards, read_shards
+from cli.inspect.backlog import format_shards, live_runs, read_shards
 from cli.inspect.executions import read_zone
 from lake.documents import format_json
 from lake.texts import format_clock, printable, read_instant
@@ -66,7 +66,7 @@ def stop_stream(
 
 
 def _is_running(stack: DeployedStack) -> bool:
-    return all(shard.runs for shard in read_shards(stack))
+    return all(live_runs(stack, shard) for shard in stack.outputs.shards.names)
 
 
 def _say(text: str, *, as_json: bool) -> None:

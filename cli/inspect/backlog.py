@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 
 from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, Collected, StreamShard
@@ -30,6 +30,8 @@ class Open:
     """DONE manifests with files that could not be read."""
     complete: bool
     """False: a list is longer than the limit, so that every number is a lower bound."""
+    stream: tuple[ManifestRow, ...]
+    """The open manifests of the stream lane."""
 
 
 def read_open(ledger: Ledger, limit: int) -> Open:
@@ -51,6 +53,7 @@ def read_open(ledger: Ledger, limit: int) -> Open:
         failures[Failure.FAILED],
         failures[Failure.UNREADABLE],
         all(len(rows) <= limit for rows in pages),
+        tuple(row for (lane, _), rows in opened.items() if lane is Lane.STREAM for row in rows),
     )
 
 
@@ -79,13 +82,14 @@ def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
     )
 
 
-def read_shards(stack: DeployedStack, limit: int | None = None) -> tuple[StreamShard, ...]:
-    """Every shard of the stream lane, the first one first, with at most ``limit`` manifests of each state."""
+def read_shards(stack: DeployedStack, rows: Iterable[ManifestRow] | None = None) -> tuple[StreamShard, ...]:
+    """Every shard of the stream lane, the first one first. ``rows``: its open manifests; None: they are read."""
     shards = stack.outputs.shards
     opened: dict[str, list[ManifestRow]] = {shard: [] for shard in shards.names}
-    for state in OPEN_STATES:
-        for row in islice(stack.ledger.manifests.open(Lane.STREAM, state), limit):
-            opened[shards.of(row.id)].append(row)
+    if rows is None:
+        rows = chain.from_iterable(stack.ledger.manifests.open(Lane.STREAM, state) for state in OPEN_STATES)
+    for row in rows:
+        opened[shards.of(row.id)].append(row)
     return tuple(_read_shard(stack, shard, rows) for shard, rows in opened.items())
 
 

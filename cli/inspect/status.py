@@ -47,13 +47,14 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
     """The document of ``status``. The services are asked in parallel."""
     with ThreadPoolExecutor() as pool:
         opened = pool.submit(read_open, stack.ledger, limit)
-        shards, executions = pool.submit(read_shards, stack, limit), pool.submit(_executions, stack)
+        executions = pool.submit(_executions, stack)
         next_night, alarms = pool.submit(read_next_night, stack, now), pool.submit(read_alarms, stack)
         missed = [pool.submit(_missed_events_until, stack, listing) for listing in (LISTING, OLD_DAYS)]
         dead_letters = pool.submit(count_dead_letters, stack)
         not_delivered = pool.submit(list_not_delivered, stack, None)
         ignored = pool.submit(stack.ledger.ignored.groups)
-    found = opened.result()
+        found = opened.result()
+        shards = read_shards(stack, found.stream)
     open_alarms, without_state = alarms.result()
     running, last = executions.result()
     return StatusDocument(
@@ -69,7 +70,7 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
         ignored_files=sum(group.files for group in ignored.result()[0]),
         missed_events_until=missed[0].result(),
         missed_events_of_old_days_until=missed[1].result(),
-        shards=shards.result(),
+        shards=shards,
         next_night=next_night.result(),
         running=running,
         last_night=last,
