@@ -51,13 +51,13 @@ def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: 
     stamps = stamps_between(begin, end)
     rows = {stamp: HourRow(Partition.parse(f"{dataset}#{stamp}")) for stamp in stamps}
     rows |= {row.partition.stamp: row for row in stack.ledger.partitions.hours(dataset, begin, end)}
-    return tuple(_read_hour(stack, row, now) for row in rows.values())
+    has_table = stack.ledger.tables.get(dataset) is not None
+    return tuple(_read_hour(stack, row, now, has_table=has_table) for row in rows.values())
 
 
-def _read_hour(stack: DeployedStack, row: HourRow, now: datetime) -> DatasetHour:
+def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, has_table: bool) -> DatasetHour:
     state, counts, contents = HourState.COMPLETE, row.counts, HourContents()
     if not row.is_settled:
-        has_table = stack.ledger.tables.get(row.partition.dataset) is not None
         if row.touched:
             contents = read_hour(stack.ledger, row.partition, has_table=has_table)
         may_show = contents.was_reprocessed and not has_table
