@@ -120,9 +120,9 @@ def sentences(text: str, role: str, action: str) -> list[str]:
 
 
 def role_name(iam: AwsClient, part: str) -> str:
-    """The name of the one role whose name has this part."""
-    pages = iam.get_paginator("list_roles").paginate()
-    (name,) = [role["RoleName"] for page in pages for role in page["Roles"] if part in role["RoleName"]]
+    """The name of the one role of the tests' stack whose name has this part; the cloud may have other stacks."""
+    names = [role["RoleName"] for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
+    (name,) = [name for name in names if name.startswith("hybrid-router-e2e-") and part in name]
     return str(name)
 
 
