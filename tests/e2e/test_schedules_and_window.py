@@ -155,6 +155,26 @@ def test_a_failed_execution_reaches_its_subscribers(
     assert sentences(text, role, action)
 
 
+def test_the_stream_says_what_it_may_not_read_and_converts_it_afterwards(scenario: Scenario) -> None:
+    # Given jobs that may not read the input
+    iam = scenario.cloud.client("iam")
+    idle(scenario)
+    with without(iam, role_name(iam, "JobsRole"), "s3:GetObjectVersion"):
+        file = scenario.put("unreadable/urgent/a.ndjson", ['{"n": 1}'])
+
+        # Then the manifest waits for them, and names the action
+        def told() -> bool:
+            row = scenario.manifest_of(file)
+            return row is not None and "s3:GetObjectVersion" in str(row.reason)
+
+        wait_for("the reason of the manifest", told)
+        idle(scenario)
+    assert scenario.wait_state(file, State.QUEUED).tries == 0
+    # When they may, and a person starts the stream, then it is converted
+    scenario.start_stream()
+    scenario.wait_state(file, State.DONE)
+
+
 def test_everybody_who_needs_a_stream_that_cannot_begin_is_told_why(scenario: Scenario) -> None:
     # Given three runs in succession that have failed before they began to work, and a file that waits for the night
     stack, job = scenario.deployment, scenario.deployment.resources.stream_job
