@@ -167,7 +167,7 @@ browser: setup ## a report in Chromium: no error on its console, charts drawn, l
 load: setup ## thousands of files through both lanes and the control plane, about 35 minutes; prints the numbers
 	@$(PY) -m tests.load
 
-e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n DATASETS=n: with so many
+e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n DATASETS=n: their numbers
 	@$(PY) -m tests.night --files $(FILES) --datasets $(DATASETS)
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
@@ -180,7 +180,7 @@ bench-plan: setup ## the functions of the control plane on nights of 338,000 and
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
 
-emr-libraries: setup ## the zip of wheels whose content job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
+emr-libraries: setup ## the zip of wheels that job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels $(ARCHITECTURE)
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/tools.md

@@ -79,7 +79,7 @@ def _of_silence(
         "NoSweep",
         functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum"),
         1,
-        "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router doctor'.",
+        "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router sweep --dry-run'.",
         on_silence=True,
     )
     if Schedule.parse(settings.schedule.overnight).is_daily:
@@ -111,7 +111,7 @@ def _of_control_plane(
         "DeadLetters",
         arrivals.dead_letters.metric_approximate_number_of_messages_visible(period=METRIC_PERIOD, statistic="Maximum"),
         1,
-        "All attempts of an event or a schedule failed: run 'hybrid-router failures'.",
+        "All attempts of an event or a schedule failed: run 'hybrid-router dead-letters ls'.",
     )
     yield PlainAlarm(
         "LateArrivals",
@@ -126,7 +126,7 @@ def _of_control_plane(
         "Errors",
         total(errors, METRIC_PERIOD),
         1,
-        "A function failed: run 'hybrid-router failures'; the dashboard shows which function.",
+        "A function failed; the dashboard shows which: run 'hybrid-router logs <function> --contains ERROR'.",
     )
     ended = [
         metric(period=METRIC_PERIOD)
@@ -179,7 +179,7 @@ def _of_data(
         own.metric("route", "FilesBeyondDatasetLimit"),
         1,
         "Files of new datasets are not converted, because keys have created max_datasets of them: run "
-        "'hybrid-router status'.",
+        "'hybrid-router failures'.",
     )
     metrics = {
         "ignored": own.metric("route", "IgnoredFiles", period=HOUR),

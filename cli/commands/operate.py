@@ -71,7 +71,7 @@ def backfill(
 @stream_app.command()
 @on_stack
 def status(stack: DeployedStack, as_json: Json = False) -> int:
-    """Show the run of the streaming job, its window and its backlog: 0 a run is alive, 1 none is."""
+    """Show the runs of the streaming jobs, their windows and backlogs: 0 each job has a live run, 1 not."""
     from cli.change.stream import print_stream
 
     return print_stream(stack, as_json=as_json)

@@ -53,7 +53,7 @@ def show(
     limit: Limit = 20,
     context: Annotated[
         int | None,
-        typer.Option(min=0, max=10, help="Number each line, with so many lines before and after it; reads the files."),
+        typer.Option(min=0, max=10, help="Number each line, with this many lines around it; reads the files."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -69,7 +69,7 @@ def show(
 @on_stack
 def export(
     stack: DeployedStack,
-    target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file beside it.")],
+    target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file next to it.")],
     dataset: Dataset = None,
     first: FirstHour = None,
     last: LastHour = None,

@@ -109,7 +109,7 @@ def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -
 MAX_DAYS = 366
 """Each day is at least two requests."""
 ONE_DAY = timedelta(days=1)
-BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
+BY_CLOCK = "the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
 def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: str, *, as_json: bool) -> int:
@@ -191,7 +191,7 @@ def _print(report: CostReport, by: str, metered: str) -> None:
         groups = [*report.groups.items(), ("total", report.total)]
         rows = [(printable(name), *_cells(group)) for name, group in groups]
         print_table(f"Cost of the job runs by {by}", (by,), ("dollars", "input", "files", "$ per GB in"), rows)
-        typer.echo(f"{format_count(report.job_runs, 'job run')}, {metered}")
+        typer.echo(f"{format_count(report.job_runs, 'job run')}, from {metered}")
     if report.nights:
         _print_nights(report)
     if report.job_runs:

@@ -365,4 +365,4 @@ def _print_files(sent: Sequence[SentFile], traces: Sequence[Trace | None]) -> No
         texts = (item.file.key, lane, trace.arrival.reason if trace else "", error)
         rows.append((*map(printable, texts), *numbers, seconds))
     names = ("file", "lane", "reason", "first error")
-    print_table("What happened to every file", names, ("rows in", "rows out", "quarantined", "seconds"), rows)
+    print_table("What happened to every file", names, ("lines", "rows", "quarantined", "seconds"), rows)

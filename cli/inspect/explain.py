@@ -228,7 +228,7 @@ def _unknown(stack: DeployedStack, name: S3Uri) -> str:
     if name.bucket in resources.output_buckets:
         return (
             f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "
-            "another program has put it there"
+            "it is a marker, metadata of a table, or of another program"
         )
     return (
         f"{name.bucket} is not the input bucket of the stack {stack.name}: files arrive in "

@@ -72,6 +72,7 @@ def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iter
             "lane": row.lane.value,
             "job_run": str(row.owner),
             "KEPT": "1h",
+            "function": "route",
             "stage": STAGE,
             "day": hour[:10],
             "settings_file": "settings/dev.toml",

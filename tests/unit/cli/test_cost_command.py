@@ -99,7 +99,7 @@ def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> 
     text = capsys.readouterr().out
     for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated beside it"):
         assert words in text
-    assert "1 job run, metered by the clock of this machine" in text
+    assert "1 job run, from the clock of this machine" in text
 
 
 def test_parts_that_do_not_add_up_are_told(

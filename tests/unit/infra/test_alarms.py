@@ -138,6 +138,15 @@ def test_every_alarm_links_to_its_entry_of_the_runbook(assembly: Assembly, other
             assert name.lower().startswith(f"alarms{entry}")
 
 
+def test_the_command_of_an_alarm_is_in_its_entry(assembly: Assembly, other_assembly: Assembly) -> None:
+    entries = {section.partition("\n")[0].lower(): section for section in PAGE.text.split("\n### ")}
+    for item in (assembly, other_assembly):
+        for body in item.resources(ALARM).values():
+            description, _, entry = body["AlarmDescription"].partition(f" See {RUNBOOK}#")
+            for command in re.findall(r"'(hybrid-router [a-z- ]+?)(?: <| --|')", description):
+                assert command in entries[entry], description
+
+
 CHECKOUT = Path(__file__).parents[3]
 WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")
 

@@ -1,5 +1,6 @@
 """A dry run of a reprocess looks at the input first: what is gone, and what would happen."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +84,13 @@ def test_a_replaced_object_is_gone(deployment: Deployment) -> None:
     manifest = converted(deployment, put(deployment, "a"))
     deployment.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"another")
     assert "1 of its files is gone" in dry_run(deployment, manifest)
+
+
+def test_repaired_lines_are_not_looked_for(deployment: Deployment) -> None:
+    # Given a manifest of lines that were given back: nothing deletes them, and the function may not list their bucket
+    lines = replace(put(deployment, "a"), bucket="control", key="resubmissions/a.ndjson")
+    # When, Then
+    assert dry_run(deployment, converted(deployment, lines)).endswith("it was DONE")
 
 
 def test_the_files_of_a_manifest_that_never_got_through_would_be_in_the_quarantine(deployment: Deployment) -> None:
