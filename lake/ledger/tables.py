@@ -174,9 +174,14 @@ class Tables:
             yield dataset
             after = f"{dataset}#{{"
 
-    def forget(self, dataset: str, name: str) -> None:
-        """Delete an entry whose generation is in the table, or can never be. Idempotent."""
-        self._table.delete(Key(_outbox(dataset), name))
+    def forget(self, dataset: str, name: str, listed_at: str | None = None) -> None:
+        """Delete an entry whose generation is in the table, or can never be. Idempotent.
+
+        With ``listed_at`` it stays if it was listed again since: an hour, for the table that a rebuild has begun.
+        """
+        unchanged = [] if listed_at is None else [Condition("listed_at", "=", listed_at)]
+        with suppress(RefusedError):
+            self._table.delete(Key(_outbox(dataset), name), unchanged)
 
     def _change(self, row: TableRow, changes: dict[str, Any], remove: tuple[str, ...]) -> bool:
         conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", row.applied)]
