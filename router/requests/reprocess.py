@@ -413,6 +413,9 @@ class InputLook:
         return f": what it has published would stay, and {converted} would be converted"
 
     def _is_there(self, file: ObjectVersion) -> bool:
+        # Repaired lines are never deleted.
+        if file.bucket != self._services.resources.input_bucket:
+            return True
         versions = list_versions(self._services.s3, file.bucket, file.key)
         return any(_is_version(file, item["VersionId"], item["ETag"].strip('"')) for item in versions)
 
