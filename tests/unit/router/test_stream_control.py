@@ -347,6 +347,20 @@ def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
     assert deployment.ledger.stream.get().starts == 1
 
 
+def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
+    # Given a run that was idle: it has reported its end, looked for files once more, and Glue has not ended it yet
+    run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
+    deployment.ledger.stream.begin_run(run, deployment.now)
+    deployment.ledger.stream.end()
+    event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    assert failures(route(event, deployment.services)) == ["m1"]
+    # When it has ended
+    fail_runs(deployment)
+    assert failures(route(event, deployment.services)) == []
+    # Then the file does not wait for a sweep
+    assert runs(deployment) == ["FAILED", "RUNNING"]
+
+
 def test_a_run_that_has_worked_is_replaced_at_once(deployment: Deployment) -> None:
     act(deployment, "start")
     for number in range(1, 6):
