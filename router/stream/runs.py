@@ -43,8 +43,8 @@ def ensure_running(services: Services, shard: str) -> bool:
     """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
 
     Raises ``TransientError``: the engine cannot start it now, such as without room in the account's quotas or while the
-    last run is ending, or the last runs have ended before they began to work; ``BotoCoreError``, ``ClientError``: the engine or DynamoDB refused a
-    request or did not answer.
+    last run is ending, or the last runs have ended before they began to work; ``BotoCoreError``, ``ClientError``: the
+    engine or DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):

@@ -120,6 +120,20 @@ def test_a_stop_without_room_for_the_work_that_is_left_ends_the_window(deploymen
     assert not deployment.ledger.stream.get().stop_requested
 
 
+def test_a_run_that_glue_does_not_stop_is_no_run_that_was_killed(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act(deployment, "start")
+    # Given an answer with an error of the run, which is no error of the request
+    error = {"ErrorDetail": {"ErrorCode": "OperationTimeoutException", "ErrorMessage": "timed out"}}
+    monkeypatch.setattr(deployment.glue, "batch_stop_job_run", lambda **_: {"Errors": [error]})
+    with pytest.raises(TransientError, match="OperationTimeoutException"):
+        act(deployment, "kill")
+    # When it ended by itself, there is nothing left to stop
+    fail_runs(deployment)
+    assert act(deployment, "kill")["killed"] == 0
+
+
 def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None:
     act(deployment, "start")
     act(deployment, "stop")
