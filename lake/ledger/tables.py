@@ -146,8 +146,12 @@ class Tables:
         self._table.update(_key(row.dataset), assign={"compacts": compacts}, conditions=same)
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
-        """List a generation that is about to be DONE. Before that, so that no crash loses it."""
-        self._list(dataset, generation_entry(manifest, generation), now)
+        """List a generation that is about to be DONE. Before that, so that no crash loses it.
+
+        An entry that exists keeps its age.
+        """
+        with suppress(RefusedError):
+            self._list(dataset, generation_entry(manifest, generation), now, [Condition("pk", "missing")])
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
         self._list(hour.dataset, hour.stamp, now)
@@ -155,9 +159,9 @@ class Tables:
     def list_expiry(self, dataset: str, now: datetime) -> None:
         self._list(dataset, EXPIRY_ENTRY, now)
 
-    def _list(self, dataset: str, name: str, now: datetime) -> None:
+    def _list(self, dataset: str, name: str, now: datetime, conditions: Sequence[Condition] = ()) -> None:
         listed = {"open": OUTBOX, "open_order": f"{dataset}#{name}", "listed_at": iso_utc(now)}
-        self._table.update(Key(_outbox(dataset), name), assign=listed)
+        self._table.update(Key(_outbox(dataset), name), assign=listed, conditions=conditions)
 
     def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
         """The entries of a dataset, hours first, then the oldest manifests, by a strongly consistent query."""
