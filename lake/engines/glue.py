@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -144,13 +144,15 @@ class GlueStreamRuns:
         return live_runs(self.glue, self.job, MAX_LISTED_RUNS)
 
     def end(self, runs: Sequence[str]) -> None:
-        self.glue.batch_stop_job_run(JobName=self.job, JobRunIds=list(runs))
+        errors = self.glue.batch_stop_job_run(JobName=self.job, JobRunIds=list(runs)).get("Errors")
+        if errors and live_runs(self.glue, self.job, MAX_LISTED_RUNS, LIVE_STATES - {"STOPPING"}):
+            raise TransientError(f"Glue did not stop a run of the job {self.job} ({errors[0]['ErrorDetail']})")
 
 
-def live_runs(glue: GlueClient, job: str, newest: int) -> list[str]:
+def live_runs(glue: GlueClient, job: str, newest: int, states: Collection[str] = LIVE_STATES) -> list[str]:
     """Ids of the runs of a Glue job that have not ended, of its newest runs: one request; raises botocore's errors."""
     runs = glue.get_job_runs(JobName=job, MaxResults=newest)["JobRuns"]
-    return [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
+    return [run["Id"] for run in runs if run["JobRunState"] in states]
 
 
 def _dpu_milliseconds(run: Mapping[str, Any]) -> int:

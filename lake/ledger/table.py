@@ -100,8 +100,14 @@ class LedgerTable:
             return {name: item.get(name) for name in assign} == assign
         return True
 
-    def delete(self, key: Key) -> None:
-        self._write("delete_item", {"TableName": self.name, "Key": key.item()})
+    def delete(self, key: Key, conditions: Sequence[Condition] = ()) -> None:
+        """Delete an item, if there is one. Raises ``RefusedError``."""
+        names: dict[str, str] = {}
+        values: dict[str, Any] = {}
+        request: dict[str, Any] = {"TableName": self.name, "Key": key.item()}
+        if conditions:
+            request["ConditionExpression"] = _expression(conditions, names, values)
+        self._write("delete_item", _with_placeholders(request, names, values))
 
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
         """Apply all actions or none.

@@ -147,17 +147,19 @@ class Tables:
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
         """List a generation that is about to be DONE. Before that, so that no crash loses it."""
-        self._list(dataset, generation_entry(manifest, generation), now)
+        self._list(dataset, generation_entry(manifest, generation), now, [Condition("pk", "missing")])
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
         self._list(hour.dataset, hour.stamp, now)
 
     def list_expiry(self, dataset: str, now: datetime) -> None:
-        self._list(dataset, EXPIRY_ENTRY, now)
+        self._list(dataset, EXPIRY_ENTRY, now, [Condition("pk", "missing")])
 
-    def _list(self, dataset: str, name: str, now: datetime) -> None:
+    def _list(self, dataset: str, name: str, now: datetime, conditions: Sequence[Condition] = ()) -> None:
+        """An entry that exists keeps its age if ``conditions`` say so: the alarm goes by it."""
         listed = {"open": OUTBOX, "open_order": f"{dataset}#{name}", "listed_at": iso_utc(now)}
-        self._table.update(Key(_outbox(dataset), name), assign=listed)
+        with suppress(RefusedError):
+            self._table.update(Key(_outbox(dataset), name), assign=listed, conditions=conditions)
 
     def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
         """The entries of a dataset, hours first, then the oldest manifests, by a strongly consistent query."""
@@ -174,9 +176,14 @@ class Tables:
             yield dataset
             after = f"{dataset}#{{"
 
-    def forget(self, dataset: str, name: str) -> None:
-        """Delete an entry whose generation is in the table, or can never be. Idempotent."""
-        self._table.delete(Key(_outbox(dataset), name))
+    def forget(self, dataset: str, name: str, listed_at: str | None = None) -> None:
+        """Delete an entry whose generation is in the table, or can never be. Idempotent.
+
+        With ``listed_at`` it stays if it was listed again since: an hour, for the table that a rebuild has begun.
+        """
+        unchanged = [] if listed_at is None else [Condition("listed_at", "=", listed_at)]
+        with suppress(RefusedError):
+            self._table.delete(Key(_outbox(dataset), name), unchanged)
 
     def _change(self, row: TableRow, changes: dict[str, Any], remove: tuple[str, ...]) -> bool:
         conditions = [Condition("uuid", "=", row.uuid), Condition("applied", "=", row.applied)]

@@ -94,9 +94,8 @@ def _record(services: Services, resubmission: Resubmission, sha256: str) -> tupl
 def _new_row(services: Services, resubmission: Resubmission, sha256: str) -> ResubmissionRow:
     bucket, key = services.resources.control_bucket, resubmitted_lines_key(resubmission.name)
     head = services.s3.head_object(Bucket=bucket, Key=key)
-    file = ObjectVersion.of(
-        bucket, key, head["ETag"], head["ContentLength"], head["LastModified"], head.get("VersionId")
-    )
+    # By its ETag, also where the bucket keeps versions: the jobs may read documents by their keys alone.
+    file = ObjectVersion.of(bucket, key, head["ETag"], head["ContentLength"], head["LastModified"], None)
     now = iso_utc(services.clock())
     return ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)
 

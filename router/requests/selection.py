@@ -29,6 +29,8 @@ DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
 HOUR_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
 MAX_NAMED = 1_000
 """Maximum number of manifests or files per invocation: each costs a few reads and a write or a transaction."""
+MAX_NAMED_DATASETS = 100
+"""Maximum number of datasets that a refusal names: it passes through a state (256 KiB), and ends as a cause."""
 EXPECTED_TIME = "pass a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
 
 
@@ -169,8 +171,9 @@ def check_dataset(dataset: object, services: Services) -> None:
     if not isinstance(dataset, str):
         raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
+    more = f" and {len(known) - MAX_NAMED_DATASETS:,} more" if len(known) > MAX_NAMED_DATASETS else ""
     raise UnknownDatasetError(
-        f"dataset = {dataset!r} is unknown: pass one of {', '.join(known)}"
+        f"dataset = {dataset!r} is unknown: pass one of {', '.join(known[:MAX_NAMED_DATASETS])}{more}"
         if known
         else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "
         f"s3://{services.resources.input_bucket} first"

@@ -42,9 +42,9 @@ class FailedStartsError(TransientError):
 def ensure_running(services: Services, shard: str) -> bool:
     """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
 
-    Raises ``TransientError``: the engine cannot start it now, such as without room in the account's quotas, or the last
-    runs have ended before they began to work; ``BotoCoreError``, ``ClientError``: the engine or DynamoDB refused a
-    request or did not answer.
+    Raises ``TransientError``: the engine cannot start it now, such as without room in the account's quotas or while the
+    last run is ending, or the last runs have ended before they began to work; ``BotoCoreError``, ``ClientError``: the
+    engine or DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
@@ -97,6 +97,9 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)
     run = runs.start(lambda settles: stream.begin_start(services.clock(), settles))
     if run is None:
+        if row.run is not None and row.heartbeat_at is None and not row.starts:
+            job = services.resources.stream_job_of(shard)
+            raise TransientError(f"the last run of the streaming job {job} is ending: the next one starts after it")
         return False
     stream.count_start(row, run, now)
     return True

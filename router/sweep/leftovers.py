@@ -6,9 +6,10 @@ an expired snapshot, of a compaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
@@ -115,6 +116,16 @@ def delete_replaced(repair: Repair) -> None:
     services = repair.services
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
     tables: dict[str, TableRow | None] = {}
+
+    @cache
+    def keeps(dataset: str) -> bool:
+        """Whether the table keeps what it may show; where nothing is published any more, a batch is asked for."""
+        if not services.settings.has_table(dataset):
+            return tables[dataset] is not None and TableCatalog(services, dataset).exists()
+        if not repair.dry_run:
+            services.ledger.tables.list_expiry(dataset, services.clock())
+        return True
+
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         for batch in batches_of(services.ledger.deletions.due(before), PARALLEL_REQUESTS):
             if repair.expired:
@@ -124,17 +135,18 @@ def delete_replaced(repair: Repair) -> None:
             unread = list({due.partition.dataset for due in ready} - tables.keys())
             read = {row.dataset: row for row in services.ledger.tables.get_many(unread)} if unread else {}
             tables.update((name, read.get(name)) for name in unread)
-            for deleted in pool.map(lambda due: _delete(repair, due, tables[due.partition.dataset]), ready):
+            for deleted in pool.map(lambda due: _delete(repair, due, tables[due.partition.dataset], keeps), ready):
                 repair.counts["deleted"] += deleted
 
 
-def _delete(repair: Repair, due: DueDeletion, table: TableRow | None) -> int:
+def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> int:
     """Number of deleted objects; a dry run counts them itself."""
     services, deleted = repair.services, 0
     with repair.isolated("replaced objects", manifest_id=due.manifest):
         row = services.ledger.manifests.get(due.manifest)
         assert row is not None
-        if _is_shown(repair, due, row, table):
+        dataset = due.partition.dataset
+        if _may_be_shown(due, row, table if services.settings.has_table(dataset) else None) and keeps(dataset):
             return 0
         for bucket, key in _doomed(services, due, row):
             if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
@@ -154,22 +166,15 @@ def _may_be_expired(services: Services, due: DueDeletion) -> bool:
     return not settings.has_table(due.partition.dataset) or age > timedelta(hours=settings.tables.keep_hours)
 
 
-def _is_shown(repair: Repair, due: DueDeletion, row: ManifestRow, table: TableRow | None) -> bool:
-    """Whether a retained snapshot of the Iceberg table can show the objects; the deletion stays due.
+def _may_be_shown(due: DueDeletion, row: ManifestRow, table: TableRow | None) -> bool:
+    """Whether a retained snapshot of the Iceberg table can show the objects: the deletion stays due. Pure.
 
-    A batch expires snapshots. Where nothing is published any more, one without files is asked for. The table of a
-    dataset that asks for none any more stays as it is, and whole, until a person deletes it from the catalog.
+    ``table``: None for a dataset that asks for none any more: its table stays as it is, and whole, until a person
+    deletes it from the catalog.
     """
     if row.published is None or row.published.generation != due.generation:
         return False
-    services = repair.services
-    if not services.settings.has_table(due.partition.dataset):
-        return table is not None and TableCatalog(services, table.dataset).exists()
-    if table is not None and is_expired(row, table):
-        return False
-    if not repair.dry_run:
-        services.ledger.tables.list_expiry(due.partition.dataset, services.clock())
-    return True
+    return table is None or not is_expired(row, table)
 
 
 def is_expired(row: ManifestRow, table: TableRow) -> bool:

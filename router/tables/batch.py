@@ -55,8 +55,9 @@ class PlannedBatch:
     number: int
     expires: bool
     """Whether it is wanted for the expiry of snapshots."""
-    hours: tuple[str, ...]
-    """Hours that lose all files which they have in the table, and get those of all their manifests."""
+    hours: dict[str, str]
+    """Hours that lose all files which they have in the table, and get those of all their manifests; with the time at
+    which each was listed."""
     items: tuple[BatchItem, ...]
 
     @property
@@ -71,7 +72,8 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     cannot be used waits, and so does an hour of the outbox that has it. Raises ``UnusableDocumentError`` where nothing
     else is left.
     """
-    expires, hours = False, []
+    expires = False
+    hours: dict[str, str] = {}
     rows: dict[str, ManifestRow] = {}
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
@@ -81,8 +83,10 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
                 expires = True
                 continue
             found = [row for row in _rows_of_hour(services, entry.hour) if row.published is not None]
-            hours.append(entry.name)
+            hours[entry.name] = entry.listed_at
             rows |= {item.id: item for item in found}
+            if len(rows) >= MAX_MANIFESTS:
+                break
         rows |= _due(services, entries)
         if len(rows) >= MAX_MANIFESTS:
             break
@@ -90,11 +94,11 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
         return None
     items, unusable = _items(services, rows.values())
     wait = {rows[manifest].partition.stamp for manifest in unusable}.intersection(hours)
-    hours = [hour for hour in hours if hour not in wait]
+    hours = {hour: listed_at for hour, listed_at in hours.items() if hour not in wait}
     items = [item for item in items if item.hour not in wait]
     if unusable and not items and not hours and not expires:
         raise next(iter(unusable.values()))
-    return PlannedBatch(row.dataset, row.applied + 1, expires, tuple(hours), tuple(items))
+    return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items))
 
 
 def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[list[BatchItem], dict[str, UnusableDocumentError]]:
@@ -132,13 +136,14 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, Manife
             due[manifest] = row
         elif row is None or _has_ended(row, generation):
             ended.append(entry.name)
-    forget(services, entries[0].dataset, ended)
+    forget(services, entries[0].dataset, dict.fromkeys(ended))
     return due
 
 
-def forget(services: Services, dataset: str, names: Iterable[str]) -> None:
+def forget(services: Services, dataset: str, entries: Mapping[str, str | None]) -> None:
+    """Delete entries of the outbox, given by name, with what ``Tables.forget`` takes as ``listed_at``."""
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        list(pool.map(lambda name: services.ledger.tables.forget(dataset, name), names))
+        list(pool.map(lambda entry: services.ledger.tables.forget(dataset, *entry), entries.items()))
 
 
 def _has_ended(row: ManifestRow, generation: int) -> bool:

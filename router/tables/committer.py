@@ -92,7 +92,8 @@ def _bring_in(services: Services, row: TableRow) -> int | None:
     _mark(services, batch, snapshot_of_batch(metadata))
     tables.close(row, batch.number, oldest_batch(metadata))
     names = [generation_entry(item.manifest, item.generation) for item in batch.items]
-    forget(services, dataset, [*batch.hours, *names, *([EXPIRY_ENTRY] if batch.expires else ())])
+    others = dict.fromkeys([*names, *([EXPIRY_ENTRY] if batch.expires else ())])
+    forget(services, dataset, {**batch.hours, **others})
     logger.info("batch in the table", dataset=dataset, batch=batch.number, manifests=len(batch.items))
     follow_setting(services, row)
     return batch.number

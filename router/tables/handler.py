@@ -56,12 +56,14 @@ def commit_tables(services: Services, wait: Callable[[float], object]) -> dict[s
     ``Exception``: the first error of a table, after all the others were tried; the log names each table.
     """
     started, seconds = services.clock(), services.settings.tables.commit_seconds
-    batches, looks = 0, max(1, INVOCATION_SECONDS // seconds)
+    stop_at, batches, looks = started + TIME_PER_CALL, 0, max(1, INVOCATION_SECONDS // seconds)
     errors: list[Exception] = []
     for number in range(looks):
         if number:
+            if services.clock() >= stop_at:
+                break
             wait(seconds)
-        done, errors = _commit_all(services, started + TIME_PER_CALL)
+        done, errors = _commit_all(services, stop_at)
         batches += done
     count(Metric.TABLES_BEHIND_MINUTES, _minutes_behind(services))
     logger.info("tables", batches=batches, errors=len(errors))

@@ -60,8 +60,9 @@ class FakeDynamoDB:
         self._update(request)
         return {}
 
-    def delete_item(self, *, TableName: str, Key: Item) -> Item:
-        self.items.pop((Key["pk"], Key["sk"]), None)
+    def delete_item(self, **request: Any) -> Item:
+        self._check(request["Key"], request)
+        self.items.pop((request["Key"]["pk"], request["Key"]["sk"]), None)
         return {}
 
     def transact_write_items(self, *, TransactItems: list[Item]) -> Item:

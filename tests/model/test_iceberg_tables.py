@@ -155,7 +155,7 @@ RULES: dict[str, tuple[str, Mutation]] = {
         "batches",
         all_of(
             replaced(f"{LEFTOVERS}._may_be_expired", lambda *_: True),
-            replaced(f"{LEFTOVERS}._is_shown", lambda *_, **__: False),
+            replaced(f"{LEFTOVERS}._may_be_shown", lambda *_, **__: False),
         ),
     ),
     "what the last batch has replaced is expired": (

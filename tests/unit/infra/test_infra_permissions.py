@@ -90,6 +90,12 @@ def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> No
     assert not actions & {"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem"}
 
 
+def test_functions_that_own_files_of_many_datasets_read_rows_in_batches(assembly: Assembly) -> None:
+    # Without the right no call fails: each dataset costs requests of its own, and those of one invocation conflict
+    owners = {"Routerroute", "Routerbackfill", "Routersweep"}
+    assert owners <= assembly.allowed("dynamodb:BatchGetItem", "Ledger")
+
+
 def test_only_the_jobs_and_the_sweep_have_access_to_the_lake_and_settle_lists_it(assembly: Assembly) -> None:
     allowed = {(role, action) for role, action, resource in assembly.grants() if "StorageLake" in resource}
     assert {role for role, _ in allowed} == {"Jobs", "Routersweep", "Routersettle"}

@@ -75,6 +75,14 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, given: Any, 
     assert str(caught.value).startswith(sentence)
 
 
+def test_a_refusal_of_an_unknown_dataset_fits_into_a_state(deployment: Deployment) -> None:
+    # Given many datasets with the longest names
+    deployment.configure(datasets=[{"name": f"{'x' * 60}{n}", "prefix": f"{n}/"} for n in range(100, 600)])
+    with pytest.raises(InvalidInputError, match=r"x100, x+101, .* and 400 more") as caught:
+        validate(deployment, {**RANGE, "dataset": "order"})
+    assert len(str(caught.value)) < 10_000
+
+
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
     with pytest.raises(InvalidInputError, match="expected validate or find"):
         backfill({"action": "search"}, deployment.services)

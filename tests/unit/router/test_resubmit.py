@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.documents import encode_body, put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
@@ -75,6 +76,16 @@ def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Depl
     assert answer == {"resubmission": name, "partition": str(PARTITION), "lines": 2}
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
     assert deployment.keys("control", INTENTS) == []
+
+
+def test_the_lines_are_read_without_the_right_to_read_versions(deployment: Deployment) -> None:
+    # Given a stage that keeps versions of its documents: the jobs may read them by key alone
+    versions: Any = {"Status": "Enabled"}
+    deployment.raw_s3.put_bucket_versioning(Bucket="control", VersioningConfiguration=versions)
+    request(deployment, uploaded(deployment, lines_of(done(deployment, "a"), 0)))
+    # Then
+    (row,) = recorded(deployment)
+    assert row.file.version_id is None
 
 
 def test_a_repetition_changes_nothing(deployment: Deployment) -> None:

@@ -120,6 +120,20 @@ def test_a_stop_without_room_for_the_work_that_is_left_ends_the_window(deploymen
     assert not deployment.ledger.stream.get().stop_requested
 
 
+def test_a_run_that_glue_does_not_stop_is_no_run_that_was_killed(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act(deployment, "start")
+    # Given an answer with an error of the run, which is no error of the request
+    error = {"ErrorDetail": {"ErrorCode": "OperationTimeoutException", "ErrorMessage": "timed out"}}
+    monkeypatch.setattr(deployment.glue, "batch_stop_job_run", lambda **_: {"Errors": [error]})
+    with pytest.raises(TransientError, match="OperationTimeoutException"):
+        act(deployment, "kill")
+    # When it ended by itself, there is nothing left to stop
+    fail_runs(deployment)
+    assert act(deployment, "kill")["killed"] == 0
+
+
 def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None:
     act(deployment, "start")
     act(deployment, "stop")
@@ -345,6 +359,20 @@ def test_a_slow_start_is_no_failure(deployment: Deployment) -> None:
         deployment.wait(MINUTE)
         assert act(deployment, "watch")["running"]
     assert deployment.ledger.stream.get().starts == 1
+
+
+def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(deployment: Deployment) -> None:
+    # Given a run that was idle: it has reported its end, looked for files once more, and Glue has not ended it yet
+    run = deployment.glue.start_job_run(JobName="stream-job")["JobRunId"]
+    deployment.ledger.stream.begin_run(run, deployment.now)
+    deployment.ledger.stream.end()
+    event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    assert failures(route(event, deployment.services)) == ["m1"]
+    # When it has ended
+    fail_runs(deployment)
+    assert failures(route(event, deployment.services)) == []
+    # Then the file does not wait for a sweep
+    assert runs(deployment) == ["FAILED", "RUNNING"]
 
 
 def test_a_run_that_has_worked_is_replaced_at_once(deployment: Deployment) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from lake.errors import TableStoppedError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
+from lake.ledger.tables import Tables
 from lake.time import iso_utc
+from router.tables import batch
 from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table
 from tests.unit.lake.world import PARTITION
@@ -208,12 +211,49 @@ def test_a_batch_that_another_version_has_begun_stops_its_table(
     tables = deployment.ledger.tables
     row = tables.create("orders", "11111111-1111-4111-8111-111111111111")
     monkeypatch.setattr("lake.documents.FORMAT", 99)
-    batch = PlannedBatch("orders", row.applied + 1, expires=False, hours=(), items=())
+    batch = PlannedBatch("orders", row.applied + 1, expires=False, hours={}, items=())
     assert tables.intend(row, write_batch(deployment.services, batch))
     monkeypatch.undo()
     with pytest.raises(TableStoppedError, match="a newer version of hybrid-router can"):
         commit(deployment)
     assert "tables rebuild orders" in str(stopped(deployment))
+
+
+def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_before(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    rebuild_table(deployment.services, "orders")
+    # Given a process that has brought the hour into the table when another rebuild begins
+    close = Tables.close
+
+    def close_late(tables: Tables, *given: Any) -> None:
+        monkeypatch.undo()
+        deployment.wait(timedelta(seconds=1))
+        rebuild_table(deployment.services, "orders")
+        close(tables, *given)
+
+    monkeypatch.setattr(Tables, "close", close_late)
+    commit(deployment)
+    # Then the hour is brought into the new table as well
+    assert commit(deployment) == 3
+    assert shown(deployment) == [name_of(row)]
+    assert not list(deployment.ledger.tables.outbox("orders"))
+
+
+def test_a_batch_has_no_further_hour_once_it_is_large(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        publish(deployment, listed(deployment, f"{hour}{name}", partition=replace(PARTITION, hour=hour)))
+        for hour in range(3)
+        for name in "ab"
+    ]
+    deployment.ledger.tables.create("orders", "uuid")
+    rebuild_table(deployment.services, "orders")
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    # The entries of the generations are in the last batch
+    assert [commit(deployment) for _ in range(4)] == [1, 2, 3, None]
+    assert shown(deployment) == sorted(map(name_of, rows))
 
 
 def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:

@@ -10,8 +10,9 @@ from lake.documents import get_document
 from lake.errors import TableStoppedError
 from lake.layout import complete_marker_key
 from lake.ledger import HourState
-from lake.ledger.tables import EXPIRY_ENTRY
+from lake.ledger.tables import EXPIRY_ENTRY, Tables
 from router.catalog.handler import catalog
+from router.sweep import leftovers
 from router.sweep.hours import announce_hours
 from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
@@ -64,6 +65,32 @@ def test_a_table_whose_setting_is_rolled_back_stays_whole_until_it_is_deleted(de
     assert not set(before) & set(deployment.keys("lake", "orders/"))
 
 
+@pytest.mark.parametrize("has_table", [False, True])
+def test_deletions_that_wait_for_their_table_ask_for_it_once(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_table: bool
+) -> None:
+    # Given replaced generations that the table shows, whether the settings ask for it still or not
+    rows = [publish(deployment, listed(deployment, name)) for name in "abc"]
+    commit(deployment)
+    deployment.configure(datasets=TABLES if has_table else [{"name": "{folder}"}])
+    for row in rows:
+        publish(deployment, forced(deployment, row), has_table=has_table)
+    deployment.wait(timedelta(days=9))
+    asked: list[str] = []
+    monkeypatch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
+
+    def ask(catalog: TableCatalog) -> bool:
+        asked.append(catalog.dataset)
+        return True
+
+    monkeypatch.setattr(TableCatalog, "exists", ask)
+    monkeypatch.setattr(Tables, "list_expiry", lambda _, dataset, __: asked.append(dataset))
+    # When
+    assert swept(deployment) == 0
+    # Then
+    assert asked == ["orders"]
+
+
 @pytest.mark.parametrize("change", ["append", "delete", "gone"])
 def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment, change: str) -> None:
     publish(deployment, listed(deployment, "a"))
@@ -99,6 +126,16 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
     assert hours(deployment) == HourState.OPEN
     assert commit(deployment) == 1
     assert hours(deployment) == HourState.COMPLETE
+
+
+def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:
+    # Given an hour whose table shows nothing of it
+    publish(deployment, listed(deployment, "a"))
+    (entry,) = deployment.ledger.tables.outbox("orders")
+    deployment.wait(timedelta(hours=3))
+    assert hours(deployment) == HourState.OPEN
+    # Then the alarm TablesBehind sees its whole age
+    assert list(deployment.ledger.tables.outbox("orders")) == [entry]
 
 
 def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment: Deployment) -> None:

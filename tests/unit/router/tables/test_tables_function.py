@@ -55,6 +55,24 @@ def test_a_table_that_takes_all_the_time_starves_no_other(
     assert all(begun[name] for name in NAMES)
 
 
+def test_no_interval_is_waited_for_after_the_time_of_a_call(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given tables whose batches take all the time, and an interval of ten seconds
+    deployment.configure(datasets=TABLES, tables={"commit_seconds": 10})
+    deployment.ledger.tables.list_expiry("orders", deployment.now)
+
+    def commit_round(*_: object) -> int:
+        deployment.wait(TIME_PER_CALL)
+        return 1
+
+    monkeypatch.setattr(handler, "commit_round", commit_round)
+    # Then the function ends, and records how far they are behind, before its timeout
+    waited: list[float] = []
+    commit_tables(deployment.services, waited.append)
+    assert not waited
+
+
 ROLE = "arn:aws:iam::111122223333:role/optimizer"
 OFF = {"roleArn": ROLE, "enabled": False}
 ON = {
