@@ -7,14 +7,14 @@ refused write is always resolved by a consistent read.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from lake.documents import encode
-from lake.errors import InvalidInputError, LeaseLostError
+from lake.errors import InvalidInputError, LeaseLostError, TerminalError
 from lake.ledger.hours import deletion_action, listing_actions
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,
@@ -79,6 +79,10 @@ class Claim:
         ]
 
 
+def _raise(error: TerminalError) -> None:
+    raise error
+
+
 class Manifests:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
@@ -93,9 +97,20 @@ class Manifests:
         items = self._table.get_many([manifest_row_key(manifest) for manifest in manifests])
         return [None if item is None else row_of(item) for item in items]
 
-    def open(self, lane: Lane, state: State) -> Iterator[ManifestRow]:
-        """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm."""
-        return (row_of(item) for item in self._table.query(open_key(lane, state), index=True))
+    def open(
+        self, lane: Lane, state: State, on_damage: Callable[[TerminalError], object] = _raise
+    ) -> Iterator[ManifestRow]:
+        """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm.
+
+        ``on_damage``: gets the error of each row that is damaged, which is passed over then.
+        """
+        for item in self._table.query(open_key(lane, state), index=True):
+            try:
+                row = row_of(item)
+            except TerminalError as error:
+                on_damage(error)
+            else:
+                yield row
 
     def failures(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
         """Manifests that did not get through, oldest first, from the index: a hint that a consistent read has to

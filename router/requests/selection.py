@@ -22,6 +22,7 @@ from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER
 from router.listing.folders import folders_of
 from router.services import Services
+from router.telemetry import logger
 
 T = TypeVar("T")
 
@@ -63,8 +64,12 @@ class Target:
 
 
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
-    """Open manifests of the selection, oldest first, from the index: a hint that a consistent read has to confirm."""
-    return (row for row in services.ledger.manifests.open(lane, state) if selection.selects(row.partition))
+    """Open manifests of the selection, oldest first, from the index: a hint that a consistent read has to confirm.
+
+    A damaged row is logged and left to the sweep, which reports it.
+    """
+    rows = services.ledger.manifests.open(lane, state, lambda error: logger.error("row left out", error=str(error)))
+    return (row for row in rows if selection.selects(row.partition))
 
 
 def check_fields(given: Mapping[str, Any], known: Collection[str], function: str) -> None:

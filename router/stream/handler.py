@@ -151,7 +151,8 @@ def _open_manifests(services: Services, state: State) -> dict[str, list[Manifest
     """Open manifests of the stream lane by shard, from the index."""
     shards = services.settings.shards
     found: dict[str, list[ManifestRow]] = {}
-    for row in services.ledger.manifests.open(Lane.STREAM, state):
+    # The sweep reports a damaged row.
+    for row in services.ledger.manifests.open(Lane.STREAM, state, lambda error: logger.error(str(error))):
         found.setdefault(shards.of(row.id), []).append(row)
     return found
 

@@ -117,7 +117,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
     costs = services.ledger.costs
     recorded: list[tuple[str, Callable[[Repair], object]]] = [
-        ("stream", lambda _: _measure_stream(services)),
+        ("stream", _measure_stream),
         ("bills", record_late_bills),
         ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(services.clock().date()) / MICRO)),
     ]
@@ -145,18 +145,18 @@ def _check_versions(services: Services) -> None:
         ledger.check_versions(bucket, services.s3.get_bucket_versioning(Bucket=bucket).get("Status"))
 
 
-def _measure_stream(services: Services) -> None:
+def _measure_stream(repair: Repair) -> None:
     """Measure the stream lane, also while no job and no watch of it runs.
 
     The ages are from the index, which can lag by some seconds. A shard is silent while its window is open and its row
     has no valid heartbeat, also while its run is starting.
     """
-    now = services.clock()
+    services, now = repair.services, repair.services.clock()
     # The index lists the manifests of a state by age.
     oldest = [
         first.created_at
         for state in OPEN_STATES
-        if (first := next(iter(services.ledger.manifests.open(Lane.STREAM, state)), None)) is not None
+        if (first := next(services.ledger.manifests.open(Lane.STREAM, state, repair.report), None)) is not None
     ]
     age = now - datetime.fromisoformat(min(oldest)) if oldest else timedelta()
     silent = []

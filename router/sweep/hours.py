@@ -57,8 +57,11 @@ def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     services = repair.services
     quiet = [row for row in rows if may_be_complete(row, services.clock())]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
-    current = dict(zip(met, services.ledger.manifests.get_many(met), strict=True)) if met else {}
-    waiting = {name for name, row in current.items() if row is not None and (row.open or row.state in UNFINISHED)}
+    waiting: set[str] = set()
+    # If one cannot be read, there is a look at each hour.
+    with repair.isolated("manifests that hours wait for"):
+        current = services.ledger.manifests.get_many(met) if met else []
+        waiting = {row.id for row in current if row is not None and (row.open or row.state in UNFINISHED)}
     return [row for row in quiet if row.waits_for not in waiting]
 
 

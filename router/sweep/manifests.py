@@ -29,7 +29,7 @@ def release_leases(repair: Repair) -> None:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
     services = repair.services
     for lane in Lane:
-        for hint in services.ledger.manifests.open(lane, State.RUNNING):
+        for hint in services.ledger.manifests.open(lane, State.RUNNING, repair.report):
             if repair.expired:
                 return
             with repair.isolated("lease", manifest_id=hint.id):
@@ -58,7 +58,7 @@ def renew_pointers(repair: Repair) -> None:
     limit = timedelta(minutes=POINTER_MINUTES)
     shards = services.settings.shards
     waiting: set[str] = set()
-    for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):
+    for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED, repair.report):
         if repair.expired:
             break
         with repair.isolated("pointer", manifest_id=hint.id):
@@ -95,7 +95,7 @@ def finish_publishing(repair: Repair) -> None:
     Counts ``rolledForward`` manifests, which are DONE, and ``vanished`` ones, FAILED because their uploads are gone.
     """
     for lane in Lane:
-        for hint in repair.services.ledger.manifests.open(lane, State.PUBLISHING):
+        for hint in repair.services.ledger.manifests.open(lane, State.PUBLISHING, repair.report):
             if repair.expired:
                 return
             with repair.isolated("publish", manifest_id=hint.id):
@@ -132,7 +132,7 @@ def report_stalled(repair: Repair) -> None:
     services = repair.services
     for lane in Lane:
         for state in OPEN_STATES:
-            for row in services.ledger.manifests.open(lane, state):
+            for row in services.ledger.manifests.open(lane, state, repair.report):
                 # Oldest first: the rest of this state is younger.
                 if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < STALLED:
                     break

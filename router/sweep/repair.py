@@ -63,6 +63,11 @@ class Repair:
             logger.exception("a repair failed: the next sweep tries it again", extra={"item": item, **context})
             self.errors.append(error)
 
+    def report(self, error: Exception) -> None:
+        """Report an item that is passed over."""
+        with self.isolated("passed over"):
+            raise error
+
 
 def read_progress(services: Services, listing: str) -> dict[str, Any]:
     """The position that the last sweep has kept; empty: the beginning.

@@ -38,6 +38,11 @@ class Deployment(World):
         self.divide()
         return list(self.ledger.manifests.open(Lane.BATCH, State.QUEUED))
 
+    def damage(self, row: ManifestRow) -> None:
+        """The row lacks an attribute that is always written."""
+        key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
+        self.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
+
     def configure(self, **settings: Any) -> None:
         """Other settings than the defaults."""
         self.services = replace(self.services, settings=parse_settings({**SETTINGS, **settings}))

@@ -126,6 +126,12 @@ def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment
     assert deployment.row(whole).state == deployment.row(damaged).state == State.COLLECTED
 
 
+def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
+    damaged, whole = (deployment.queued(name) for name in ("a.json", "b.json"))
+    deployment.damage(damaged)
+    assert planned(deployment, plan_overnight(deployment)) == [whole.id]
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [

@@ -10,7 +10,7 @@ import pytest
 
 import router.sweep.handler as handler_module
 from infra.functions import SPECS
-from lake.errors import TransientError
+from lake.errors import TerminalError, TransientError
 from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
@@ -58,6 +58,29 @@ def test_a_lease_of_an_ended_run_is_released_at_once(deployment: Deployment) -> 
     assert changes(sweep(deployment.services)) == {"released": 1}
     assert deployment.row(ended.id).state == State.QUEUED
     assert deployment.row(live.id).state == State.RUNNING
+
+
+def test_a_damaged_row_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:
+    # Given rows that lack something, the oldest of each state, and whole ones
+    for lane in Lane:
+        damaged = [deployment.queued(name, lane=lane) for name in "abc"]
+        deployment.claimed(damaged[0])
+        committed(deployment, deployment.claimed(damaged[1]))
+        for row in damaged:
+            deployment.damage(row)
+    deployment.wait(timedelta(seconds=1))
+    held = [deployment.claimed(deployment.queued("d", lane=lane)).row for lane in Lane]
+    publishing = [committed(deployment, deployment.claimed(deployment.queued("e", lane=lane))) for lane in Lane]
+    waiting = deployment.queued("f", lane=Lane.STREAM)
+    deployment.wait(timedelta(minutes=61))
+    # When
+    with pytest.raises(TerminalError, match="is damaged"):
+        sweep(deployment.services)
+    # Then
+    assert {deployment.row(row.id).state for row in held} == {State.QUEUED}
+    assert {deployment.row(row.id).state for row in publishing} == {State.DONE}
+    assert any(waiting.id in key for key in deployment.keys("control", "inbox/"))
+    assert metrics.metric_set[Metric.STREAM_OLDEST_MINUTES]["Value"] == [61]
 
 
 def test_a_lost_pointer_is_written_again_under_new_names_at_growing_intervals(deployment: Deployment) -> None:
@@ -145,8 +168,8 @@ def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
     deployment.ledger.manifests.force(published(deployment, hint), deployment.now)
     listed = deployment.ledger.manifests.open
 
-    def lagging(_: Any, lane: Lane, state: State) -> Any:
-        return iter([hint]) if (lane, state) == (Lane.STREAM, State.QUEUED) else listed(lane, state)
+    def lagging(_: Any, lane: Lane, state: State, on_damage: Any) -> Any:
+        return iter([hint]) if (lane, state) == (Lane.STREAM, State.QUEUED) else listed(lane, state, on_damage)
 
     monkeypatch.setattr(type(deployment.ledger.manifests), "open", lagging)
     deployment.wait(timedelta(hours=1))

@@ -147,6 +147,23 @@ def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: F
     assert (requests["Query"], requests["BatchGetItem"], requests["GetItem"], requests["write units"]) == (1, 1, 0, 0)
 
 
+def test_a_damaged_manifest_keeps_only_its_own_hour_open(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    # Given two hours that wait, and a manifest that was damaged since
+    damaged, whole = (listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour)) for hour in (7, 8))
+    deployment.wait(timedelta(days=1))
+    announce_hours(repair(deployment))
+    deployment.damage(damaged)
+    published(deployment, whole)
+    # When
+    later = repair(deployment)
+    announce_hours(later)
+    # Then
+    assert later.counts == {"completed": 1}
+    assert {str(error).partition(" (")[0] for error in later.errors} == {
+        f"the ledger row of manifest {damaged.id} is damaged"
+    }
+
+
 @pytest.mark.parametrize(
     ("lane", "rejects", "counted"),
     [(Lane.STREAM, 2, {"aboveShare": 1}), (Lane.STREAM, 1, {}), (Lane.BATCH, 2, {})],
