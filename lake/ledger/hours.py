@@ -222,14 +222,21 @@ class DueDeletion:
     ended_at: str
     """ISO 8601, UTC: when the generation ended."""
 
+    @property
+    def place(self) -> str:
+        return f"{self.ended_at}#{self.manifest}"
+
 
 class Deletions:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
-    def due(self, before: datetime) -> Iterator[DueDeletion]:
-        """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint."""
-        for item in self._table.query(DUE, after="0", before=iso_utc(before), index=True):
+    def due(self, before: datetime, after: str = "0") -> Iterator[DueDeletion]:
+        """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint.
+
+        ``after``: the ``place`` of the first one.
+        """
+        for item in self._table.query(DUE, after=after, before=iso_utc(before), index=True):
             partition = Partition.parse(item["pk"].removeprefix(_deletion_pk("")))
             ended_at = item["open_order"].partition("#")[0]
             yield DueDeletion(partition, item["manifest"], item["generation"], ended_at)

@@ -20,6 +20,7 @@ from lake.ledger.table import batches_of
 from lake.publish import abort_upload
 from router.iceberg.commit import live_entries, manifests_of
 from router.services import PARALLEL_REQUESTS, Services
+from router.sweep.repair import read_progress, write_progress
 from router.tables.batch import TableCatalog
 from router.tables.committer import is_applied
 from router.telemetry import logger
@@ -108,12 +109,17 @@ def _pages(repair: Repair, bucket: str) -> Iterator[Sequence[MultipartUploadType
         markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
 
 
+LISTING = "deletions"
+
+
 def delete_replaced(repair: Repair) -> None:
     """Delete the objects of replaced and failed generations after ``sweep.grace_minutes``; counts them as ``deleted``.
 
-    The time of a sweep is that of some thousand manifests, whatever the size of the lake.
+    The time of a sweep is that of some thousand manifests, whatever the size of the lake. The next one goes on where it
+    ends, so that what a table keeps never holds back the rest.
     """
     services = repair.services
+    after = str(read_progress(services, LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
     tables: dict[str, TableRow | None] = {}
 
@@ -127,9 +133,10 @@ def delete_replaced(repair: Repair) -> None:
         return True
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for batch in batches_of(services.ledger.deletions.due(before), PARALLEL_REQUESTS):
+        for batch in batches_of(services.ledger.deletions.due(before, after), PARALLEL_REQUESTS):
+            after = batch[0].place
             if repair.expired:
-                return
+                break
             ready = [due for due in batch if _may_be_expired(services, due)]
             # Read before the manifests: the batch below which nothing is shown only grows.
             unread = list({due.partition.dataset for due in ready} - tables.keys())
@@ -137,6 +144,10 @@ def delete_replaced(repair: Repair) -> None:
             tables.update((name, read.get(name)) for name in unread)
             for deleted in pool.map(lambda due: _delete(repair, due, tables[due.partition.dataset], keeps), ready):
                 repair.counts["deleted"] += deleted
+        else:
+            after = "0"
+    if not repair.dry_run:
+        write_progress(services, LISTING, {"after": after})
 
 
 def _delete(repair: Repair, due: DueDeletion, table: TableRow | None, keeps: Callable[[str], bool]) -> int:

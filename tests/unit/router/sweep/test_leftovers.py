@@ -8,6 +8,7 @@ import pytest
 
 from lake.layout import commit_key, lake_key, manifest_prefix, preflight_key, quarantine_key
 from lake.ledger import CommitReference, ManifestRow, State
+from router.sweep import leftovers
 from router.sweep.handler import sweep
 from router.sweep.leftovers import delete_replaced
 from router.sweep.repair import Repair
@@ -109,6 +110,26 @@ def test_the_deletions_of_a_dataset_read_its_table_once(deployment: Deployment) 
     # Then each has read the row of its manifest, and all of them the row of a table, which the dataset does not have
     assert repair.counts["deleted"] == 9
     assert (counts["GetItem"], counts["BatchGetItem"]) == (3, 1)
+
+
+def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given replaced generations, the first of which a table keeps, and sweeps with time for one
+    rows = [reprocessed(deployment, name) for name in "abc"]
+    deployment.wait(timedelta(minutes=61))
+    monkeypatch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
+    delete = leftovers._delete
+    monkeypatch.setattr(
+        leftovers, "_delete", lambda repair, due, *rest: due.manifest != rows[0].id and delete(repair, due, *rest)
+    )
+    deleted = []
+    for _ in range(4):
+        repair, expired = Repair(deployment.services, deployment.now), iter([False, True])
+        monkeypatch.setattr(Repair, "expired", property(lambda _, expired=expired: next(expired)))
+        delete_replaced(repair)
+        deleted.append(repair.counts["deleted"])
+    assert deleted == [0, 3, 3, 0]
 
 
 def test_a_generation_is_deleted_after_the_grace_period_of_its_successor(deployment: Deployment) -> None:
