@@ -208,7 +208,10 @@ WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
 
 
 def divide_collections(repair: Repair) -> None:
-    """Divide them, the oldest hours first; counts them as ``divided``."""
+    """Divide them, the oldest hours first; counts them as ``divided``.
+
+    Counts those that wait for a newer version for longer than ``STALLED`` as ``stalled``.
+    """
     services = repair.services
     pace = WritePace(WRITES_PER_SECOND)
     for row in services.ledger.collections.open():
@@ -223,5 +226,6 @@ def divide_collections(repair: Repair) -> None:
                 divide(services, row.id, pace)
             except NewerDocumentError as error:
                 logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
+                repair.counts["stalled"] += services.clock() - datetime.fromisoformat(row.changed_at) >= STALLED
                 continue
             repair.count("divided")

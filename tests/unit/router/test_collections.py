@@ -12,6 +12,7 @@ from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
+from lake.settings.operation import STALLED
 from lake.successors import files_by_successor
 from router.collect.divide import divide
 from router.ownership import RoutedArrival, take_ownership
@@ -119,6 +120,18 @@ def test_a_damaged_part_keeps_only_the_hours_of_its_datasets_open_until_it_is_re
     assert listed(deployment, row.id) == ["orders/a"]
     assert read_hour(deployment.ledger, PARTITION, has_table=False).waits_for == row.id
     assert list(deployment.ledger.collections.open()) == []
+
+
+def test_a_collection_that_waits_for_a_newer_version_is_stalled_after_a_night(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(deployment, (PARTITION, "a"))
+    monkeypatch.setattr("lake.documents.FORMAT", 0)
+    for wait, stalled in ((HOURS, 0), (STALLED, 1)):
+        deployment.wait(wait)
+        sweep = repair(deployment)
+        divide_collections(sweep)
+        assert (sweep.counts["stalled"], sweep.counts["divided"], sweep.errors) == (stalled, 0, [])
 
 
 def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deployment) -> None:
