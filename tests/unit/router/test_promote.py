@@ -1,5 +1,6 @@
 """promote: queued files go from the batch lane to the stream lane; what is not queued there is unchanged."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -50,6 +51,8 @@ def pointed(deployment: Deployment) -> set[str]:
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
     # Given: three files in one manifest of the batch lane
     source = owned(deployment, "a", "b", "c")
+    made = deployment.row(source).created_at
+    deployment.wait(timedelta(hours=9))
     # When
     answer = ask(deployment, "b")
     # Then: in two manifests, the urgent one with a pointer, and the stream runs
@@ -57,6 +60,8 @@ def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deploymen
     assert live(deployment) == {Lane.STREAM: [["b"]], Lane.BATCH: [["a", "c"]]}
     row = deployment.row(source)
     assert (row.state, row.reason, len(row.superseded_by)) == ("SUPERSEDED", move.REASON, 2)
+    # And the others have been waiting as long as before
+    assert [deployment.row(name).created_at == made for name in row.superseded_by] == [False, True]
     assert pointed(deployment) == {row.superseded_by[0]}
     assert list(deployment.glue.runs["stream-job"].values()) == ["RUNNING"]
     (message,) = answer["messages"]

@@ -69,6 +69,7 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
 ) -> None:
     # Given
     row = tried_row(world, lane, *names)
+    world.wait(timedelta(hours=9))
     # When
     assert supersede_or_fail(services(world), row, world.now)
     # Then
@@ -79,8 +80,20 @@ def test_a_manifest_of_the_batch_lane_is_halved_and_one_of_the_stream_lane_is_no
         [f"orders/{name}" for name in part] for part in divided
     ]
     kinds = {(one.lane, one.urgent, one.created_at) for one in found}
-    assert kinds == {(Lane.BATCH, False, iso_utc(world.now))}
+    # And halves are as old as the whole, so that an alarm sees how long their files have been waiting
+    assert kinds == {(Lane.BATCH, False, iso_utc(world.now) if lane == Lane.STREAM else row.created_at)}
     assert {world.row(one.id).state for one in found} == {State.QUEUED}
+
+
+def test_a_manifest_that_was_forced_out_of_the_stream_lane_is_halved_in_the_batch_lane(world: World) -> None:
+    failed = tried_row(world, Lane.STREAM, "a", "b")
+    assert world.ledger.manifests.fail(failed, "it crashed", world.now)
+    world.wait(timedelta(days=9))
+    assert world.ledger.manifests.force(world.row(failed.id), world.now)
+    row = world.row(failed.id)
+    assert supersede_or_fail(services(world), row, world.now)
+    kinds = {(one.lane, one.urgent, one.created_at) for one in successors(world, world.row(row.id))}
+    assert kinds == {(Lane.BATCH, False, row.forced_at)}
 
 
 def test_a_file_alone_fails(world: World) -> None:
