@@ -116,17 +116,21 @@ def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given replaced generations, the first of which a table keeps, and sweeps with time for one
-    rows = [reprocessed(deployment, name) for name in "abc"]
+    first = reprocessed(deployment).id
+    for name in "bc":
+        deployment.wait(timedelta(minutes=1))
+        reprocessed(deployment, name)
     deployment.wait(timedelta(minutes=61))
     monkeypatch.setattr(leftovers, "PARALLEL_REQUESTS", 1)
     delete = leftovers._delete
     monkeypatch.setattr(
-        leftovers, "_delete", lambda repair, due, *rest: due.manifest != rows[0].id and delete(repair, due, *rest)
+        leftovers, "_delete", lambda repair, due, *rest: due.manifest != first and delete(repair, due, *rest)
     )
+    expired = iter([False, True, False, True, False, False])
+    monkeypatch.setattr(Repair, "expired", property(lambda _: next(expired)))
     deleted = []
     for _ in range(4):
-        repair, expired = Repair(deployment.services, deployment.now), iter([False, True])
-        monkeypatch.setattr(Repair, "expired", property(lambda _, expired=expired: next(expired)))
+        repair = Repair(deployment.services, deployment.now)
         delete_replaced(repair)
         deleted.append(repair.counts["deleted"])
     assert deleted == [0, 3, 3, 0]
