@@ -236,7 +236,9 @@ class Deletions:
 
         ``after``: the ``place`` of the first one.
         """
-        for item in self._table.query(DUE, after=after, before=iso_utc(before), index=True):
+        last = iso_utc(before)
+        # The grace period may have been lengthened since the place was kept.
+        for item in self._table.query(DUE, after=min(after, last), before=last, index=True):
             partition = Partition.parse(item["pk"].removeprefix(_deletion_pk("")))
             ended_at = item["open_order"].partition("#")[0]
             yield DueDeletion(partition, item["manifest"], item["generation"], ended_at)

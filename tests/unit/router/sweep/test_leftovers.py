@@ -8,13 +8,15 @@ import pytest
 
 from lake.layout import commit_key, lake_key, manifest_prefix, preflight_key, quarantine_key
 from lake.ledger import CommitReference, ManifestRow, State
+from lake.ledger.table import LedgerTable
+from lake.time import iso_utc
 from router.sweep import leftovers
 from router.sweep.handler import sweep
 from router.sweep.leftovers import delete_replaced
-from router.sweep.repair import Repair
+from router.sweep.repair import Repair, read_progress, write_progress
 from tests.load.request_counts import counted_requests
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload, uploaded
+from tests.unit.router.sweep.sweeping import changes, committed, published, swept, unfinished, upload, uploaded
 
 
 def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Deployment) -> None:
@@ -134,6 +136,21 @@ def test_deletions_go_on_where_the_time_of_the_last_sweep_ended(
         delete_replaced(repair)
         deleted.append(repair.counts["deleted"])
     assert deleted == [0, 3, 3, 0]
+
+
+def test_a_grace_period_can_become_longer_than_the_place_of_the_last_deletion(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_progress(deployment.services, leftovers.LISTING, {"after": iso_utc(deployment.now)})
+    query = LedgerTable.query
+
+    def strict(table: LedgerTable, pk: str, *, after: str = "", before: str = "", index: bool = False) -> Any:
+        assert after <= before, "DynamoDB refuses this, and moto does not"
+        return query(table, pk, after=after, before=before, index=index)
+
+    monkeypatch.setattr(LedgerTable, "query", strict)
+    assert swept(deployment) == {}
+    assert read_progress(deployment.services, leftovers.LISTING) == {"after": "0"}
 
 
 def test_a_generation_is_deleted_after_the_grace_period_of_its_successor(deployment: Deployment) -> None:
