@@ -8,7 +8,9 @@ from itertools import chain
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.errors import TerminalError
 from lake.layout import INBOX, OTHER_INBOXES, inbox, list_objects, manifest_of_pointer
+from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.shards import FIRST_SHARD
 from lake.texts import format_count
@@ -33,19 +35,26 @@ def find_inboxes(services: JobServices) -> tuple[str, ...]:
     return (own, *sorted(others - set(map(inbox, services.settings.shards.names))))
 
 
+def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
+    """The row of a manifest; None: there is none, or it is damaged, which its conversion and the sweep report."""
+    try:
+        return services.ledger.manifests.get(manifest)
+    except TerminalError:
+        return None
+
+
 def has_open_manifests(services: JobServices, inboxes: Iterable[str] = (INBOX,)) -> bool:
     """Whether a pointer in one of the inboxes names an open manifest of the stream lane.
 
     The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.
     """
-    manifests = services.ledger.manifests
     seen = set()
     pointers = (list_objects(services.s3, services.resources.control_bucket, prefix) for prefix in inboxes)
     for item in chain.from_iterable(pointers):
         manifest = manifest_of_pointer(item["Key"])
         if manifest and manifest not in seen:
             seen.add(manifest)
-            row = manifests.get(manifest)
+            row = find_row(services, manifest)
             # A forced manifest is open in the batch lane, and its old pointer may still be here.
             if row is not None and row.open and row.lane == Lane.STREAM:
                 return True

@@ -13,6 +13,7 @@ from lake.manifest import Lane
 from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from lake.texts import format_count
+from streaming_job.inbox import find_row
 from transform.convert import convert
 from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm
 from transform.preflight import check_environment
@@ -81,10 +82,10 @@ def convert_manifests(
 def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[str, InputSize]:
     """The sizes of manifests, in the order of their conversion: urgent ones first, then the oldest first.
 
-    One that the ledger does not know is the last, without a size.
+    One without a row, or with a damaged one, is the last, without a size.
     """
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        found = list(pool.map(context.services.ledger.manifests.get, manifests))
+        found = list(pool.map(lambda manifest: find_row(context.services, manifest), manifests))
     rows = [row for row in found if row is not None]
     rows.sort(key=lambda row: (not row.urgent, row.created_at))
     speeds = Speeds({}, context.services.settings.price)
@@ -119,7 +120,8 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
 
 def queued_manifests(context: ConversionContext) -> Iterator[str]:
     """Manifests that wait in the stream lane, oldest first: a hint of the index."""
-    return (row.id for row in context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED))
+    rows = context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED, lambda error: context.log(str(error)))
+    return (row.id for row in rows)
 
 
 class InputSize(NamedTuple):

@@ -146,6 +146,6 @@ def _first_waiting(context: ConversionContext, manifests: Sequence[str]) -> str 
     try:
         rows = map(context.services.ledger.manifests.get, manifests[:MAX_SAMPLED])
         return next((row.id for row in rows if row is not None and row.state == State.QUEUED), None)
-    except (BotoCoreError, ClientError) as error:
+    except (HybridRouterError, BotoCoreError, ClientError) as error:
         context.log(f"the ledger could not be read: {error}; this log alone has the reason")
         return None

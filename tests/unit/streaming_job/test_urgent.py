@@ -20,10 +20,11 @@ from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
 from lake.settings import parse_settings
 from streaming_job import micro_batch, urgent
+from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_manifests
 from streaming_job.urgent import POOL, UrgentInbox
 from tests.unit.lake.world import RESOURCES, World, new_world
-from transform.outcome import HELD, ConversionOutcome
+from transform.outcome import HELD, WAITING, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
 PATIENCE_SECONDS = 60
@@ -153,6 +154,24 @@ def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(str
     # Then
     assert list(sizes) == [late, old, young, "unknown"]
     assert [outcome.manifest for outcome in outcomes] == [late, old, young]
+
+
+def test_a_damaged_row_holds_up_no_other_manifest(stream: Stream) -> None:
+    # Given pointers to manifests of which one has a row that lacks something
+    stream.gate.set()
+    damaged, whole, peak = stream.put(urgent=True), stream.put(urgent=True), stream.put(urgent=False)
+    key = {"pk": f"manifest#{damaged}", "sk": "manifest"}
+    stream.world.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE manifest_sha256")
+    stream.states[damaged] = [WAITING, WAITING]
+    assert has_open_manifests(stream.context.services)
+    # When
+    stream.look()
+    convert_manifests(stream.context, [damaged, peak])
+    # Then
+    assert not stream.world.row(whole).open
+    assert not stream.world.row(peak).open
+    assert list(micro_batch.queued_manifests(stream.context)) == []
+    assert not has_open_manifests(stream.context.services)
 
 
 def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first(stream: Stream) -> None:
