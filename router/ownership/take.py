@@ -17,12 +17,11 @@ from lake.ledger import Part
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.time import iso_utc
 from router.ownership.limits import divide_by_dataset_limit, divide_by_expiry, recent_only
-from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
+from router.ownership.outcome import ArrivalOutcome, Ownership
 from router.ownership.owner import Draft, RoutedArrival, collect_part, cut_drafts, enqueue_manifest, register_datasets
 from router.ownership.record import RecordedDraft, RowStamp, count_ignored, is_data, record_drafts, record_ignored
 from router.ownership.resolve import delete_intent, resolve_owners, without_known, write_intent
 from router.services import PARALLEL_REQUESTS, Services
-from router.telemetry import logger
 
 
 def take_ownership(
@@ -36,7 +35,8 @@ def take_ownership(
     """Own the routed arrivals, and record the reason of each ignored one.
 
     A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
-    Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED.
+    Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED, and their
+    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: the intent was not written, so no row was.
     ``skip_known``: read the rows of all arrivals first, because most have an owner: a read costs less than a refused
     write. ``intent``: key of an intent that names all routed arrivals already; None: one is written.
     """
@@ -54,9 +54,7 @@ def take_ownership(
         recorded_as_ignored, old_ignored = recent_only(services, ignored, now)
         admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, pool, recent)
         if intent is None and (admitted or unanswered):
-            intent = _announce(services, [*admitted, *unanswered], now)
-            if intent is None:
-                admitted, unanswered = [], []
+            intent = write_intent(services, [*admitted, *unanswered], now)
         recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), stamp)
         new, unowned, given = record_ignored(ledger, pool, {**recorded_as_ignored, **refused}, stamp)
         offered = {Identity.of(arrival.file): arrival for arrival in (*admitted, *unanswered)}
@@ -87,12 +85,3 @@ def _create_owner(services: Services, recorded: RecordedDraft, now: datetime) ->
     if recorded.draft.lane == Lane.STREAM:
         return enqueue_manifest(services, recorded, now)
     return collect_part(services, recorded, now)
-
-
-def _announce(services: Services, arrivals: list[RoutedArrival], now: datetime) -> str | None:
-    """Write the intent; None: it has no answer, so no row may be written."""
-    try:
-        return write_intent(services, arrivals, now)
-    except UNANSWERED as error:
-        logger.warning("no answer to the write of an intent", arrivals=len(arrivals), error=str(error))
-        return None

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger import ArrivalRow, State
-from lake.manifest import Identity, Lane, Partition
+from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest
 from lake.settings import parse_settings
 from lake.time import iso_utc
-from router.ownership import ArrivalOutcome, RoutedArrival, cut_drafts, take_ownership
+from router.ownership import RoutedArrival, cut_drafts, take_ownership
 from router.ownership.resolve import read_intent, without_known, write_intent
 from router.requests.reprocess import reprocess
 from router.route.handler import route
@@ -186,8 +186,8 @@ def test_a_damaged_intent_is_named_as_such(deployment: Deployment, body: bytes) 
 
 def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment) -> None:
     deployment.faults.drop = 1
-    ownership = take_ownership(deployment.services, ARRIVALS, {})
-    assert ownership.outcomes == {Identity.of(arrival.file): ArrivalOutcome.UNSETTLED for arrival in ARRIVALS}
+    with pytest.raises(ReadTimeoutError):
+        take_ownership(deployment.services, ARRIVALS, {})
     assert deployment.faults.writes == ["put_object"]
 
 

@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lake.layout import INTENTS
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
@@ -80,6 +82,32 @@ def test_a_sweep_that_was_off_for_a_week_looks_back_a_week(deployment: Deploymen
     assert sweep(deployment.services)["adopted"] == 0
     deployment.wait(A_WEEK)
     # When
+    counts = sweep(deployment.services)
+    # Then
+    assert counts["adopted"] == 1
+
+
+def test_a_page_whose_intent_was_not_written_is_listed_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an object that only the first round after a week without sweeps looks at, and no room for an intent
+    modified = put(deployment, "orders/a.json")
+    deployment.now = modified - timedelta(hours=1)
+    sweep(deployment.services)
+    deployment.wait(A_WEEK)
+    write = deployment.raw_s3.put_object
+
+    def refuse(**request: Any) -> Any:
+        if request["Key"].startswith(INTENTS):
+            raise ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
+        return write(**request)
+
+    monkeypatch.setattr(deployment.raw_s3, "put_object", refuse)
+    with pytest.raises(ClientError):
+        sweep(deployment.services)
+    monkeypatch.undo()
+    # When the next round is due
+    deployment.wait(timedelta(hours=7))
     counts = sweep(deployment.services)
     # Then
     assert counts["adopted"] == 1
