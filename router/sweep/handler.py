@@ -47,6 +47,8 @@ TIME_PER_SWEEP = timedelta(minutes=10)
 Shorter than ``TIME_PER_REPAIR`` of all repairs together. So each gets an equal share of what its predecessors have
 left, and none of them starves.
 """
+AFTER_MIDNIGHT = timedelta(hours=1)
+"""For this time the costs are those of the day before: what ended in its last minutes is recorded after them."""
 COUNTS = (
     "rolledForward",
     "vanished",
@@ -115,11 +117,11 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
 
 def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
-    costs = services.ledger.costs
+    costs, day = services.ledger.costs, (services.clock() - AFTER_MIDNIGHT).date()
     recorded: list[tuple[str, Callable[[Repair], object]]] = [
         ("stream", _measure_stream),
         ("bills", record_late_bills),
-        ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(services.clock().date()) / MICRO)),
+        ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(day) / MICRO)),
     ]
     return [
         *(() if dry_run else recorded),

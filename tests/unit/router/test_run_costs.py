@@ -296,6 +296,9 @@ def test_the_metric_is_what_the_job_runs_of_this_day_have_cost(deployment: Deplo
     cost(deployment, "jr_0", 100, deployment.now - timedelta(days=1))
     # Then
     assert day_dollars(deployment) == 1.75
-    # When the day is over, Then the next one begins with nothing
-    deployment.wait(timedelta(days=1))
+    # When it is over, Then what is recorded of its last minutes counts, before the next one begins with nothing
+    deployment.now = deployment.now.replace(hour=0, minute=10) + timedelta(days=1)
+    cost(deployment, "jr_3", 9, deployment.now - timedelta(minutes=11))
+    assert day_dollars(deployment) == 10.75
+    deployment.wait(timedelta(hours=1))
     assert day_dollars(deployment) == 0
