@@ -16,7 +16,7 @@ from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
-from router.executions.run_status import reason_to_release, release_unheld
+from router.executions.run_status import reason_to_release
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
 from router.requests.resubmit import is_recorded
 from router.services import Services
@@ -27,19 +27,22 @@ from router.telemetry import logger
 
 def release_leases(repair: Repair) -> None:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
-    services = repair.services
+    services, ended_runs = repair.services, dict[str, bool]()
     for lane in Lane:
         for hint in services.ledger.manifests.open(lane, State.RUNNING, repair.report):
             if repair.expired:
                 return
             with repair.isolated("lease", manifest_id=hint.id):
+                # At night each of many runs holds hundreds of manifests: they cost one request for each run.
+                if reason_to_release(services, hint, ended_runs) is None:
+                    continue
                 row = services.ledger.manifests.get(hint.id)
                 if row is None or row.state != State.RUNNING:
                     continue
-                if repair.dry_run:
-                    if (reason := reason_to_release(services, row, {})) is not None:
-                        repair.only_counts("released", f"manifest {row.id}: {reason}")
-                elif release_unheld(services, [row]):
+                reason = reason_to_release(services, row, ended_runs)
+                if reason is None or repair.only_counts("released", f"manifest {row.id}: {reason}"):
+                    continue
+                if services.ledger.manifests.release(row, reason, services.clock()):
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
 

@@ -18,7 +18,10 @@ from lake.time import iso_utc
 from router.ownership import OWNER_GRACE, RoutedArrival
 from router.ownership.resolve import write_intent
 from router.sweep.handler import TIME_PER_SWEEP, sweep
+from router.sweep.manifests import release_leases
+from router.sweep.repair import Repair
 from router.telemetry import Metric, metrics
+from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.owning import orphan
@@ -58,6 +61,28 @@ def test_a_lease_of_an_ended_run_is_released_at_once(deployment: Deployment) -> 
     assert changes(sweep(deployment.services)) == {"released": 1}
     assert deployment.row(ended.id).state == State.QUEUED
     assert deployment.row(live.id).state == State.RUNNING
+
+
+def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given manifests that a live run holds, and one of a run that has ended
+    deployment.glue.runs = {"batch-job": {"jr_1": "RUNNING", "jr_2": "FAILED"}}
+    for name in "abc":
+        deployment.claimed(deployment.queued(name), "jr_1")
+    deployment.claimed(deployment.queued("d"), "jr_2")
+    asked, ask = list[str](), deployment.glue.get_job_run
+
+    def asking(**request: str) -> Any:
+        asked.append(request["RunId"])
+        return ask(**request)
+
+    monkeypatch.setattr(deployment.glue, "get_job_run", asking)
+    # When
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    with counted_requests() as requests:
+        release_leases(repair)
+    # Then
+    assert sorted(asked) == ["jr_1", "jr_2"]
+    assert (repair.counts["released"], requests["GetItem"]) == (1, 1)
 
 
 def test_a_damaged_row_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:
