@@ -43,8 +43,9 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
     Order of the writes: the intent, which names the file; the row of the resubmission, which no other one with the same
     line can follow; then ownership, as for every arrival. Idempotent: a repetition completes what is left. Raises
-    ``InvalidInputError``: the event is not valid, the documents are missing, or the lines may not be given back;
-    ``OwnershipError``: a request had no answer: a repetition, or the sweep, completes it.
+    ``InvalidInputError``: the event is not valid, or the lines may not be given back; ``InvalidDocumentError``: its
+    document, or that of an earlier one, is gone; ``OwnershipError``: a request had no answer: a repetition, or the
+    sweep, completes it.
     """
     name = _parse(event)
     body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
