@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
-from lake.errors import InvalidInputError, UnusableDocumentError
+from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
 from lake.layout import MANIFESTS, list_versions, manifest_day_prefix, manifest_of_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
@@ -315,12 +315,22 @@ def find_listed(
     after the caller is done with a page, and is empty once all documents are listed.
     """
     after = report.after or _before(selection)
+
+    def read(manifest: str) -> ManifestRow | TerminalError | None:
+        try:
+            return services.ledger.manifests.get(manifest)
+        except TerminalError as error:
+            return error
+
     while True:
         page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=MANIFESTS, StartAfter=after)
         keys = [item["Key"] for item in page.get("Contents", [])]
         ids = [manifest for manifest in map(manifest_of_key, keys) if manifest is not None]
-        rows = pool.map(services.ledger.manifests.get, ids)
-        yield [row for row in rows if row is not None and selection.selects(row.partition)]
+        found = list(pool.map(read, ids))
+        for error in found:
+            if isinstance(error, TerminalError):
+                report.add("unusable", 1, str(error))
+        yield [row for row in found if isinstance(row, ManifestRow) and selection.selects(row.partition)]
         report.after = after = keys[-1] if page["IsTruncated"] else ""
         if not after or services.clock() >= stop_at:
             return

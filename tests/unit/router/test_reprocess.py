@@ -166,6 +166,15 @@ def test_a_manifest_that_was_made_days_after_its_hour_is_selected(deployment: De
     assert counts(answer) == {"queued": 1, "files": 1}
 
 
+def test_a_damaged_row_stops_no_other_of_a_selection(deployment: Deployment) -> None:
+    damaged, whole = failed(deployment, "a"), failed(deployment, "b")
+    deployment.damage(deployment.row(damaged))
+    answer = ask(deployment, dataset="orders")
+    assert counts(answer) == {"queued": 1, "unusable": 1, "files": 1}
+    assert f"the ledger row of manifest {damaged} is damaged" in answer["messages"][0]
+    assert generations(deployment, whole) == [("QUEUED", 2)]
+
+
 def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: Deployment) -> None:
     # Given: one of each
     partial, _, _ = done(deployment, "a", unreadable=True), done(deployment, "b"), owned(deployment, "c")
