@@ -119,7 +119,7 @@ def delete_replaced(repair: Repair) -> None:
     ends, so that what a table keeps never holds back the rest.
     """
     services = repair.services
-    after = str(read_progress(services, LISTING).get("after", "0"))
+    begun = after = str(read_progress(services, LISTING).get("after", "0"))
     before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
     tables: dict[str, TableRow | None] = {}
 
@@ -146,7 +146,7 @@ def delete_replaced(repair: Repair) -> None:
                 repair.counts["deleted"] += deleted
         else:
             after = "0"
-    if not repair.dry_run:
+    if after != begun and not repair.dry_run:
         write_progress(services, LISTING, {"after": after})
 
 
