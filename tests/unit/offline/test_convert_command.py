@@ -114,6 +114,8 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest
         ("1a", None, "begins with a letter"),
         ("a" * 64, None, "at most 63"),
         (None, "yesterday", "the hour 'yesterday' is not valid"),
+        (None, "0001-01-01", "the hour '0001-01-01' is not valid"),
+        (None, "9999-12-31T23", "the hour '9999-12-31T23' is not valid"),
     ],
 )
 def test_wrong_options(dataset: str | None, hour: str | None, message: str) -> None:
@@ -127,6 +129,27 @@ def test_an_unknown_compression_is_refused_with_those_that_are_known(folder: Pat
     assert found.exit_code == ExitCode.WRONG_USE
     assert "snappy" in found.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["file:out", "s3:out", "~", "out\udcff"])
+def test_an_output_whose_name_other_programs_read_as_more_than_a_path(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    convert_files(request(folder, output=Path(name)))
+    assert answer(capsys)["rows"] == 2 + 1 + 4000
+    # The proof reads it under another name.
+    assert prove(inputs(folder), (tmp_path / name).rename(tmp_path / "moved")) == []
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/lake", "gs://bucket", "file:///lake"])
+def test_an_output_that_is_not_of_this_machine_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInputError, match="is not a folder of this machine"):
+        convert_files(request(folder, output=Path(uri)))
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(":")]
 
 
 def test_wrong_inputs(tmp_path: Path) -> None:
