@@ -217,9 +217,7 @@ READ = ("GetItem", "BatchGetItem", "Query")
 CHANGE = ("UpdateItem",)
 CREATE = ("PutItem", "UpdateItem")
 GRANTS_BY_FUNCTION = {
-    "route": FunctionGrants(
-        ("GetItem", "Query", *CREATE), (Grants.own_arrivals, Grants.look_up_events, Grants.start_stream)
-    ),
+    "route": FunctionGrants((*READ, *CREATE), (Grants.own_arrivals, Grants.look_up_events, Grants.start_stream)),
     "plan": FunctionGrants(
         (*READ, *CREATE),
         (
