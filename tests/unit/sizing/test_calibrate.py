@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.cost.sizing import ndjson_files
+from cli.errors import ExitCode
 from cli.main import app
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, Settings, parse_settings
@@ -155,3 +156,8 @@ def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
     for text in (found.stdout, written.read_text()):
         assert "compressed_mb_per_second_per_core" in text
     assert command("settings", "check", str(written)).returncode == 0
+    # And a file that cannot be written is named after the figures
+    found = command("calibrate", str(tmp_path), *options[:-1], str(tmp_path / "none" / "calibrated.toml"))
+    assert found.returncode == ExitCode.NOT_REACHABLE
+    assert "MB/s per core" in found.stdout
+    assert "none/calibrated.toml: No such file or directory: remove the cause" in found.stderr
