@@ -66,6 +66,15 @@ def test_large_files_are_shared_by_the_cores(tmp_path: Path, capsys: pytest.Capt
     assert prove(inputs(folder), tmp_path / "out") == []
 
 
+def test_a_file_larger_than_a_group_is_converted(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("offline.input_files.MAX_GROUP_BYTES", 1)
+    convert_files(request(folder, output=tmp_path / "out"))
+    assert answer(capsys)["files"] == 5
+    assert prove(inputs(folder), tmp_path / "out") == []
+
+
 def test_a_second_call_converts_only_what_is_new(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
