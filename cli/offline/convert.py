@@ -263,6 +263,8 @@ def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
         return
     if request.search.destination.dataset is None:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
+    if sys.stdin is None:
+        raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
     # A name of its own: the next call's lines are not another version of the same file.
     file = output.staging("pipe") / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)

@@ -109,6 +109,12 @@ def test_standard_input_is_a_file_of_the_named_dataset(
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
 
 
+def test_a_closed_standard_input_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InvalidInputError, match="standard input is closed"):
+        convert_files(request(PIPE, output=tmp_path / "out", dataset="piped"))
+
+
 def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = folder / "converted"
     for files in (5, 0):
