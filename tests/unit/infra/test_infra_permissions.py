@@ -154,10 +154,6 @@ def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> Non
     assert owners - assembly.allowed("s3:PutObject", "/inbox/*") == {"Routerresubmit"}
 
 
-def test_route_reads_many_rows_at_once_when_new_datasets_arrive_together(assembly: Assembly) -> None:
-    assert "Routerroute" in assembly.allowed("dynamodb:BatchGetItem", "Ledger")
-
-
 def test_a_stage_without_iceberg_tables_keeps_only_their_database(assembly: Assembly) -> None:
     resources = assembly.template["Resources"]
     # Settings that are rolled back must not delete it, and its tables with it.
