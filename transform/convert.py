@@ -76,21 +76,25 @@ class _Conversion:
 
     def _play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
         """Claim every manifest and try to convert it; outcomes of those that need no further round."""
-        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-            claimed = list(pool.map(self._claim, open_ids))
-        outcomes = {item.manifest: item for item in claimed if isinstance(item, ConversionOutcome)}
-        claims = [item for item in claimed if not isinstance(item, ConversionOutcome)]
-        # A manifest that has failed before is tried alone, so that it cannot fail the others' job.
-        outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
-        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-            for ended_alone in pool.map(self._attempt, ([claim] for claim in claims if claim.row.tries > 1)):
-                outcomes |= ended_alone
+        job = SparkJob(self._context.spark, self._context.pool)
+        # Of the whole round: a claim that waits for others, or for its turn, is renewed as well.
+        with LeaseKeeper(self._context, job.cancel) as keeper:
+            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+                claimed = list(pool.map(lambda manifest: self._claim(manifest, keeper), open_ids))
+            outcomes = {item.manifest: item for item in claimed if isinstance(item, ConversionOutcome)}
+            claims = [item for item in claimed if not isinstance(item, ConversionOutcome)]
+            outcomes |= self._attempt(job, keeper, [claim for claim in claims if claim.row.tries == 1])
+            # A manifest that has failed before is tried alone, so that it cannot fail the others' job.
+            alone = [claim for claim in claims if claim.row.tries > 1]
+            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+                for ended_alone in pool.map(lambda claim: self._attempt(job, keeper, [claim]), alone):
+                    outcomes |= ended_alone
         return outcomes
 
-    def _claim(self, manifest: str) -> Claim | ConversionOutcome:
+    def _claim(self, manifest: str, keeper: LeaseKeeper) -> Claim | ConversionOutcome:
         """WAITING after an error: this run leaves the manifest alone, and goes on with the others."""
         try:
-            return claim_or_finish(self._context, manifest)
+            claimed = claim_or_finish(self._context, manifest)
         except Exception as error:
             fault = fault_of(error)
             reason = self._log_error(manifest, error, "another run claims it")
@@ -98,6 +102,9 @@ class _Conversion:
             if fault is not None:
                 record_fault(self._context, manifest, fault)
             return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered, fault=fault)
+        if not isinstance(claimed, ConversionOutcome):
+            keeper.add(claimed)
+        return claimed
 
     def _log_error(self, manifest: str, error: Exception, next_step: str) -> str:
         """Log the error, with its stack trace if it is not expected; returns it in one line."""
@@ -138,20 +145,18 @@ class _Conversion:
         record_fault(self._context, claim.row.id, fault)
         return ConversionOutcome(claim.row.id, WAITING, reason=reason, unanswered=fault.passing, fault=fault)
 
-    def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
+    def _attempt(self, job: SparkJob, keeper: LeaseKeeper, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
         """Outcomes of the manifests that reached an end; the others may be claimed again."""
         if not claims:
             return {}
-        job = SparkJob(self._context.spark, self._context.pool)
-        with LeaseKeeper(self._context, claims, job.cancel) as keeper:
-            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-                planned = list(pool.map(self._plan, claims))
-            outcomes = [item for item in planned if isinstance(item, ConversionOutcome)]
-            attempts = [item for item in planned if isinstance(item, Attempt)]
-            portions = divide_into_portions(attempts, PARALLEL_JOBS)
-            with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
-                for ended in pool.map(lambda portion: self._run_attempts(job, portion, keeper), portions):
-                    outcomes += ended
+        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+            planned = list(pool.map(self._plan, claims))
+        outcomes = [item for item in planned if isinstance(item, ConversionOutcome)]
+        attempts = [item for item in planned if isinstance(item, Attempt)]
+        portions = divide_into_portions(attempts, PARALLEL_JOBS)
+        with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
+            for ended in pool.map(lambda portion: self._run_attempts(job, portion, keeper), portions):
+                outcomes += ended
         return {outcome.manifest: outcome for outcome in outcomes}
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:

@@ -20,10 +20,13 @@ from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
+from tests.model import world as model
+from tests.model.actors import conversion, fake_runtime
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
+from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
@@ -248,7 +251,10 @@ def keeper(
     services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
     spark: Any = None
     context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log)
-    return LeaseKeeper(context, [claim_of(name) for name in ids], all_lost.set)
+    found = LeaseKeeper(context, all_lost.set)
+    for name in ids:
+        found.add(claim_of(name))
+    return found
 
 
 def test_renewals_go_on_in_the_background_and_end_with_the_work() -> None:
@@ -299,3 +305,21 @@ def test_a_committed_manifest_is_no_longer_renewed() -> None:
     subject.stop_renewing("a")
     subject.renew_all()
     assert (manifests.renewed, stopped.is_set()) == ([], False)
+
+
+def test_claims_of_manifests_that_wait_to_be_tried_alone_are_renewed() -> None:
+    # Given tasks of more than a lease, a new manifest, and two that are tried alone, for the last time
+    world = model.World(slow=True, settings=model.with_attempts(2))
+    with fake_runtime(world):
+        services = world.transform(None)
+        tried = [world.queued(name) for name in "ab"]
+        for manifest in tried:
+            row = services.ledger.manifests.get(manifest)
+            assert row is not None
+            claim = services.ledger.manifests.claim(row, "run-0", world.now, model.LEASE)
+            assert claim is not None
+            services.ledger.manifests.release(claim.row, "it crashed", world.now)
+        # When
+        outcomes = convert([*tried, world.queued("c")], conversion(world, services, "run-1"))
+    # Then
+    assert [outcome.state for outcome in outcomes] == [State.DONE] * 3
