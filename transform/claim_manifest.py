@@ -24,8 +24,10 @@ MAX_READS = 20
 """Other runs change a row a few times while it is claimed; after this many reads something must be wrong."""
 
 
-def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
-    """Claim the manifest, or finish what another run began.
+def claim_or_finish(
+    context: ConversionContext, manifest: str, *, skip_tried: bool = False
+) -> Claim | ConversionOutcome | None:
+    """Claim the manifest, or finish what another run began; None: ``skip_tried``, and an attempt has failed before.
 
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
     WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
@@ -58,6 +60,8 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
             manifests.release(row, reason, clock())
+        elif skip_tried and row.tries:
+            return None
         else:
             try:
                 claim = _claim_queued(context, row)

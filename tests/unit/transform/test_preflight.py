@@ -11,14 +11,13 @@ from lake.settings import Settings
 from tests.unit.lake.world import World
 from transform import preflight
 from transform.preflight import check_environment
-from transform.source import DeniedFileError, UnreadableFileError
+from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.task_model import ConversionContext, JobServices
 
 
 def fetch(file: ObjectVersion, _start: int, _end: int) -> bytes:
     if file.key.endswith("denied"):
-        denied = {"Error": {"Code": "AccessDenied", "Message": ""}}
-        raise DeniedFileError(file.key) from ClientError(denied, "GetObject")
+        raise DeniedFileError(file.key) from ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
     if file.key.endswith("gone"):
         raise UnreadableFileError(file.key)
     return b"{"
@@ -28,7 +27,7 @@ def test_a_deleted_file_after_a_denied_one_does_not_end_the_search(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given
-    monkeypatch.setattr(preflight.Source, "in_region", lambda *_: SimpleNamespace(fetch=fetch))
+    monkeypatch.setattr(Source, "in_region", lambda *_: SimpleNamespace(fetch=fetch))
     monkeypatch.setattr(preflight, "_draw", lambda items, number: items[:number])
     services = JobServices(world.raw_s3, world.ledger, world.resources, Settings("test"), "eu-central-1")
     spark: Any = None
