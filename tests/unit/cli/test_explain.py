@@ -72,6 +72,24 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     assert "  lane       batch since today 10:30: by default\n" in text
 
 
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_a_file_whose_manifest_is_not_written_is_not_ignored(
+    world: World, capsys: pytest.CaptureFixture[str], is_abandoned: bool
+) -> None:
+    # Given an owner that has recorded the arrival and no manifest
+    manifest = world.manifest("a")
+    row = ArrivalRow(manifest.files[0], manifest.id, PARTITION, Lane.BATCH, "by default", world.now.isoformat())
+    world.ledger.arrivals.put(row)
+    if is_abandoned:
+        world.ledger.manifests.abandon(manifest.id, world.now)
+    # When
+    version, text = explained(world, capsys)
+    # Then
+    assert (version["outcome"], version["waitsFor"], version["manifests"]) == ("RECORDED", "sweep", [])
+    assert "  outcome    RECORDED: it has no manifest yet" in text
+    assert "  lane       batch since today 10:30: by default\n" in text
+
+
 def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given a manifest whose attempt ended without a result
     manifest = arrived(world, "a")
