@@ -286,8 +286,8 @@ def decode_token(token: object, function: str, decode: Callable[[dict[str, Any]]
 
 def format_unknown_file(uri: S3Uri) -> str:
     return (
-        f"the ledger has never seen {uri}: check the spelling; if the object exists, its event has not arrived yet: "
-        "a backfill of its hour finds it"
+        f"the ledger has no row of {uri}: check the spelling; if the object exists, its event has not arrived yet and "
+        "a backfill of its hour finds it, or its row has expired (ledger.keep_days)"
     )
 
 

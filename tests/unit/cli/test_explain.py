@@ -301,7 +301,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
 def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None:
     stack = stack_of(world, FakeServices())
     for uri, sentence in (
-        ("s3://input/orders/b", "the ledger has never seen s3://input/orders/b: "),
+        ("s3://input/orders/b", "the ledger has no row of s3://input/orders/b: "),
         (
             "s3://inptu/orders/b",
             "inptu is not the input bucket of the stack hybrid-router-dev: files arrive in s3://input/",
