@@ -80,11 +80,16 @@ EVENING_HOUR = 17
 """From this hour of the day on, a time of the same day is said to be tonight."""
 
 
+def three_digits(number: float) -> str:
+    """A number rounded to three significant digits, without an exponent below a million."""
+    return f"{float(f'{number:.3g}'):,g}"
+
+
 def format_size(size: float) -> str:
     """Bytes in decimal units, three digits."""
     for factor, unit in SIZES:
         if size >= factor:
-            return f"{size / factor:.3g} {unit}"
+            return f"{three_digits(size / factor)} {unit}"
     return f"{size:.0f} B"
 
 
