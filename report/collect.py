@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 ONE_DAY = timedelta(days=1)
+MAX_DAYS = 15
+"""An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""
 
 
 def read_execution(
@@ -47,6 +49,22 @@ def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: d
     """The cost rows of an execution; both instants are aware."""
     first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
     return [row for row in ledger.costs.of_days(first, last) if row.execution == execution]
+
+
+def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first: date, last: date) -> list[CostRow]:
+    """Cost rows of the days before ``first`` and after ``last`` on which these executions can have had job runs.
+
+    ``executions``: their rows; each has a job run that ended between the two days.
+    """
+    begin, end = first - ONE_DAY, last + ONE_DAY
+    for row in executions:
+        if planned_at := row.get("plan", {}).get("planned_at"):
+            planned = datetime.fromisoformat(planned_at).date()
+            settled_at = row.get("verdict", {}).get("settled_at")
+            settled = datetime.fromisoformat(settled_at).date() + ONE_DAY if settled_at else date.max
+            begin, end = min(begin, planned), max(end, min(settled, planned + timedelta(days=MAX_DAYS)))
+    days = ((begin, first - ONE_DAY), (last + ONE_DAY, end))
+    return [row for between in days for row in ledger.costs.of_days(*between)]
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:

@@ -17,6 +17,7 @@ from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
+from report.collect import costs_around
 from report.model import BY_ENGINES, CostPart
 from router.estimate.other_costs import Estimate, estimate
 
@@ -55,7 +56,7 @@ def cost_report(
 ) -> CostReport:
     """The report of ``rows``.
 
-    ``near``: rows of the days before and after: a night has runs on two days, and is shown as a whole. ``sums``:
+    ``near``: rows of the days before and after: a night has runs on several days, and is shown as a whole. ``sums``:
     millionths of a dollar that the ledger had added up, by day: before the rows were read, and after. ``plans``:
     execution -> millionths of a dollar that its plan has forecast.
     """
@@ -108,7 +109,6 @@ def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -
 
 MAX_DAYS = 366
 """Each day is at least two requests."""
-ONE_DAY = timedelta(days=1)
 BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
@@ -157,14 +157,10 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     before = [ledger.costs.day_sum(day) for day in days]
     rows = list(ledger.costs.of_days(first, last))
     sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
-    near = [row for day in (first - ONE_DAY, last + ONE_DAY) for row in ledger.costs.of_days(day, day)]
-    plans = {execution: _planned(ledger, execution) for execution in executions_of(rows)}
+    executions = {execution: ledger.executions.get(execution) or {} for execution in executions_of(rows)}
+    near = costs_around(ledger, executions.values(), first, last)
+    plans = {execution: row.get("plan", {}).get("micro_dollars") for execution, row in executions.items()}
     return cost_report(rows, near, by, sums, plans)
-
-
-def _planned(ledger: Ledger, execution: str) -> int | None:
-    plan = (ledger.executions.get(execution) or {}).get("plan") or {}
-    return plan.get("micro_dollars")
 
 
 def _days(first: str, last: str) -> tuple[date, date]:

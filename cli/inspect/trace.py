@@ -32,7 +32,8 @@ class Trace:
     manifests: tuple[ManifestRow, ...]
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
 
-    None if its owner has not written one yet, or was presumed dead. Before the collection of a file is divided, the row of its part."""
+    None if its owner has not written one yet, or was presumed dead. Before the collection of a file is divided, the row
+    of its part."""
     result: GenerationResult | None
     """The result document of the published generation; None while nothing is published."""
 

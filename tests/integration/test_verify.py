@@ -214,7 +214,9 @@ def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: Verified
 
     # Then
     assert difference.uri == file.uri
-    assert difference.problem == "is in the quarantine as a whole (truncated), and the commit document says: it was read"
+    assert (
+        difference.problem == "is in the quarantine as a whole (truncated), and the commit document says: it was read"
+    )
 
 
 def test_a_missing_record_of_an_unreadable_file_is_found_when_its_input_is_gone(hour: VerifiedHour) -> None:

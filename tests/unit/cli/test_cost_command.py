@@ -68,6 +68,20 @@ def as_json(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str
     return body
 
 
+def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
+    # Given a backfill with job runs on six days
+    for day in range(10, 16):
+        row = replace(ROW, id=f"jr-{day}", execution="backfill", ended_at=f"2026-11-{day}T12:00:00.000+00:00")
+        stack.ledger.costs.record(row)
+    times = {"plan": {"planned_at": "2026-11-10T08:00:00.000+00:00", "micro_dollars": 1}}
+    for part, facts in (times | {"verdict": {"settled_at": "2026-11-15T14:00:00.000+00:00"}}).items():
+        stack.ledger.executions.record("backfill", part, facts)
+    # When one of the days is asked for
+    (night,) = read_costs(stack.ledger, date(2026, 11, 12), date(2026, 11, 12), "day").nights
+    # Then
+    assert (night.dollars, night.job_runs) == (24.0, 6)
+
+
 @pytest.mark.parametrize(
     ("by", "groups"),
     [
