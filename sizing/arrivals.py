@@ -187,7 +187,8 @@ def read_recorded(
 ) -> Iterator[RecordedFile]:
     """The files that arrived in the 24 hours before ``night`` (aware), each version once. Only reads.
 
-    A file that was IGNORED is in no manifest. Manifests that are divided or handed over list their files again.
+    A file that was IGNORED is in no manifest. Manifests that are divided or handed over list their files again, and
+    lines that were given back are no arrivals.
     """
     first, last = night - timedelta(seconds=DAY_SECONDS), night + LATE
     # Hashes of identities: with millions of files they take a tenth of the memory.
@@ -202,7 +203,7 @@ def read_recorded(
             for file in manifest.files:
                 arrived = datetime.fromisoformat(file.arrived_at)
                 identity = hash(Identity.of(file))
-                if first <= arrived < night and identity not in seen:
+                if file.bucket == input_bucket and first <= arrived < night and identity not in seen:
                     seen.add(identity)
                     yield RecordedFile(file.key, file.size, arrived.timestamp())
 
@@ -220,4 +221,4 @@ def _keys(s3: S3Client, bucket: str, first: datetime, last: datetime) -> Iterato
 
 
 def _read(s3: S3Client, bucket: str, key: str, input_bucket: str) -> Manifest:
-    return decode_manifest(s3.get_object(Bucket=bucket, Key=key)["Body"].read(), (input_bucket,))
+    return decode_manifest(s3.get_object(Bucket=bucket, Key=key)["Body"].read(), (bucket, input_bucket))
