@@ -146,7 +146,10 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
         stack=stack.resources.stack,
-        period="Files of the hours of this day, by their current state; job runs that ended on this day.",
+        period=(
+            "Files of the hours of this day that were recorded by the next day, by their current state; job runs that "
+            "ended on this day."
+        ),
         made_at=iso_utc(now),
         figures=figures,
         costs=cost_figures(costs),
