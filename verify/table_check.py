@@ -74,8 +74,8 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
     if all(uri.startswith(prefix) for uri in shown):
         _compare_files(shown, expected, report)
     elif rows_shown != rows_expected:
-        found = format_count(rows_shown, "row")
-        problem = f"shows {found} of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
+        count = format_count(rows_shown, "row")
+        problem = f"shows {count} of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
         report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
 
 
