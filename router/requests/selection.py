@@ -20,6 +20,7 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition, is_manifest_id
 from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER
+from lake.texts import format_names
 from router.listing.folders import folders_of
 from router.services import Services
 
@@ -170,7 +171,7 @@ def check_dataset(dataset: object, services: Services) -> None:
         raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
     raise UnknownDatasetError(
-        f"dataset = {dataset!r} is unknown: pass one of {', '.join(known)}"
+        f"dataset = {dataset!r} is unknown: pass one of {format_names(known)}"
         if known
         else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "
         f"s3://{services.resources.input_bucket} first"

@@ -75,6 +75,14 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, given: Any, 
     assert str(caught.value).startswith(sentence)
 
 
+def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment) -> None:
+    # All names of 10,000 datasets would not fit the state of a state machine.
+    for number in range(30):
+        deployment.ledger.datasets.register(f"d{number:02d}")
+    with pytest.raises(InvalidInputError, match="pass one of d00, d01, .*, d19 and 10 more$"):
+        validate(deployment, {**RANGE, "dataset": "orders"})
+
+
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
     with pytest.raises(InvalidInputError, match="expected validate or find"):
         backfill({"action": "search"}, deployment.services)
