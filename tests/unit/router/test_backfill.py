@@ -79,7 +79,7 @@ def test_an_unknown_dataset_is_answered_with_some_of_many(deployment: Deployment
     # All names of 10,000 datasets would not fit the state of a state machine.
     for number in range(30):
         deployment.ledger.datasets.register(f"d{number:02d}")
-    with pytest.raises(InvalidInputError, match="pass one of d00, d01, .*, d19 and 10 more$"):
+    with pytest.raises(InvalidInputError, match=r"pass one of d00, d01, .*, d19 and 10 more$"):
         validate(deployment, {**RANGE, "dataset": "orders"})
 
 
