@@ -70,7 +70,7 @@ def cost_report(
     return CostReport(
         groups=dict(largest_first),
         total=total,
-        job_runs=len(rows),
+        job_runs=len({row.job_run for row in rows}),
         nights=tuple(_night_costs([*rows, *near], plans)),
         estimated=estimate(rows),
         differences=tuple(_differences(rows, sums)),

@@ -55,7 +55,7 @@ class CostRow:
     """What one job run has cost. The streaming job has a row for each interval that it has metered."""
 
     id: str
-    """Id of the job run; unique within the day."""
+    """Id of the job run, and of the streaming job a ``#`` and the interval; unique within the day."""
     lane: Lane
     engine: str
     started_at: str
@@ -94,6 +94,10 @@ class CostRow:
             "" if lane is Lane.STREAM else bill.state,
             bill.reason,
         )
+
+    @property
+    def job_run(self) -> str:
+        return self.id.partition("#")[0]
 
     @property
     def day(self) -> str:

@@ -68,6 +68,13 @@ def as_json(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str
     return body
 
 
+def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
+    for start in ("00:00", "00:15"):
+        world.ledger.costs.record(replace(STREAM, id=f"jr_2#2026-11-22T{start}:00.000+00:00"))
+    report = read_costs(world.ledger, date(2026, 11, 22), date(2026, 11, 22), "lane")
+    assert (report.job_runs, report.total.dollars) == (1, 1.0)
+
+
 def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
     # Given a backfill with job runs on six days
     for day in range(10, 16):
