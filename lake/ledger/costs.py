@@ -203,11 +203,12 @@ def _pieces(row: CostRow) -> list[CostRow]:
     """The row in parts that fit an item. The first one has all that was used, each one the dollars of its shares."""
     if len(row.shares) <= MAX_SHARES:
         return [row]
-    used = dict.fromkeys(("seconds", "dpu_milliseconds", "vcpu_milliseconds", "gb_milliseconds"), 0)
+    others = replace(row, seconds=0, dpu_milliseconds=0, vcpu_milliseconds=0, gb_milliseconds=0)
     pieces = []
     for number, shares in enumerate(batches_of(row.shares, MAX_SHARES)):
-        piece = replace(row, shares=tuple(shares), micro_dollars=sum(share.micro_dollars for share in shares))
-        pieces.append(replace(piece, id=f"{row.id}#{number}", **used) if number else piece)
+        piece = replace(others, id=f"{row.id}#{number}") if number else row
+        dollars = sum(share.micro_dollars for share in shares)
+        pieces.append(replace(piece, shares=tuple(shares), micro_dollars=dollars))
     return pieces
 
 
