@@ -305,6 +305,8 @@ def _format_hour(hour: FileHour, options: str) -> str:
 def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
     if version.outcome == FailureKind.BLOCKED:
         return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
+    if version.outcome == State.FAILED and version.result:
+        return "not converted again, and what was published stays; its manifest says why"
     if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":

@@ -150,6 +150,16 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
 
 
+def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
+    version, text = explained(world, capsys)
+    assert (version["outcome"], version["result"]["source"]["rows"]) == ("FAILED", 3)
+    assert "  outcome    FAILED: not converted again, and what was published stays" in text
+
+
 def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = arrived(world, "a")
     published(world, manifest, {})
