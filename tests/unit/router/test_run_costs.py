@@ -319,3 +319,13 @@ def test_the_metric_is_what_the_job_runs_of_this_day_have_cost(deployment: Deplo
     # When the day is over, Then the next one begins with nothing
     deployment.wait(timedelta(days=1))
     assert day_dollars(deployment) == 0
+
+
+def test_a_bill_that_comes_after_midnight_is_measured(deployment: Deployment) -> None:
+    # Given a job run that ended in the last minutes of a day, whose bill comes on the next one
+    midnight = deployment.now.replace(hour=0, minute=0) + timedelta(days=1)
+    deployment.wait(midnight + timedelta(minutes=20) - deployment.now)
+    cost(deployment, "jr_late", 500, midnight - timedelta(minutes=2))
+    cost(deployment, "jr_new", 1, midnight + timedelta(minutes=2))
+    # Then
+    assert day_dollars(deployment) == 500
