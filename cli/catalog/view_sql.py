@@ -5,6 +5,7 @@ A value that a cast does not accept is NULL in the column of the type, and uncha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
@@ -79,9 +80,11 @@ def duckdb_view(folder: str, table: str, columns: Sequence[str], typed: Mapping[
     texts = [f"  {quoted(name, dialect)} AS {quoted(names[name], dialect)}" for name in typed]
     every = "  * REPLACE (\n" + ",\n".join(casts) + "\n  )" if casts else "  *"
     body = ",\n".join((every, *texts))
-    path = f"{folder}/*/*/*.parquet".replace("'", "''")
+    literal = re.sub(r"[\[*?]", r"[\g<0>]", folder).replace("'", "''")
     types = "{'date': DATE, 'hour': INTEGER}"
-    source = f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
+    source = (
+        f"read_parquet('{literal}/*/*/*.parquet', union_by_name = true, hive_partitioning = true, hive_types = {types})"
+    )
     return f"CREATE OR REPLACE VIEW {quoted(view_name(table), dialect)} AS\nSELECT\n{body}\nFROM {source}"
 
 

@@ -215,8 +215,8 @@ def converted(folder: Path) -> Path:
 
 
 def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given
-    folder = converted(tmp_path)
+    # Given a folder whose name would be a pattern
+    folder = converted(tmp_path / "it's [1] * ?")
     # When
     with pytest.raises(typer.Exit) as ended:
         suggest(str(folder), as_json=True)
