@@ -27,7 +27,7 @@ class Dialect(StrEnum):
 
 def quoted(name: str, dialect: Dialect) -> str:
     mark = "`" if dialect is Dialect.SPARK else '"'
-    return f"{mark}{name}{mark}"
+    return f"{mark}{name.replace(mark, mark + mark)}{mark}"
 
 
 def text_names(columns: Sequence[str], typed: Mapping[str, ColumnType]) -> dict[str, str]:
@@ -80,11 +80,9 @@ def duckdb_view(folder: str, table: str, columns: Sequence[str], typed: Mapping[
     texts = [f"  {quoted(name, dialect)} AS {quoted(names[name], dialect)}" for name in typed]
     every = "  * REPLACE (\n" + ",\n".join(casts) + "\n  )" if casts else "  *"
     body = ",\n".join((every, *texts))
-    literal = re.sub(r"[\[*?]", r"[\g<0>]", folder).replace("'", "''")
+    path = re.sub(r"[\[*?]", r"[\g<0>]", folder).replace("'", "''") + "/*/*/*.parquet"
     types = "{'date': DATE, 'hour': INTEGER}"
-    source = (
-        f"read_parquet('{literal}/*/*/*.parquet', union_by_name = true, hive_partitioning = true, hive_types = {types})"
-    )
+    source = f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
     return f"CREATE OR REPLACE VIEW {quoted(view_name(table), dialect)} AS\nSELECT\n{body}\nFROM {source}"
 
 

@@ -17,7 +17,7 @@ from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.drop_columns import print_dropped_columns
 from cli.catalog.sample import MAX_WHOLE_BYTES, read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
-from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
+from cli.catalog.view_sql import Dialect, athena_view, quoted, spark_view, text_names
 from cli.commands.tables import suggest
 from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -229,6 +229,11 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys:
     with duckdb.connect() as database:
         database.execute(document["sql"]["duckdb"])
         assert database.execute("SELECT count(*), count(made) FROM orders_typed").fetchall() == [(21, 1)]
+
+
+def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
+    assert quoted('a"b', Dialect.DUCKDB) == '"a""b"'
+    assert quoted("a`b", Dialect.SPARK) == "`a``b`"
 
 
 def test_a_folder_without_hours_names_those_that_have_some(tmp_path: Path) -> None:
