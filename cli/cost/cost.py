@@ -17,7 +17,7 @@ from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
-from report.collect import costs_around
+from report.collect import costs_around, metered
 from report.model import BY_ENGINES, CostPart
 from router.estimate.other_costs import Estimate, estimate
 
@@ -119,13 +119,13 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
     """
     today = str(datetime.now(UTC).date())
     days = _days(first or today, last or today)
-    report, metered = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
+    report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
     if as_json:
         body = {
             "from": str(days[0]),
             "to": str(days[-1]),
             "by": by,
-            "metered": metered,
+            "metered": source,
             "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
             "total": {**_sum(report.total), "jobRuns": report.job_runs},
             "nights": to_json(report.nights),
@@ -134,7 +134,7 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
         }
         typer.echo(json.dumps(body, indent=2))
     else:
-        _print(report, by, metered)
+        _print(report, by, source)
     return ExitCode.NOT_SO if report.differences else ExitCode.FINE
 
 
@@ -148,7 +148,7 @@ def _sum(part: CostPart) -> dict[str, float | None]:
 
 
 def metered_by(stack: DeployedStack) -> str:
-    return BY_CLOCK if stack.local else BY_ENGINES
+    return metered(stack.ledger, BY_CLOCK if stack.local else BY_ENGINES)
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
@@ -180,14 +180,14 @@ def parse_day(option: str, text: str) -> date:
         raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20") from None
 
 
-def _print(report: CostReport, by: str, metered: str) -> None:
+def _print(report: CostReport, by: str, source: str) -> None:
     if not report.job_runs:
-        typer.echo("no job run has ended on these days")
+        typer.echo(f"no job run has ended on these days; {source}")
     else:
         groups = [*report.groups.items(), ("total", report.total)]
         rows = [(printable(name), *_cells(group)) for name, group in groups]
         print_table(f"Cost of the job runs by {by}", (by,), ("dollars", "input", "files", "$ per GB in"), rows)
-        typer.echo(f"{format_count(report.job_runs, 'job run')}, {metered}")
+        typer.echo(f"{format_count(report.job_runs, 'job run')}, {source}")
     if report.nights:
         _print_nights(report)
     if report.job_runs:

@@ -12,6 +12,7 @@ import pytest
 from cli.cost.cost import print_cost, read_costs
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare
+from lake.ledger.costs import DueBill
 from lake.ledger.table import Key
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
@@ -73,6 +74,13 @@ def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
         world.ledger.costs.record(replace(STREAM, id=f"jr_2#2026-11-22T{start}:00.000+00:00"))
     report = read_costs(world.ledger, date(2026, 11, 22), date(2026, 11, 22), "lane")
     assert (report.job_runs, report.total.dollars) == (1, 1.0)
+
+
+def test_a_bill_that_is_awaited_is_named(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
+    for day in (DAY, "2026-12-24"):
+        print_cost(stack, day, day, "lane", as_json=False)
+        assert "; without 1 job run whose bill is not final yet" in capsys.readouterr().out
 
 
 def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
