@@ -204,6 +204,7 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
     """
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
+        columns_of_file = frozenset(names)
         for column in file.schema_arrow:
             if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
                 raise ColumnTypeError(f"its column {column.name} is of type {column.type} and not a string")
@@ -213,7 +214,7 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
             ordered = [names[index] for index in order]
             for values in zip(*columns, strict=True):
                 pairs = [(name, str(text)) for name, text in zip(ordered, values, strict=True) if text is not None]
-                yield _with_rescued(pairs, names)
+                yield _with_rescued(pairs, columns_of_file)
 
 
 def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:
