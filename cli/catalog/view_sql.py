@@ -27,7 +27,7 @@ class Dialect(StrEnum):
 
 def quoted(name: str, dialect: Dialect) -> str:
     mark = "`" if dialect is Dialect.SPARK else '"'
-    return f"{mark}{name}{mark}"
+    return f"{mark}{name.replace(mark, mark + mark)}{mark}"
 
 
 def text_names(columns: Sequence[str], typed: Mapping[str, ColumnType]) -> dict[str, str]:

@@ -189,6 +189,8 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
     recorded(world, NIGHT - timedelta(days=2), file("old.json", NIGHT - timedelta(days=2)))
     recorded(world, NIGHT, file("next.json", NIGHT))
     recorded(world, NIGHT + timedelta(hours=2), file("late.json", NIGHT - timedelta(minutes=1)))
+    # And repaired lines of the quarantine
+    recorded(world, MORNING, replace(file("repaired.json", MORNING), bucket="control"))
     # When, Then
     assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
 

@@ -17,7 +17,7 @@ from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.drop_columns import print_dropped_columns
 from cli.catalog.sample import MAX_WHOLE_BYTES, read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
-from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
+from cli.catalog.view_sql import Dialect, athena_view, quoted, spark_view, text_names
 from cli.commands.tables import suggest
 from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -215,8 +215,8 @@ def converted(folder: Path) -> Path:
 
 
 def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given
-    folder = converted(tmp_path)
+    # Given a folder whose name would be a pattern
+    folder = converted(tmp_path / "it's [1] * ?")
     # When
     with pytest.raises(typer.Exit) as ended:
         suggest(str(folder), as_json=True)
@@ -241,6 +241,11 @@ def test_a_folder_whose_name_is_a_pattern_is_read_and_no_other(
     with duckdb.connect() as database:
         database.execute(capsys.readouterr().out)
         assert database.execute("SELECT count(*) FROM orders_typed").fetchall() == [(21,)]
+
+
+def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
+    assert quoted('a"b', Dialect.DUCKDB) == '"a""b"'
+    assert quoted("a`b", Dialect.SPARK) == "`a``b`"
 
 
 def test_a_folder_without_hours_names_those_that_have_some(tmp_path: Path) -> None:
