@@ -74,7 +74,9 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     """
     expires = False
     hours: dict[str, str] = {}
-    rows: dict[str, ManifestRow] = {}
+    waiting: set[str] = set()
+    items: dict[str, BatchItem] = {}
+    errors: list[UnusableDocumentError] = []
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
             if entry.manifest is not None:
@@ -82,27 +84,35 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             if entry.name == EXPIRY_ENTRY:
                 expires = True
                 continue
-            found = [row for row in _rows_of_hour(services, entry.hour) if row.published is not None]
-            hours[entry.name] = entry.listed_at
-            rows |= {item.id: item for item in found}
-            if len(rows) >= MAX_MANIFESTS:
+            if len(items) >= MAX_MANIFESTS:
                 break
-        rows |= _due(services, entries)
-        if len(rows) >= MAX_MANIFESTS:
+            published = (row for row in _rows_of_hour(services, entry.hour) if row.published is not None)
+            found, unusable = _items(services, published)
+            if unusable:
+                errors += unusable
+                waiting.add(entry.name)
+            else:
+                hours[entry.name] = entry.listed_at
+                items |= found
+        else:
+            # Not before all hours: what is replaced in an hour that is to come would need the files of that hour.
+            due = (row for row in _due(services, entries) if row.id not in items and row.partition.stamp not in waiting)
+            found, unusable = _items(services, due)
+            errors += unusable
+            items |= found
+        if len(items) >= MAX_MANIFESTS:
             break
-    if not rows and not hours and not expires:
+    if not items and not hours and not expires:
+        if errors:
+            raise errors[0]
         return None
-    items, unusable = _items(services, rows.values())
-    wait = {rows[manifest].partition.stamp for manifest in unusable}.intersection(hours)
-    hours = {hour: listed_at for hour, listed_at in hours.items() if hour not in wait}
-    items = [item for item in items if item.hour not in wait]
-    if unusable and not items and not hours and not expires:
-        raise next(iter(unusable.values()))
-    return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items))
+    return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items.values()))
 
 
-def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[list[BatchItem], dict[str, UnusableDocumentError]]:
-    """The manifests with their files; those whose commit documents cannot be used, with the error."""
+def _items(
+    services: Services, rows: Iterable[ManifestRow]
+) -> tuple[dict[str, BatchItem], list[UnusableDocumentError]]:
+    """The manifests with their files, by id; and the error of each whose commit document cannot be used."""
 
     def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:
         try:
@@ -111,19 +121,13 @@ def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[list[BatchI
             logger.error("a published manifest is not brought into the table", manifest_id=row.id, error=str(error))
             return error
 
-    items: list[BatchItem] = []
-    unusable: dict[str, UnusableDocumentError] = {}
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        manifests = list(rows)
-        for row, found in zip(manifests, pool.map(read, manifests), strict=True):
-            if isinstance(found, UnusableDocumentError):
-                unusable[row.id] = found
-            else:
-                items.append(found)
-    return items, unusable
+        found = list(pool.map(read, rows))
+    items = {item.manifest: item for item in found if isinstance(item, BatchItem)}
+    return items, [item for item in found if not isinstance(item, BatchItem)]
 
 
-def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, ManifestRow]:
+def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[ManifestRow]:
     """The manifests of the entries that are published and not in the table; other entries are forgotten or wait."""
     generations = {entry: found for entry in entries if (found := entry.manifest) is not None}
     names = sorted({manifest for manifest, _ in generations.values()})
@@ -137,7 +141,7 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, Manife
         elif row is None or _has_ended(row, generation):
             ended.append(entry.name)
     forget(services, entries[0].dataset, dict.fromkeys(ended))
-    return due
+    return due.values()
 
 
 def forget(services: Services, dataset: str, entries: Mapping[str, str | None]) -> None:
