@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from lake.errors import InvalidInputError, TransientError
 from lake.time import epoch_milliseconds
 from router.entry import with_product_errors, with_refusals
 from router.iceberg.metadata import TAG, new_metadata
-from router.services import Services, container_services
+from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
 from router.telemetry import Metric, count, logger, metrics
@@ -160,8 +161,8 @@ def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
         now = epoch_milliseconds(services.clock())
         catalog.replace(new_metadata(catalog.location, uuid, current.first, now))
     hours = services.ledger.partitions.hours(dataset, FIRST_HOUR, LAST_HOUR)
-    for hour in hours:
-        tables.list_hour(hour.partition, services.clock())
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(lambda hour: tables.list_hour(hour.partition, services.clock()), hours))
     logger.info("table to be rebuilt", dataset=dataset, hours=len(hours))
     return {"hours": len(hours)}
 
