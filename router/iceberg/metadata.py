@@ -346,6 +346,13 @@ _MANIFEST = _record(
     _optional("key_metadata", "bytes", 519),
 )
 _ENTRY_SCHEMA, _MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
+_READ_MANIFEST_SCHEMA = fastavro.parse_schema(
+    # Names that Iceberg's Java library wrote before 1.4, and with it Athena and others (apache/iceberg#5338).
+    {
+        **_MANIFEST,
+        "fields": [{**f, "aliases": [f["name"].replace("_files_", "_data_files_")]} for f in _MANIFEST["fields"]],
+    }
+)
 
 
 def encode_manifest(entries: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:
@@ -372,7 +379,7 @@ def encode_manifest_list(manifests: Sequence[Mapping[str, Any]], header: Mapping
 
 
 def decode_manifest_list(body: bytes) -> list[dict[str, Any]]:
-    return _decode(_MANIFEST_SCHEMA, body)
+    return _decode(_READ_MANIFEST_SCHEMA, body)
 
 
 def _encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:  # noqa: ANN401

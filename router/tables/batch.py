@@ -109,9 +109,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items.values()))
 
 
-def _items(
-    services: Services, rows: Iterable[ManifestRow]
-) -> tuple[dict[str, BatchItem], list[UnusableDocumentError]]:
+def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, BatchItem], list[UnusableDocumentError]]:
     """The manifests with their files, by id; and the error of each whose commit document cannot be used."""
 
     def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from lake.documents import encode_body, put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError

@@ -1,15 +1,24 @@
 """Each column of the files is one column of the table; merged manifests are few and bounded."""
 
+import io
 import json
 import random
 from itertools import permutations
 
+import fastavro
 import pytest
 
 from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
 from router.iceberg import commit
 from router.iceberg.commit import Batch, commit_batch, live_entries, live_files, manifests_of
-from router.iceberg.metadata import NAME_MAPPING, DataFile, current_schema, new_metadata, with_columns
+from router.iceberg.metadata import (
+    NAME_MAPPING,
+    DataFile,
+    current_schema,
+    decode_manifest_list,
+    new_metadata,
+    with_columns,
+)
 
 
 @pytest.mark.parametrize("columns", list(permutations(["_pos", "_pos__", "_pos____"])))
@@ -107,3 +116,22 @@ def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, s
         new = [item for item in manifests if item["manifest_path"] not in before]
         merged = [item for item in new if not item["deleted_files_count"] and live_files(item) != len(added)]
         assert all(live_files(item) <= MAX_FILES for item in merged)
+
+
+def test_a_manifest_list_of_an_old_writer_has_its_counts_under_other_names() -> None:
+    files = Files()
+    added = commit_batch(
+        new_metadata("s3://lake/_tables/orders", "u", 0, 0),
+        files,
+        Batch(1, [DataFile("s3://lake/a", 1, 2, (0, 0))]),
+        1,
+        0,
+    )
+    (expected,) = manifests_of(added, files)
+    reader = fastavro.reader(io.BytesIO(files.read(added["snapshots"][0]["manifest-list"])))
+    schema, (record,) = json.dumps(reader.writer_schema), list(reader)
+    assert "aliases" not in schema
+    old = {name.replace("_files_", "_data_files_"): value for name, value in record.items()}
+    body = io.BytesIO()
+    fastavro.writer(body, fastavro.parse_schema(json.loads(schema.replace("_files_", "_data_files_"))), [old])
+    assert decode_manifest_list(body.getvalue()) == [expected]
