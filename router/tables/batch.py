@@ -213,6 +213,10 @@ POINTER = "metadata_location"
 """Parameter of the catalog entry that Iceberg's clients read (GlueTableOperations)."""
 
 
+OWN_TYPES = ("date", "int", "string")
+"""Types of the product's columns, whose names in Iceberg are those in the catalog."""
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """What Glue says of a table, and the document to which it points."""
@@ -222,6 +226,8 @@ class CatalogEntry:
     location: str
     """URI of the document."""
     parameters: Mapping[str, str]
+    types: Mapping[str, str]
+    """Of its columns, by name: those of another writer have names of their own in the catalog."""
     metadata: Metadata
 
 
@@ -246,7 +252,8 @@ class TableCatalog:
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
         metadata = parse_document(self.read(location), location)
-        return CatalogEntry(table["VersionId"], location, table["Parameters"], metadata)
+        types = {column["Name"]: column["Type"] for column in table["StorageDescriptor"]["Columns"]}
+        return CatalogEntry(table["VersionId"], location, table["Parameters"], types, metadata)
 
     def exists(self) -> bool:
         """Whether the database has a table of this name."""
@@ -260,7 +267,7 @@ class TableCatalog:
         """Create the entry; False: there is one of this name."""
         glue, location = self.services.glue, self._write_document(metadata, 0)
         try:
-            glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}))
+            glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}, {}))
         except glue.exceptions.AlreadyExistsException:
             return False
         return True
@@ -276,7 +283,7 @@ class TableCatalog:
         version = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]["VersionId"]
         glue.update_table(
             DatabaseName=self._database,
-            TableInput=self._input(metadata, self._write_document(metadata, 0), {}),
+            TableInput=self._input(metadata, self._write_document(metadata, 0), {}, {}),
             SkipArchive=True,
             VersionId=version,
         )
@@ -293,7 +300,7 @@ class TableCatalog:
         try:
             glue.update_table(
                 DatabaseName=self._database,
-                TableInput=self._input(metadata, location, parameters),
+                TableInput=self._input(metadata, location, parameters, entry.types),
                 SkipArchive=True,
                 VersionId=entry.version,
             )
@@ -331,11 +338,11 @@ class TableCatalog:
         self.write(path, json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode())
         return path
 
-    def _input(self, metadata: Metadata, location: str, parameters: Mapping[str, str]) -> Any:  # noqa: ANN401
+    def _input(self, metadata: Metadata, location: str, parameters: Mapping[str, str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
         columns = [
             {
                 "Name": field["name"],
-                "Type": field["type"],
+                "Type": field["type"] if field["type"] in OWN_TYPES else types.get(field["name"], "string"),
                 "Parameters": {
                     "iceberg.field.id": str(field["id"]),
                     "iceberg.field.optional": "true",

@@ -129,7 +129,7 @@ def test_a_manifest_list_of_an_old_writer_has_its_counts_under_other_names() -> 
     )
     (expected,) = manifests_of(added, files)
     reader = fastavro.reader(io.BytesIO(files.read(added["snapshots"][0]["manifest-list"])))
-    schema, (record,) = json.dumps(reader.writer_schema), list(reader)
+    schema, record = json.dumps(reader.writer_schema), dict(next(reader))  # type: ignore[arg-type]
     assert "aliases" not in schema
     old = {name.replace("_files_", "_data_files_"): value for name, value in record.items()}
     body = io.BytesIO()

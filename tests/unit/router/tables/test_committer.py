@@ -28,6 +28,7 @@ from tests.unit.router.tables.tabling import (
     name_of,
     publish,
     shown,
+    swapped,
     table,
 )
 
@@ -109,6 +110,28 @@ def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) 
         f'{{"field-id":{field_id("_pos")},"names":["_pos"]}}'
         in table(deployment)["properties"]["schema.name-mapping.default"]
     )
+
+
+def test_the_catalog_keeps_the_types_of_columns_that_another_writer_has_added(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    # Given columns of another writer, who has described them to the catalog
+    metadata = table(deployment)
+    struct = {"type": "struct", "fields": [{"id": 1 << 30, "name": "x", "required": False, "type": "long"}]}
+    added = {"n": ("long", "bigint"), "s": (struct, "struct<x:bigint>")}
+    (schema,) = metadata["schemas"]
+    fields = [{"id": (1 << 30) + 5, "name": name, "required": False, "type": kind} for name, (kind, _) in added.items()]
+    swapped(deployment, {**metadata, "schemas": [{**schema, "fields": [*schema["fields"], *fields]}]})
+    columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
+    columns[-2:] = [{"Name": name, "Type": kind} for name, (_, kind) in added.items()]
+    # When the next batch comes
+    publish(deployment, listed(deployment, "b"))
+    assert commit(deployment) == 2
+    # Then Glue takes the entry, and has their types
+    columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
+    types = {column["Name"]: column["Type"] for column in columns}
+    assert types | {name: kind for name, (_, kind) in added.items()} == types
+    assert {type(kind) for kind in types.values()} == {str}
 
 
 def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -> None:
