@@ -4,6 +4,7 @@ import io
 import json
 import random
 from itertools import permutations
+from typing import Any
 
 import fastavro
 import pytest
@@ -70,6 +71,25 @@ def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
     assert field_id("a") in {field["id"] for field in current_schema(metadata)["fields"]}
     mapping = json.loads(metadata["properties"][NAME_MAPPING])
     assert [item["names"] for item in mapping if item["field-id"] == field_id("a")] == [["a"]]
+
+
+def test_a_column_with_the_field_id_of_a_dropped_one_has_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.iceberg.metadata.field_id", lambda name: 2000 if name in ("a", "c") else field_id(name))
+    metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a", "b"])
+    # When the ledger has dropped a, which no file has, and the next key has its field id
+    metadata = with_columns(metadata, ["b", "c"])
+    # Then readers see its values under its name, and those of a, if it comes back, under their own
+    assert shown_names(metadata) == {"date": "date", "hour": "hour", "b": "b", "c": "c"}
+    metadata = with_columns(metadata, ["a", "b", "c"], unnumbered=["a"])
+    assert shown_names(metadata) == {"date": "date", "hour": "hour", "b": "b", "c": "c", "a": "a"}
+    assert with_columns(metadata, ["a", "b", "c"], unnumbered=["a"]) == metadata
+
+
+def shown_names(metadata: dict[str, Any]) -> dict[str, str]:
+    """The columns of the table by the names in the files."""
+    fields = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
+    mapping = json.loads(metadata["properties"][NAME_MAPPING])
+    return {name: fields[item["field-id"]] for item in mapping for name in item["names"]}
 
 
 MERGE_AT, MAX_FILES = 5, 20
