@@ -144,6 +144,15 @@ def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None
     assert not deployment.ledger.stream.get().stop_requested
 
 
+def test_a_file_that_comes_after_a_kill_does_not_wait_for_a_sweep(deployment: Deployment) -> None:
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    act(deployment, "kill")
+    event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    assert failures(route(event, deployment.services)) == []
+    assert runs(deployment) == ["STOPPED", "RUNNING"]
+
+
 def peak_files(*names: str) -> list[ObjectVersion]:
     """Files of which each takes a core 2.5 seconds at 40 MB a second, in the order in which they arrive."""
     return [
