@@ -252,7 +252,8 @@ class TableCatalog:
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
         metadata = parse_document(self.read(location), location)
-        types = {column["Name"]: column["Type"] for column in table["StorageDescriptor"]["Columns"]}
+        columns = table.get("StorageDescriptor", {}).get("Columns", ())
+        types = {column["Name"]: column["Type"] for column in columns if "Type" in column}
         return CatalogEntry(table["VersionId"], location, table["Parameters"], types, metadata)
 
     def exists(self) -> bool:
