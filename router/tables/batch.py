@@ -29,7 +29,7 @@ from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 MAX_MANIFESTS = 1000
-"""Manifests of a batch, as long as no whole hour has more."""
+"""Manifests and whole hours of a batch, as long as no hour has more: one can have nothing that is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             if entry.name == EXPIRY_ENTRY:
                 expires = True
                 continue
-            if len(items) >= MAX_MANIFESTS:
+            if len(items) + len(hours) >= MAX_MANIFESTS:
                 break
             published = (row for row in _rows_of_hour(services, entry.hour) if row.published is not None)
             found, unusable = _items(services, published)
@@ -100,7 +100,7 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             found, unusable = _items(services, due)
             errors += unusable
             items |= found
-        if len(items) >= MAX_MANIFESTS:
+        if len(items) + len(hours) >= MAX_MANIFESTS:
             break
     if not items and not hours and not expires:
         if errors:

@@ -279,6 +279,17 @@ def test_a_batch_has_no_further_hour_once_it_is_large(deployment: Deployment, mo
     assert shown(deployment) == sorted(map(name_of, rows))
 
 
+def test_a_batch_does_not_look_at_all_hours_of_a_dataset_without_files(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for hour in range(5):
+        listed(deployment, f"{hour}", partition=replace(PARTITION, hour=hour))
+    deployment.ledger.tables.create("orders", "uuid")
+    rebuild_table(deployment.services, "orders")
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    assert [commit(deployment) for _ in range(4)] == [1, 2, 3, None]
+
+
 def test_a_large_hour_that_waits_holds_back_no_later_hour(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
