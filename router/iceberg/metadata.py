@@ -137,7 +137,8 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
         if item["id"] not in names or numbered.get(item["id"]) in (None, *names[item["id"]])
     ]
     ids = {field["id"] for field in present}
-    taken = {field["name"] for field in present}
+    # Columns of the files are in lower case, and most readers know no other: Spark refuses x beside X.
+    taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
     added = {}
     for name in columns:

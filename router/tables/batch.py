@@ -227,7 +227,7 @@ class CatalogEntry:
     """URI of the document."""
     parameters: Mapping[str, str]
     types: Mapping[str, str]
-    """Of its columns, by name: those of another writer have names of their own in the catalog."""
+    """Of its columns, by name in lower case: those of another writer have names of their own in the catalog."""
     metadata: Metadata
 
 
@@ -253,7 +253,7 @@ class TableCatalog:
             )
         metadata = parse_document(self.read(location), location)
         columns = table.get("StorageDescriptor", {}).get("Columns", ())
-        types = {column["Name"]: column["Type"] for column in columns if "Type" in column}
+        types = {column["Name"].lower(): column["Type"] for column in columns if "Type" in column}
         return CatalogEntry(table["VersionId"], location, table["Parameters"], types, metadata)
 
     def exists(self) -> bool:
@@ -343,7 +343,7 @@ class TableCatalog:
         columns = [
             {
                 "Name": field["name"],
-                "Type": field["type"] if field["type"] in OWN_TYPES else types.get(field["name"], "string"),
+                "Type": field["type"] if field["type"] in OWN_TYPES else types.get(field["name"].lower(), "string"),
                 "Parameters": {
                     "iceberg.field.id": str(field["id"]),
                     "iceberg.field.optional": "true",

@@ -59,6 +59,15 @@ def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renam
     assert with_columns(metadata, ["a", "x", "y"]) == metadata
 
 
+def test_a_column_of_another_writer_differs_from_a_key_by_more_than_its_case() -> None:
+    metadata = new_metadata("s3://lake/_tables/orders", "u", 0, 0)
+    (schema,) = metadata["schemas"]
+    added = {"id": AFTER_LAST_FIELD_ID + 1, "name": "Amount", "required": False, "type": "long"}
+    metadata |= {"schemas": [{**schema, "fields": [*schema["fields"], added]}]}
+    metadata = with_columns(metadata, ["amount"])
+    assert [field["name"] for field in current_schema(metadata)["fields"]] == ["date", "hour", "Amount", "amount__"]
+
+
 def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
     # Given: the schema has lost a, and the mapping still names it
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
