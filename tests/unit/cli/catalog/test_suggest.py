@@ -96,6 +96,20 @@ def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
         assert database.execute(refused).fetchall() == [("n/a", "2")]
 
 
+def test_the_views_of_an_iceberg_table_are_over_that_table(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.ledger.tables.create("orders", "uuid")
+    put(world, 9, [{"_pos": "1", "amount": "1.00"}])
+    for dialect in (Dialect.ATHENA, Dialect.SPARK):
+        print_suggestion(stack, "orders", 5, dialect, as_json=False)
+        view = capsys.readouterr().out.replace("`", '"')
+        assert f'FROM "{stack.resources.tables_database}"."orders"' in view
+        # Iceberg reserves the name.
+        assert '"_pos__"' in view
+        assert '"_pos"' not in view
+
+
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
     for hour in range(5, 10):
         for number in range(2):
