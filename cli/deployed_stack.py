@@ -17,7 +17,7 @@ from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputErro
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
-from lake.texts import with_options
+from lake.texts import format_names, with_options
 
 if TYPE_CHECKING:
     import boto3
@@ -168,6 +168,6 @@ def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:
 
 
 def unknown_dataset(stack: DeployedStack, dataset: str) -> UnknownDatasetError:
-    names = ", ".join(stack.ledger.datasets.names())
+    names = format_names(stack.ledger.datasets.names())
     known = f"pass one of {names}" if names else "no file has arrived yet"
     return UnknownDatasetError(f"the ledger has no dataset {dataset!r}: {known}")

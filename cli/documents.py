@@ -266,7 +266,9 @@ class ExplainedVersion:
     recorded_at: Instant
     decided_lane: LaneName | None
     reason: str
-    outcome: Annotated[str, "IGNORED, COLLECTED, BLOCKED, QUARANTINED_LINES, UNREADABLE, or the state of the manifest"]
+    outcome: Annotated[
+        str, "IGNORED, RECORDED, COLLECTED, BLOCKED, QUARANTINED_LINES, UNREADABLE, or the state of the manifest"
+    ]
     lane: LaneName | None
     lane_since: Instant | None
     waits_for: WaitsFor | None

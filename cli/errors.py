@@ -90,16 +90,20 @@ MACHINE_ERRORS = frozenset(
     {
         errno.EACCES,
         errno.EDQUOT,
+        errno.EEXIST,
         errno.EIO,
+        errno.EISDIR,
         errno.ELOOP,
         errno.EMFILE,
         errno.ENAMETOOLONG,
+        errno.ENOENT,
         errno.ENOSPC,
+        errno.ENOTDIR,
         errno.EPERM,
         errno.EROFS,
     }
 )
-"""What only a person can change: a full disk, a right on a file, a path that is too long."""
+"""What only a person can change: a full disk, a right on a file, a path that is too long or leads nowhere."""
 
 
 class NotFoundError(HybridRouterError):

@@ -74,10 +74,14 @@ class Alarms(Construct):
 def _of_silence(
     settings: Settings, functions: Mapping[str, RouterFunction], machines: Machines
 ) -> Iterator[PlainAlarm]:
-    """Metrics that AWS writes: the stage cannot report that its own schedules have ended."""
+    """Metrics that AWS writes: the stage cannot report that its own schedules have ended.
+
+    A missing value of theirs counts as 0: for one that is only missing, CloudWatch takes older values of its evaluation
+    range, and the alarm comes hours later (User Guide, "Configuring how CloudWatch alarms treat missing data").
+    """
     yield PlainAlarm(
         "NoSweep",
-        functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum"),
+        total([functions["sweep"].function.metric_invocations(period=HOUR, statistic="Sum")], HOUR),
         1,
         "No sweep has begun for an hour, so that no other alarm can be trusted: run 'hybrid-router sweep --dry-run'.",
         on_silence=True,
@@ -85,7 +89,7 @@ def _of_silence(
     if Schedule.parse(settings.schedule.overnight).is_daily:
         yield PlainAlarm(
             "NoNight",
-            machines.overnight.state_machine.metric_started(period=HOUR, statistic="Sum"),
+            total([machines.overnight.state_machine.metric_started(period=HOUR, statistic="Sum")], HOUR),
             1,
             f"No execution of overnight has begun for {HOURS_WITHOUT_NIGHT} hours: run 'hybrid-router status'.",
             datapoints=(HOURS_WITHOUT_NIGHT, HOURS_WITHOUT_NIGHT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,15 @@ def allow(
         part = list(resources[first : first + number])
         role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=part, conditions=conditions))
     acknowledge_wildcards(role, resources, reason)
+
+
+def key_pattern(prefix: str) -> str:
+    """The keys that begin with ``prefix``, for a resource of a policy.
+
+    One character is left open where IAM would see a wildcard or a variable, and any number of them instead of what is
+    above Latin-1, which IAM refuses in a policy (API Reference, PutRolePolicy).
+    """
+    return re.sub(r"[^ -\xff]+", "*", re.sub(r"[*$]", "?", prefix)) + "*"
 
 
 def acknowledge_wildcards(scope: Construct, resources: Sequence[str], reason: str) -> None:

@@ -21,7 +21,7 @@ DEFAULT_STAGE = "dev"
 def main() -> int:
     """Synthesize the stack for the CDK command line; returns the exit code.
 
-    If the settings or an asset are wrong, it prints one sentence to stderr and returns 1.
+    If the settings or an asset are wrong, or CDK refuses the stack, it prints one sentence to stderr and returns 1.
     """
     context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
     try:
@@ -29,7 +29,8 @@ def main() -> int:
         out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
         wheels = None if context.get("local") == "true" else CHECKOUT / JobRuntime.glue().zip
         synth(settings, out_dir, checked=True, wheels=wheels)
-    except HybridRouterError as error:
+    # CDK's errors are of this class, such as that for more than 500 resources.
+    except (HybridRouterError, RuntimeError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 
-from infra.allow import allow
+from infra.allow import allow, key_pattern
 from infra.engines import Engines
 from infra.functions import RouterFunction
 from infra.storage import Catalog, Storage
@@ -188,10 +187,8 @@ class Grants:
         allow(role, ("dynamodb:DeleteItem",), [self.storage.ledger.table_arn], conditions=prefix)
 
     def _allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
-        # A wildcard of IAM in a prefix would mean more keys: "?" stands for one character, the wildcard itself as well.
-        exact = dict.fromkeys(re.sub(r"[*$]", "?", prefix) for prefix in prefixes)
-        resources = [f"{self.storage.input.bucket_arn}/{prefix}*" for prefix in exact]
-        allow(role, actions, resources, ANY_INPUT)
+        patterns = dict.fromkeys(map(key_pattern, prefixes))
+        allow(role, actions, [self.storage.input.arn_for_objects(pattern) for pattern in patterns], ANY_INPUT)
         # S3 answers "no such key" for a missing object instead of "access denied".
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 

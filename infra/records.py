@@ -5,7 +5,6 @@ Each has an alarm, and there is one on what could not be delivered.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import acknowledge_finding, allow
+from infra.allow import acknowledge_finding, allow, key_pattern
 from infra.dashboard import METRIC_PERIOD, OwnMetrics
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
@@ -91,9 +90,7 @@ class Records(Construct):
         conditions = {"StringEquals": {"sts:ExternalId": Stack.of(self).account}}
         role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal(SERVICE, conditions=conditions))
         allow(role, BUCKET_ACTIONS, [self._bucket.bucket_arn])
-        # A policy takes * and $ of a key for wildcards and variables.
-        folders = [re.sub(r"[*$]", "?", prefix) for prefix in (folder, _failed_folder(record))]
-        objects = [self._bucket.arn_for_objects(f"{prefix}*") for prefix in folders]
+        objects = [self._bucket.arn_for_objects(key_pattern(prefix)) for prefix in (folder, _failed_folder(record))]
         allow(role, OBJECT_ACTIONS, objects, "Firehose names an object when it writes it.")
         allow(role, ("logs:PutLogEvents",), [log.log_group_arn], "Firehose writes to one stream of its log group.")
         if record.kinesis_stream:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 INVISIBLE = re.compile(
@@ -41,6 +43,16 @@ def format_count(number: float, singular: str, plural: str = "") -> str:
     without it, ``singular`` with an s at its end.
     """
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+MAX_NAMES = 20
+"""Names of one message."""
+
+
+def format_names(names: Iterable[str]) -> str:
+    """The first ``MAX_NAMES``, with the number of the others."""
+    first, more = list(islice(it := iter(names), MAX_NAMES)), sum(1 for _ in it)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
 QUOTED_COMMAND = re.compile(r"'hybrid-router ([a-z-]+)([^']*)'")
@@ -80,11 +92,16 @@ EVENING_HOUR = 17
 """From this hour of the day on, a time of the same day is said to be tonight."""
 
 
+def three_digits(number: float) -> str:
+    """A number rounded to three significant digits, without an exponent below a million."""
+    return f"{float(f'{number:.3g}'):,g}"
+
+
 def format_size(size: float) -> str:
     """Bytes in decimal units, three digits."""
     for factor, unit in SIZES:
         if size >= factor:
-            return f"{size / factor:.3g} {unit}"
+            return f"{three_digits(size / factor)} {unit}"
     return f"{size:.0f} B"
 
 

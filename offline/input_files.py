@@ -137,11 +137,11 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
     sizes: Counter[Partition] = Counter()
     for item in files:
         partition = item.partition
-        is_full = (
-            sizes[partition] + item.file.size > MAX_GROUP_BYTES or len(waiting.get(partition, ())) == MAX_GROUP_FILES
+        is_full = partition in waiting and (
+            sizes[partition] + item.file.size > MAX_GROUP_BYTES or len(waiting[partition]) == MAX_GROUP_FILES
         )
         if is_full or (partition not in waiting and len(waiting) == MAX_WAITING_GROUPS):
-            ready = partition if partition in waiting else next(iter(waiting))
+            ready = partition if is_full else next(iter(waiting))
             sizes.pop(ready)
             yield waiting.pop(ready)
         waiting.setdefault(partition, []).append(item)

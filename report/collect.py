@@ -12,15 +12,18 @@ from lake.documents import find_document
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import CostRow, Ledger, ManifestRow, State
 from lake.successors import follow
+from lake.texts import format_count
 from report.days import Day, first_day, last_days
 from report.figures import arrival_of
-from report.model import ExecutionFacts, cost_figures
+from report.model import BY_ENGINES, ExecutionFacts, cost_figures
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
 ONE_DAY = timedelta(days=1)
+MAX_DAYS = 15
+"""An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""
 
 
 def read_execution(
@@ -47,6 +50,28 @@ def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: d
     """The cost rows of an execution; both instants are aware."""
     first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
     return [row for row in ledger.costs.of_days(first, last) if row.execution == execution]
+
+
+def metered(ledger: Ledger, source: str = BY_ENGINES) -> str:
+    """Where the recorded costs come from, and how many of other job runs are still to come."""
+    awaited = sum(1 for _ in ledger.costs.due_bills())
+    return f"{source}; without {format_count(awaited, 'job run')} whose bill is not final yet" if awaited else source
+
+
+def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first: date, last: date) -> list[CostRow]:
+    """Cost rows of the days before ``first`` and after ``last`` on which these executions can have had job runs.
+
+    ``executions``: their rows; each has a job run that ended between the two days.
+    """
+    begin, end = first - ONE_DAY, last + ONE_DAY
+    for row in executions:
+        if planned_at := row.get("plan", {}).get("planned_at"):
+            planned = datetime.fromisoformat(planned_at).date()
+            settled_at = row.get("verdict", {}).get("settled_at")
+            settled = datetime.fromisoformat(settled_at).date() + ONE_DAY if settled_at else date.max
+            begin, end = min(begin, planned), max(end, min(settled, planned + timedelta(days=MAX_DAYS)))
+    days = ((begin, first - ONE_DAY), (last + ONE_DAY, end))
+    return [row for between in days for row in ledger.costs.of_days(*between)]
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:

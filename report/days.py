@@ -20,7 +20,7 @@ from report.sections import number_tiles
 DAYS = 30
 """Days of the page, today included."""
 MAX_LISTED = 5
-"""Executions of one day that the page names: those that failed before others, and of these the latest."""
+"""Executions of one day that the page names: the last one, then those that failed, and of these the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Day:
         self.late_minutes = max(self.late_minutes, item.late_minutes)
         self.listed.append(item)
         if len(self.listed) > MAX_LISTED:
-            self.listed.remove(next((one for one in self.listed if not one.failed), self.listed[0]))
+            self.listed.remove(next((one for one in self.listed[:-1] if not one.failed), self.listed[0]))
 
 
 def first_day(now: datetime) -> date:

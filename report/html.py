@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size, printable
+from lake.texts import (
+    format_count,
+    format_dollars,
+    format_duration,
+    format_instant,
+    format_size,
+    printable,
+    three_digits,
+)
 
 BILLION = 10**9
 MAX_TEXT = 300
@@ -21,7 +29,7 @@ def safe(text: str) -> str:
 
 def large(number: int) -> str:
     """A count that fits a tile: all digits below a billion, three of them from there on."""
-    return f"{number:,}" if number < BILLION else f"{number / BILLION:,.3g} billion"
+    return f"{number:,}" if number < BILLION else f"{three_digits(number / BILLION)} billion"
 
 
 def reason_line(reason: str) -> str:

@@ -106,7 +106,7 @@ def tiles(report: Report) -> str:
         ("lines in the quarantine", f"{quarantined:,}", "waiting" if quarantined else ""),
         ("unreadable files", f"{total.failed_files:,}", "bad" if total.failed_files else ""),
         ("manifests not done", f"{unfinished:,}", "bad" if total.failed else "waiting" if unfinished else ""),
-        ("job runs", f"{len(report.costs.job_runs):,}", ""),
+        ("job runs", f"{len({run.job_run for run in report.costs.job_runs}):,}", ""),
         ("cost", format_dollars(report.costs.total.dollars), ""),
     ]
     for lane, figures in report.figures.lanes.items():

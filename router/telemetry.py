@@ -64,7 +64,7 @@ class Metric(StrEnum):
     TABLES_BEHIND_MINUTES = "TablesBehindMinutes"
     """Age of the oldest publish that its Iceberg table does not show, in minutes; 0: each table shows everything."""
     DAY_DOLLARS = "DayDollars"
-    """Dollars of the job runs that have ended on this day (UTC), in its first hour on the day before."""
+    """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
 
 
 def count(metric: Metric, value: float) -> None:

@@ -9,11 +9,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
-from multiprocessing.pool import Pool
 from pathlib import Path
 
 from lake.compression import has_compressed_name
@@ -73,15 +74,21 @@ def measure(
 
     Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
     repeated where they are not enough. A short conversion before the first is not measured: processes start, and their
-    libraries are loaded. Raises ``InvalidInputError``: a file cannot be converted at all.
+    libraries are loaded. Raises ``InvalidInputError``: a file cannot be converted at all, or a process was killed.
     """
     found: list[Measurement] = []
     os.environ.update(WORKER_ENVIRONMENT)
-    with tempfile.TemporaryDirectory(prefix="calibrate-") as folder, get_context("spawn").Pool(cores) as pool:
-        _convert(pool, files[:1], settings, cores, Path(folder))
-        for kind in kinds_of(files):
-            convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
-            found += _measure_kind(convert, kind, goal_seconds, log)
+    with (
+        tempfile.TemporaryDirectory(prefix="calibrate-") as folder,
+        ProcessPoolExecutor(cores, get_context("spawn")) as pool,
+    ):
+        try:
+            _convert(pool, files[:1], settings, cores, Path(folder))
+            for kind in kinds_of(files):
+                convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
+                found += _measure_kind(convert, kind, goal_seconds, log)
+        except BrokenProcessPool as error:
+            raise InvalidInputError("a process was killed, perhaps for its memory: pass fewer --cores") from error
     return found
 
 
@@ -119,12 +126,12 @@ def files_of(files: Sequence[Path], size: int) -> list[Path]:
     return taken
 
 
-def _convert(pool: Pool, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path) -> Measurement:
+def _convert(pool: Executor, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path) -> Measurement:
     tasks = tasks_of(files, settings, cores)
     output = folder / "output"
     output.mkdir()
     started = time.monotonic()
-    answers = pool.map(partial(measure_task, output), tasks, chunksize=1)
+    answers = list(pool.map(partial(measure_task, output), tasks))
     seconds = time.monotonic() - started
     shutil.rmtree(output)
     return summarise(files, seconds, answers)

@@ -270,6 +270,8 @@ class InboxStream:
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
         if not row.stop_requested and (in_window or not idle):
+            # A request to stop may have closed it before it was taken back.
+            self._urgent.reopen()
             return False
         if not self._working.acquire(blocking=False):
             return False

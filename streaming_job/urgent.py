@@ -89,8 +89,8 @@ class UrgentInbox:
             return not self._portions
 
     def reopen(self) -> None:
-        with self._lock:
-            self._closed = False
+        # Without the lock: a look can hold it for minutes, and the heartbeat must not wait for it.
+        self._closed = False
 
     def raise_error(self) -> None:
         """Raise what has ended a portion, or a look: nothing is begun after it."""

@@ -6,7 +6,7 @@ Leases of attempts are renewed while their work goes on; the work stops when all
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Self
 
@@ -24,8 +24,10 @@ MAX_READS = 20
 """Other runs change a row a few times while it is claimed; after this many reads something must be wrong."""
 
 
-def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
-    """Claim the manifest, or finish what another run began.
+def claim_or_finish(
+    context: ConversionContext, manifest: str, *, skip_tried: bool = False
+) -> Claim | ConversionOutcome | None:
+    """Claim the manifest, or finish what another run began; None: ``skip_tried``, and an attempt has failed before.
 
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
     WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
@@ -58,6 +60,8 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
             manifests.release(row, reason, clock())
+        elif skip_tried and row.tries:
+            return None
         else:
             try:
                 claim = _claim_queued(context, row)
@@ -104,20 +108,15 @@ RENEWALS_PER_LEASE = 4
 
 
 class LeaseKeeper:
-    """A context manager that renews claims in the background.
+    """A context manager that renews the claims that it is given, in the background.
 
     ``on_all_lost``: called in the background, more than once, when claims were lost and none is left: the work is of no
     use now.
     """
 
-    def __init__(
-        self,
-        context: ConversionContext,
-        claims: Iterable[Claim],
-        on_all_lost: Callable[[], None],
-    ) -> None:
+    def __init__(self, context: ConversionContext, on_all_lost: Callable[[], None]) -> None:
         self._context = context
-        self._claims = {claim.row.id: claim for claim in claims}
+        self._claims: dict[str, Claim] = {}
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
         self._on_all_lost = on_all_lost
         self._ended = threading.Event()
@@ -136,6 +135,10 @@ class LeaseKeeper:
     def lost(self, manifest: str) -> bool:
         """Whether the lease of this manifest was lost: another run may have taken it over."""
         return manifest in self._lost
+
+    def add(self, claim: Claim) -> None:
+        with self._lock:
+            self._claims[claim.row.id] = claim
 
     def stop_renewing(self, manifest: str) -> None:
         """No more renewals of this manifest: it is committed or given up."""

@@ -6,6 +6,7 @@ import random
 import traceback
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -76,21 +77,18 @@ class _Conversion:
 
     def _play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
         """Claim every manifest and try to convert it; outcomes of those that need no further round."""
+        outcomes, tried = self._attempt(open_ids, skip_tried=True)
+        # A manifest that has failed before is tried alone, so that it cannot fail the others' job. It is claimed at its
+        # turn: the end of a run uses up an attempt of each manifest that it holds.
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-            claimed = list(pool.map(self._claim, open_ids))
-        outcomes = {item.manifest: item for item in claimed if isinstance(item, ConversionOutcome)}
-        claims = [item for item in claimed if not isinstance(item, ConversionOutcome)]
-        # A manifest that has failed before is tried alone, so that it cannot fail the others' job.
-        outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
-        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-            for ended_alone in pool.map(self._attempt, ([claim] for claim in claims if claim.row.tries > 1)):
+            for ended_alone, _ in pool.map(lambda manifest: self._attempt([manifest], skip_tried=False), tried):
                 outcomes |= ended_alone
         return outcomes
 
-    def _claim(self, manifest: str) -> Claim | ConversionOutcome:
+    def _claim(self, manifest: str, keeper: LeaseKeeper, *, skip_tried: bool) -> Claim | ConversionOutcome | None:
         """WAITING after an error: this run leaves the manifest alone, and goes on with the others."""
         try:
-            return claim_or_finish(self._context, manifest)
+            claimed = claim_or_finish(self._context, manifest, skip_tried=skip_tried)
         except Exception as error:
             fault = fault_of(error)
             reason = self._log_error(manifest, error, "another run claims it")
@@ -98,6 +96,9 @@ class _Conversion:
             if fault is not None:
                 record_fault(self._context, manifest, fault)
             return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered, fault=fault)
+        if isinstance(claimed, Claim):
+            keeper.add(claimed)
+        return claimed
 
     def _log_error(self, manifest: str, error: Exception, next_step: str) -> str:
         """Log the error, with its stack trace if it is not expected; returns it in one line."""
@@ -138,21 +139,26 @@ class _Conversion:
         record_fault(self._context, claim.row.id, fault)
         return ConversionOutcome(claim.row.id, WAITING, reason=reason, unanswered=fault.passing, fault=fault)
 
-    def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
-        """Outcomes of the manifests that reached an end; the others may be claimed again."""
-        if not claims:
-            return {}
+    def _attempt(self, manifests: Sequence[str], *, skip_tried: bool) -> tuple[dict[str, ConversionOutcome], list[str]]:
+        """Outcomes of the manifests that reached an end, and those that were skipped; the others may be claimed again.
+
+        ``skip_tried``: as in ``claim_or_finish``.
+        """
+        if not manifests:
+            return {}, []
         job = SparkJob(self._context.spark, self._context.pool)
-        with LeaseKeeper(self._context, claims, job.cancel) as keeper:
+        with LeaseKeeper(self._context, job.cancel) as keeper:
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-                planned = list(pool.map(self._plan, claims))
-            outcomes = [item for item in planned if isinstance(item, ConversionOutcome)]
+                claimed = list(pool.map(partial(self._claim, keeper=keeper, skip_tried=skip_tried), manifests))
+                planned = list(pool.map(self._plan, (item for item in claimed if isinstance(item, Claim))))
+            outcomes = [item for item in (*claimed, *planned) if isinstance(item, ConversionOutcome)]
             attempts = [item for item in planned if isinstance(item, Attempt)]
             portions = divide_into_portions(attempts, PARALLEL_JOBS)
             with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
                 for ended in pool.map(lambda portion: self._run_attempts(job, portion, keeper), portions):
                     outcomes += ended
-        return {outcome.manifest: outcome for outcome in outcomes}
+        skipped = [manifest for manifest, item in zip(manifests, claimed, strict=True) if item is None]
+        return {outcome.manifest: outcome for outcome in outcomes}, skipped
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
         """None: the attempt was given up, and may be repeated."""

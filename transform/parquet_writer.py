@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from ndjson_arrow import Batch, ParquetFile
 
@@ -94,14 +96,15 @@ class OpenFile:
 
     def check(self) -> None:
         """Raises ``AuditError`` when the finished file does not hold what was written."""
-        metadata = pq.read_metadata(self.path)
-        if metadata.num_rows != self.rows:
-            raise AuditError(
-                f"the footer of {self.path.name} counts {format_count(metadata.num_rows, 'row')}, {self.rows:,} were "
-                "written: the task is tried again"
-            )
-        with pq.ParquetFile(self.path, metadata=metadata) as file:
-            self._sample.check(file, self._columns[0])
+        # The path as bytes: pyarrow takes a text such as `file:x` for a URI, and encodes only UTF-8.
+        with pa.OSFile(os.fsencode(self.path), "r") as data:  # type: ignore[arg-type]
+            metadata = pq.read_metadata(data)
+            if metadata.num_rows != self.rows:
+                raise AuditError(
+                    f"the footer of {self.path.name} counts {format_count(metadata.num_rows, 'row')}, {self.rows:,} "
+                    "were written: the task is tried again"
+                )
+            self._sample.check(pq.ParquetFile(data, metadata=metadata), self._columns[0])
 
 
 class ParquetFiles:

@@ -16,7 +16,7 @@ from lake.manifest import ObjectVersion
 from lake.manifest_documents import format_blocked_run, read_manifest
 from lake.publish import abort_upload
 from transform.give_up import EnvironmentFault, fault_of, record_fault
-from transform.source import DeniedFileError, Source
+from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.task_model import ConversionContext, JobServices
 
 MAX_SAMPLED = 16
@@ -110,10 +110,13 @@ def _try_files(
                 source.fetch(file, 0, 1)
             except DeniedFileError as error:
                 fault = fault_of(error, f"manifest {manifest}")
+            except UnreadableFileError:
+                # No fault of the environment: its attempt reports it.
+                continue
             else:
                 return True, None
     except (HybridRouterError, BotoCoreError, ClientError) as error:
-        # What belongs to the manifest or to the file is no fault of the environment: its attempt reports it.
+        # The same of what belongs to the manifest.
         fault = fault_of(error, f"manifest {manifest}") or fault
     return False, fault
 

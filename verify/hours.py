@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
-from lake.layout import is_complete_marker, parse_generation, partition_prefix
-from lake.ledger import ManifestRow, State
+from lake.layout import complete_marker_key, is_complete_marker, parse_generation, partition_prefix
+from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.texts import format_count
 from verify.find_files import FileIndex, UnownedFiles, current_rows, find_files
@@ -87,7 +87,8 @@ class HoursCheck:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self._hours.dataset, date, int(hour))
         find_resubmitted(self._stack, partition, index, report)
-        objects, unnamed = self._list_objects(partition)
+        told = self._stack.ledger.partitions.get(partition)
+        objects, unnamed, has_marker = self._list_objects(partition)
         rows = current_rows(self._stack, index, report)
         for manifest, row in sorted(rows.items()):
             # That of an abandoned owner has no partition.
@@ -120,12 +121,27 @@ class HoursCheck:
         for manifest, uris in objects.items():
             self._check_uncompared(report, current.get(manifest), uris)
         check_table(self._stack, partition, ours, report)
+        self._check_marker(report, told, ours, has_marker=has_marker)
 
     def _check_uncompared(self, report: HourReport, row: ManifestRow | None, uris: Sequence[str]) -> None:
         kept = self._kept_objects(row, uris)
         for uri in uris:
             if uri not in kept:
                 _check_object(report, uri, row, None, has_table=self._stack.has_table)
+
+    def _check_marker(
+        self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool
+    ) -> None:
+        """``told``: the hour's row before marker and ``rows`` were read; one that has changed since proves nothing."""
+        if told != self._stack.ledger.partitions.get(told.partition):
+            return
+        uri = f"s3://{self._stack.resources.lake_bucket}/{complete_marker_key(told.partition)}"
+        waits = next((row for row in rows if row.open or row.state == State.FAILED), None)
+        if has_marker and told.is_settled and waits is not None:
+            report.differs(Difference(uri, f"says that the hour is complete, and manifest {waits.id} is {waits.state}"))
+        elif told.announced == told.revision and has_marker != (told.told == HourState.COMPLETE):
+            problem = "is there" if has_marker else "is missing"
+            report.cannot_be_proven(f"{uri} {problem}, and readers were told that the hour is {told.told}")
 
     def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
         """What the published generation of a manifest that is not compared keeps of earlier ones."""
@@ -156,10 +172,12 @@ class HoursCheck:
             rows[manifest] = row
             listed.extend(row.superseded_by)
 
-    def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str]]:
-        """URIs of all objects that readers see of an hour, by the manifest in their name; those without one."""
+    def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str], bool]:
+        """URIs of all objects that readers see of an hour, by the manifest in their name; those without one; and
+        whether the marker of a complete hour is there.
+        """
         named: dict[str, list[str]] = defaultdict(list)
-        unnamed = []
+        unnamed, has_marker = [], False
         for bucket in self._stack.resources.output_buckets:
             pages = self._stack.s3.get_paginator("list_objects_v2").paginate(
                 Bucket=bucket, Prefix=partition_prefix(partition)
@@ -167,12 +185,12 @@ class HoursCheck:
             for item in (item for page in pages for item in page.get("Contents", [])):
                 uri, parsed = f"s3://{bucket}/{item['Key']}", parse_generation(item["Key"])
                 if is_complete_marker(item["Key"]):
-                    continue
-                if parsed is None:
+                    has_marker = True
+                elif parsed is None:
                     unnamed.append(uri)
                 else:
                     named[parsed[0]].append(uri)
-        return named, unnamed
+        return named, unnamed, has_marker
 
     def _compare(self, row: ManifestRow) -> CheckedManifest | str:
         """A text says why the manifest was not compared: whatever it is, the others are."""

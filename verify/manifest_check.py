@@ -122,10 +122,10 @@ class _Comparison:
         expected = []
         for file in self.manifest.files:
             record = quarantine.pop((file.uri, file.version), QuarantinedFile())
-            if record.whole:
-                self._check_whole(file, record)
-            else:
-                expected.append(ExpectedFile(file, record, sources.get((file.uri, file.version))))
+            source = sources.get((file.uri, file.version))
+            self._check_whole(file, record, source.failed if source is not None else None)
+            if not record.whole:
+                expected.append(ExpectedFile(file, record, source))
         for uri, version in quarantine:
             self._differs(uri, "is in the quarantine, but not in the manifest", version)
         return expected
@@ -165,9 +165,14 @@ class _Comparison:
             for pairs in read_pairs(path):
                 yield f"s3://{item.bucket}/{item.key}", pairs
 
-    def _check_whole(self, file: ObjectVersion, record: QuarantinedFile) -> None:
-        self.report.whole_files += 1
-        if len(record.whole) > 1 or record.lines or record.counted:
+    def _check_whole(self, file: ObjectVersion, record: QuarantinedFile, failed: str | None) -> None:
+        """``failed``: why the commit document says that the file could not be read."""
+        self.report.whole_files += bool(record.whole)
+        if record.whole[:1] != [reason for reason in (failed,) if reason is not None]:
+            whole = f"as a whole ({record.whole[0]})" if record.whole else "not as a whole"
+            problem = f"is in the quarantine {whole}, and the commit document says: {failed or 'it was read'}"
+            self._differs(file.uri, problem, file.version)
+        if len(record.whole) > 1 or (record.whole and (record.lines or record.counted)):
             problem = "is in the quarantine as a whole, and has further records there"
             self._differs(file.uri, problem, file.version)
 

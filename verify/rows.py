@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -204,6 +204,7 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
     """
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
+        columns_of_file = frozenset(names)
         for column in file.schema_arrow:
             if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
                 raise ColumnTypeError(f"its column {column.name} is of type {column.type} and not a string")
@@ -213,11 +214,16 @@ def read_pairs(path: Path) -> Iterator[Pairs]:
             ordered = [names[index] for index in order]
             for values in zip(*columns, strict=True):
                 pairs = [(name, str(text)) for name, text in zip(ordered, values, strict=True) if text is not None]
-                yield _with_rescued(pairs)
+                yield _with_rescued(pairs, columns_of_file)
 
 
-def _with_rescued(pairs: Pairs) -> Pairs:
+def _with_rescued(pairs: Pairs, columns: Collection[str]) -> Pairs:
+    """A member whose column the file has keeps ``_rescued`` in its name, but where two keys can have one name."""
     rescued = [text for name, text in pairs if name == RESCUED]
     if not rescued:
         return pairs
-    return sorted([*(pair for pair in pairs if pair[0] != RESCUED), *rescued_pairs(rescued[0])])
+    members = [
+        (f"{RESCUED}.{name}" if name in columns and not line_rules.HASHED_NAME.fullmatch(name) else name, text)
+        for name, text in rescued_pairs(rescued[0])
+    ]
+    return sorted([*(pair for pair in pairs if pair[0] != RESCUED), *members])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import partition_prefix
+from lake.texts import format_count
 from verify.report import Difference
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class ShownFile(NamedTuple):
     size: int
     """Bytes."""
     rows: int
+    """Negative: the rows that a file of deletes hides."""
 
 
 class ShownTable(Protocol):
@@ -72,7 +74,8 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
     if all(uri.startswith(prefix) for uri in shown):
         _compare_files(shown, expected, report)
     elif rows_shown != rows_expected:
-        problem = f"shows {rows_shown:,} rows of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
+        count = format_count(rows_shown, "row")
+        problem = f"shows {count} of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
         report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
 
 

@@ -19,6 +19,7 @@ from cli.terminal import print_table
 from lake.documents import format_json
 from lake.errors import InvalidInputError
 from lake.texts import format_count, printable
+from router.iceberg.metadata import table_column
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
@@ -102,11 +103,15 @@ def _print_all(
 def _views(
     stack: DeployedStack, dataset: str, columns: Sequence[str], proposals: dict[str, Proposal]
 ) -> dict[Dialect, str]:
-    database, folder = stack.resources.catalog_database, f"s3://{stack.resources.lake_bucket}/{dataset}"
-    typed = _typed(proposals)
+    resources, typed = stack.resources, _typed(proposals)
+    duckdb = duckdb_view(f"s3://{resources.lake_bucket}/{dataset}", dataset, columns, typed)
+    database = resources.catalog_database
+    if stack.ledger.tables.get(dataset) is not None:
+        database, columns = resources.tables_database, [table_column(name) for name in columns]
+        typed = {table_column(name): kind for name, kind in typed.items()}
     return {
         Dialect.ATHENA: athena_view(database, dataset, columns, typed),
-        Dialect.DUCKDB: duckdb_view(folder, dataset, columns, typed),
+        Dialect.DUCKDB: duckdb,
         Dialect.SPARK: spark_view(database, dataset, columns, typed),
     }
 

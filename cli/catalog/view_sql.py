@@ -5,6 +5,7 @@ A value that a cast does not accept is NULL in the column of the type, and uncha
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
@@ -26,7 +27,7 @@ class Dialect(StrEnum):
 
 def quoted(name: str, dialect: Dialect) -> str:
     mark = "`" if dialect is Dialect.SPARK else '"'
-    return f"{mark}{name}{mark}"
+    return f"{mark}{name.replace(mark, mark + mark)}{mark}"
 
 
 def text_names(columns: Sequence[str], typed: Mapping[str, ColumnType]) -> dict[str, str]:
@@ -79,7 +80,7 @@ def duckdb_view(folder: str, table: str, columns: Sequence[str], typed: Mapping[
     texts = [f"  {quoted(name, dialect)} AS {quoted(names[name], dialect)}" for name in typed]
     every = "  * REPLACE (\n" + ",\n".join(casts) + "\n  )" if casts else "  *"
     body = ",\n".join((every, *texts))
-    path = f"{folder}/*/*/*.parquet".replace("'", "''")
+    path = f"{glob.escape(folder)}/*/*/*.parquet".replace("'", "''")
     types = "{'date': DATE, 'hour': INTEGER}"
     source = f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
     return f"CREATE OR REPLACE VIEW {quoted(view_name(table), dialect)} AS\nSELECT\n{body}\nFROM {source}"

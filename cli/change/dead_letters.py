@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import typer
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
@@ -119,10 +121,11 @@ def _receive(stack: DeployedStack, limit: int | None) -> Iterator[tuple[DeadLett
 
 
 def _show_again(stack: DeployedStack, message: dict[str, Any]) -> None:
-    """A message that this fails for is shown again after ``HIDDEN_SECONDS``."""
-    stack.sqs.change_message_visibility(
-        QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
-    )
+    """A message that SQS refuses this for, of many, is shown already: after ``HIDDEN_SECONDS``."""
+    with suppress(ClientError):
+        stack.sqs.change_message_visibility(
+            QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+        )
 
 
 def _read_letter(stack: DeployedStack, item: dict[str, Any]) -> DeadLetter:

@@ -34,13 +34,13 @@ def print_stream(stack: DeployedStack, *, as_json: bool) -> int:
 
 
 def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Open a window until ``schedule.stream_end`` and start each run; the exit code: 1 if quotas have no room."""
+    """Open a window until ``schedule.stream_end`` and start each run; the exit code: 1 if that is not possible now."""
     if dry_run:
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
         _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
         return ExitCode.FINE
     running = stack.control_stream("start")["running"]
-    text = "the streaming job runs" if running else "no room for a run now: the sweep starts it later"
+    text = "the streaming job runs" if running else "no run can be started now: the sweep starts it later"
     _say(text, as_json=as_json)
     return ExitCode.FINE if running else ExitCode.NOT_SO
 

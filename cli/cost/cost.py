@@ -17,6 +17,7 @@ from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.texts import format_count, format_size, printable
+from report.collect import costs_around, metered
 from report.model import BY_ENGINES, CostPart
 from router.estimate.other_costs import Estimate, estimate
 
@@ -55,7 +56,7 @@ def cost_report(
 ) -> CostReport:
     """The report of ``rows``.
 
-    ``near``: rows of the days before and after: a night has runs on two days, and is shown as a whole. ``sums``:
+    ``near``: rows of the days before and after: a night has runs on several days, and is shown as a whole. ``sums``:
     millionths of a dollar that the ledger had added up, by day: before the rows were read, and after. ``plans``:
     execution -> millionths of a dollar that its plan has forecast.
     """
@@ -69,7 +70,7 @@ def cost_report(
     return CostReport(
         groups=dict(largest_first),
         total=total,
-        job_runs=len(rows),
+        job_runs=len({row.job_run for row in rows}),
         nights=tuple(_night_costs([*rows, *near], plans)),
         estimated=estimate(rows),
         differences=tuple(_differences(rows, sums)),
@@ -108,7 +109,6 @@ def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -
 
 MAX_DAYS = 366
 """Each day is at least two requests."""
-ONE_DAY = timedelta(days=1)
 BY_CLOCK = "the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
@@ -119,13 +119,13 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
     """
     today = str(datetime.now(UTC).date())
     days = _days(first or today, last or today)
-    report, metered = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
+    report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
     if as_json:
         body = {
             "from": str(days[0]),
             "to": str(days[-1]),
             "by": by,
-            "metered": metered,
+            "metered": source,
             "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
             "total": {**_sum(report.total), "jobRuns": report.job_runs},
             "nights": to_json(report.nights),
@@ -134,7 +134,7 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
         }
         typer.echo(json.dumps(body, indent=2))
     else:
-        _print(report, by, metered)
+        _print(report, by, source)
     return ExitCode.NOT_SO if report.differences else ExitCode.FINE
 
 
@@ -148,7 +148,7 @@ def _sum(part: CostPart) -> dict[str, float | None]:
 
 
 def metered_by(stack: DeployedStack) -> str:
-    return BY_CLOCK if stack.local else BY_ENGINES
+    return metered(stack.ledger, BY_CLOCK if stack.local else BY_ENGINES)
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
@@ -157,14 +157,10 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     before = [ledger.costs.day_sum(day) for day in days]
     rows = list(ledger.costs.of_days(first, last))
     sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
-    near = [row for day in (first - ONE_DAY, last + ONE_DAY) for row in ledger.costs.of_days(day, day)]
-    plans = {execution: _planned(ledger, execution) for execution in executions_of(rows)}
+    executions = {execution: ledger.executions.get(execution) or {} for execution in executions_of(rows)}
+    near = costs_around(ledger, executions.values(), first, last)
+    plans = {execution: row.get("plan", {}).get("micro_dollars") for execution, row in executions.items()}
     return cost_report(rows, near, by, sums, plans)
-
-
-def _planned(ledger: Ledger, execution: str) -> int | None:
-    plan = (ledger.executions.get(execution) or {}).get("plan") or {}
-    return plan.get("micro_dollars")
 
 
 def _days(first: str, last: str) -> tuple[date, date]:
@@ -184,14 +180,14 @@ def parse_day(option: str, text: str) -> date:
         raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20") from None
 
 
-def _print(report: CostReport, by: str, metered: str) -> None:
+def _print(report: CostReport, by: str, source: str) -> None:
     if not report.job_runs:
-        typer.echo("no job run has ended on these days")
+        typer.echo(f"no job run has ended on these days; known from {source}")
     else:
         groups = [*report.groups.items(), ("total", report.total)]
         rows = [(printable(name), *_cells(group)) for name, group in groups]
         print_table(f"Cost of the job runs by {by}", (by,), ("dollars", "input", "files", "$ per GB in"), rows)
-        typer.echo(f"{format_count(report.job_runs, 'job run')}, from {metered}")
+        typer.echo(f"{format_count(report.job_runs, 'job run')}, from {source}")
     if report.nights:
         _print_nights(report)
     if report.job_runs:

@@ -47,6 +47,8 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     """
     if sum(item is not None for item in (source.profile, source.sizes, source.ledger)) != 1:
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger")
+    if day is not None and source.ledger is None:
+        raise typer.BadParameter("--date is for --from-ledger: a profile has its own date")
     if source.ledger is not None:
         found = _simulate_ledger(source.ledger, settings, _parse_day(day))
     else:
@@ -201,16 +203,16 @@ def calibrate_files(
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
     found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
-    if output is not None:
-        output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}
         typer.echo(json.dumps(body, indent=1))
-        return
-    for line in (*report_lines(found), "", *toml_lines(advice)):
-        typer.echo(line)
+    else:
+        for line in (*report_lines(found), "", *toml_lines(advice)):
+            typer.echo(line)
     if output is not None:
-        typer.echo(f"\nwritten: {output}")
+        output.write_text("\n".join((f'stage = "{STAGE}"', "", *toml_lines(advice), "")), encoding="utf-8")
+        if not as_json:
+            typer.echo(f"\nwritten: {output}")
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:

@@ -124,7 +124,7 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
         else:
             files, skipped = user_files(data, demo_settings().datasets)
             for path, reason in skipped.items():
-                log(f"skipped: {path}: {reason}")
+                log(printable(f"skipped: {path}: {reason}"))
         size = sum(file.size for file in files) / 1e6
         log(f"{format_count(len(files), 'file')}, {size:.1f} MB; starting the cloud on this machine")
         with LocalCloud.start(state, log=log) as cloud:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,9 @@ from lake.settings import DatasetRule, InputSettings
 
 INPUT = InputSettings()
 """The demo deploys with the default suffixes."""
+MAX_KEY_BYTES = 1024
+NOT_IN_KEYS = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""S3 takes only UTF-8, and Python reads other bytes as lone surrogates. The emulator does not list the others."""
 
 
 class DemoCase(StrEnum):
@@ -51,7 +55,7 @@ def user_files(data: Path, rules: Sequence[DatasetRule]) -> tuple[list[DemoFile]
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
     base = (data if data.is_dir() else data.parent).resolve()
-    found = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
+    found = sorted(path for path in (data.rglob("*") if data.is_dir() else [data]) if path.is_file())
     files: list[DemoFile] = []
     skipped: dict[Path, str] = {}
     folders: dict[str, str] = {}
@@ -63,6 +67,8 @@ def user_files(data: Path, rules: Sequence[DatasetRule]) -> tuple[list[DemoFile]
         reason = reason_without_dataset(key, rules)
         if not INPUT.suffix_of(path.name):
             reason = "not an NDJSON suffix"
+        elif NOT_IN_KEYS.search(key) or len(f"{folder}/urgent/{name}".encode()) > MAX_KEY_BYTES:
+            reason = "its path is not UTF-8, has control characters, or is too long for a key: rename it"
         elif reason is None and (owner := folders.setdefault(dataset, folder)) != folder:
             reason = format_taken(folder, dataset, f"which the folder {owner!r} has", f"{folder}/")
         if reason is not None:
@@ -71,6 +77,9 @@ def user_files(data: Path, rules: Sequence[DatasetRule]) -> tuple[list[DemoFile]
         case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[len(files) % 3]
         files.append(DemoFile(path, dataset, f"{folder}/urgent/{name}" if case == DemoCase.URGENT else key, case))
     if not files:
+        for path, reason in skipped.items():
+            if INPUT.suffix_of(path.name):
+                raise InvalidInputError(f"no file of {data} can be sent; {path}: {reason}")
         raise InvalidInputError(
             f"{data} holds no file that ends in {', '.join(INPUT.suffixes)}: name a folder or a file that does"
         )

@@ -20,6 +20,7 @@ from lake.manifest import Lane
 from lake.successors import follow
 from lake.texts import format_count, format_size, read_instant
 from lake.time import Schedule, iso_utc
+from report.collect import MAX_DAYS
 
 PAGE = 100
 RUNNING = "RUNNING"
@@ -100,10 +101,6 @@ def local_log(stack: DeployedStack, job_run: str, lane: str) -> Path:
     jobs = list(map(resources.stream_job_of, shards)) if lane == Lane.STREAM else [resources.batch_job]
     paths = [Path(f"{stack.local_logs}/{job}/{job_run.rpartition(':')[2]}.log") for job in jobs]
     return next((path for path in paths if path.exists()), paths[0])
-
-
-MAX_DAYS = 15
-"""An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""
 
 
 def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:

@@ -133,9 +133,9 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
         decided_lane=arrival.lane.value if arrival.lane else None,
         reason=arrival.reason,
         outcome=_outcome(trace),
-        lane=current.lane.value if current else None,
-        lane_since=_lane_since(trace),
-        waits_for=_waits_for(current, now) if current else None,
+        lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
+        lane_since=_lane_since(trace) if current or arrival.lane is None else arrival.recorded_at,
+        waits_for=_waits_for(current, now) if current else "sweep" if arrival.manifest else None,
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
@@ -242,6 +242,7 @@ OUTCOMES = {
     "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
     "UNREADABLE": "not converted, it is in the quarantine by reference",
     "FAILED": "not converted; its manifest says why",
+    "RECORDED": "it has no manifest yet: its owner writes one now, or is presumed dead, and the sweep does",
     "IGNORED": "not converted; the next line says why",
 }
 
@@ -304,7 +305,9 @@ def _format_hour(hour: FileHour, options: str) -> str:
 def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
     if version.outcome == FailureKind.BLOCKED:
         return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
-    if version.waits_for is None:
+    if version.outcome == State.FAILED and version.result:
+        return "not converted again, and what was published stays; its manifest says why"
+    if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":
         if night.start is None:

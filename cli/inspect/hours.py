@@ -13,7 +13,7 @@ from cli.errors import ExitCode
 from cli.terminal import print_table, working
 from lake.documents import format_json
 from lake.errors import InvalidInputError
-from lake.hours import ONE_HOUR, HourContents, read_hour, stamps_between, state_of_hour
+from lake.hours import ONE_HOUR, HourContents, may_be_complete, read_hour, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
 from lake.ledger import HourRow, HourState
 from lake.manifest import Partition
@@ -58,7 +58,8 @@ def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: 
 def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, has_table: bool) -> DatasetHour:
     state, counts, contents = HourState.COMPLETE, row.counts, HourContents()
     if not row.is_settled:
-        if row.touched:
+        if may_be_complete(row, now) or row.touched:
+            # Nothing touches the hour of a file that waits in a collection.
             contents = read_hour(stack.ledger, row.partition, has_table=has_table)
         may_show = contents.was_reprocessed and not has_table
         shows_replaced = may_show and stack.ledger.deletions.is_pending(row.partition)

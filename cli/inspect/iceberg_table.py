@@ -104,8 +104,10 @@ class IcebergTable:
                 file = entry.data_file
                 days, hour = file.partition[0], file.partition[1]
                 day = None if days is None else date.fromordinal(date(1970, 1, 1).toordinal() + days).isoformat()
-                if file.content == DataFileContent.DATA and self._is_wanted(day, hour):
-                    found[day, hour][file.file_path] = ShownFile(file.file_size_in_bytes, file.record_count)
+                if self._is_wanted(day, hour):
+                    # A file of deletes, which another writer has added, hides rows.
+                    rows = file.record_count if file.content == DataFileContent.DATA else -file.record_count
+                    found[day, hour][file.file_path] = ShownFile(file.file_size_in_bytes, rows)
         return found
 
     def _is_wanted(self, day: str | None, hour: int | None) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -143,14 +145,15 @@ def _groups(stack: DeployedStack, groups: list[str], contains: str | None, **req
     def read(beginning: datetime) -> Iterator[LogEvent]:
         client = stack.open_client("logs")
         pages, start = client.get_paginator("filter_log_events"), int(beginning.timestamp() * 1000)
-        for group in groups:
-            try:
+
+        def events(group: str) -> Iterator[LogEvent]:
+            with suppress(client.exceptions.ResourceNotFoundException):
                 for page in pages.paginate(logGroupName=group, startTime=start, **request):
                     for event in page["events"]:
                         at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
                         yield LogEvent(iso_utc(at), event["message"].rstrip("\n"))
-            except client.exceptions.ResourceNotFoundException:
-                continue
+
+        return heapq.merge(*map(events, groups), key=lambda event: event.at)
 
     return read
 

@@ -19,7 +19,15 @@ from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, REPORT_PAGE, report_key
 from lake.manifest import Lane
 from lake.time import iso_utc
-from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_days, read_execution
+from report.collect import (
+    ONE_DAY,
+    costs_around,
+    current_rows,
+    execution_costs,
+    manifests_of_day,
+    read_days,
+    read_execution,
+)
 from report.days import render_index
 from report.figures import ManifestFigures
 from report.model import Report, cost_figures
@@ -131,14 +139,17 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
     for row, arrived in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
         if row.partition.date == str(day):
             figures.add(row, arrived=arrived)
-    # A night has job runs on two days.
-    near = list(stack.ledger.costs.of_days(day - ONE_DAY, day + ONE_DAY))
-    costs = [row for row in near if row.day == str(day)]
+    costs = list(stack.ledger.costs.of_days(day, day))
     names = dict.fromkeys(row.execution for row in costs if row.execution is not None)
+    # A night has job runs on several days.
+    near = [*costs, *costs_around(stack.ledger, [stack.ledger.executions.get(name) or {} for name in names], day, day)]
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
         stack=stack.resources.stack,
-        period="Files of the hours of this day, by their current state; job runs that ended on this day.",
+        period=(
+            "Files of the hours of this day that were recorded by the next day, by their current state; job runs that "
+            "ended on this day."
+        ),
         made_at=iso_utc(now),
         figures=figures,
         costs=cost_figures(costs),

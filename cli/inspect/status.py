@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import islice
@@ -24,6 +24,8 @@ from lake.texts import format_clock, format_count, format_dollars, format_durati
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 
+MAX_BACKLOGS = 20
+"""Lines of the backlog, the largest ones: a page has no room for 10,000 datasets."""
 MAX_EXECUTIONS = 20
 """Executions that are read to find the last night: dry runs and running ones are passed over."""
 
@@ -133,7 +135,8 @@ def _alarms(document: StatusDocument, options: str) -> str:
     return f"{text}, but for {format_count(unknown, 'alarm')} that {why}" if unknown else text
 
 
-def _print_backlog(rows: Iterable[Backlog], now: datetime) -> None:
+def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
+    largest = sorted(rows, key=lambda row: -row.bytes)[:MAX_BACKLOGS]
     print_table(
         "Backlog",
         ("lane", "dataset"),
@@ -150,8 +153,11 @@ def _print_backlog(rows: Iterable[Backlog], now: datetime) -> None:
                 format_age(row.oldest, now),
             )
             for row in rows
+            if row in largest
         ),
     )
+    if more := len(rows) - len(largest):
+        typer.echo(f"           the {more:,} smaller backlogs are left out: --json has them")
 
 
 def _failures(document: StatusDocument, options: str) -> str:

@@ -32,14 +32,17 @@ class Trace:
     manifests: tuple[ManifestRow, ...]
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.
 
-    Before the collection of a file is divided, the row of its part."""
+    None if its owner has not written one yet, or was presumed dead. Before the collection of a file is divided, the row
+    of its part."""
     result: GenerationResult | None
     """The result document of the published generation; None while nothing is published."""
 
     @property
     def state(self) -> str:
-        """The state of the current manifest; IGNORED if the file has none."""
-        return self.manifests[-1].state if self.manifests else "IGNORED"
+        """The state of the current manifest; RECORDED if the file has none yet, IGNORED if it gets none."""
+        if self.manifests:
+            return self.manifests[-1].state
+        return "IGNORED" if self.arrival.manifest is None else "RECORDED"
 
     @property
     def source(self) -> SourceCount | None:
@@ -60,7 +63,7 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
     manifest_id = arrival.manifest
     while manifest_id is not None:
         row = ledger.manifests.get(manifest_id)
-        if row is None:
+        if row is None or row.state == State.ABANDONED:
             break
         manifests.append(row)
         moved = row.state == State.SUPERSEDED or row.collection is not None

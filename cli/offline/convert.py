@@ -29,7 +29,7 @@ from lake.manifest import ObjectVersion
 from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
-from offline.input_bytes import SCHEME, LocalFile
+from offline.input_bytes import FIRST_YEAR, SCHEME, LocalFile
 from offline.input_files import Destination, InputFile, Search, groups
 from offline.output_folder import OutputFolder, withdraw_changed
 
@@ -40,6 +40,8 @@ MAX_NAMED = 20
 MAX_KEPT_FILES = 100_000
 """Files that are found once; each takes half a kilobyte of memory until all are converted."""
 HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
+LAST_YEAR = 9998
+"""An hour on the clock of another time zone can be in the next year, and a ``datetime`` ends with 9999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,11 @@ def parse_destination(dataset: str | None, hour: str | None) -> Destination:
         return Destination(dataset)
     for form in HOUR_FORMS:
         try:
-            return Destination(dataset, datetime.strptime(hour, form).replace(tzinfo=UTC))
+            found = datetime.strptime(hour, form).replace(tzinfo=UTC)
         except ValueError:
             continue
+        if FIRST_YEAR <= found.year <= LAST_YEAR:
+            return Destination(dataset, found)
     raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08")
 
 
@@ -155,6 +159,8 @@ def region_of_environment(names: Sequence[str]) -> str:
 def convert_files(request: Request) -> int:
     """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake."""
     started, summary = time.monotonic(), Summary()
+    if request.output.parts[1:] and request.output.parts[0].endswith(":"):
+        raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
     try:
         with OutputFolder(request.output, with_tables=request.with_tables) as output, _piped(request, output) as asked:
             _convert(asked, output, summary)
@@ -257,6 +263,8 @@ def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
         return
     if request.search.destination.dataset is None:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
+    if sys.stdin is None:
+        raise InvalidInputError("standard input is closed: name a file, or pipe lines into the command")
     # A name of its own: the next call's lines are not another version of the same file.
     file = output.staging("pipe") / f"stdin-{uuid4().hex}"
     file.parent.mkdir(parents=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from lake.documents import decode, encode
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, update_request
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, batches_of, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -55,7 +55,7 @@ class CostRow:
     """What one job run has cost. The streaming job has a row for each interval that it has metered."""
 
     id: str
-    """Id of the job run; unique within the day."""
+    """Id of the job run, and of the streaming job a ``#`` and the interval; unique within the day."""
     lane: Lane
     engine: str
     started_at: str
@@ -94,6 +94,10 @@ class CostRow:
             "" if lane is Lane.STREAM else bill.state,
             bill.reason,
         )
+
+    @property
+    def job_run(self) -> str:
+        return self.id.partition("#")[0]
 
     @property
     def day(self) -> str:
@@ -140,18 +144,20 @@ class Costs:
     def record(self, row: CostRow) -> bool:
         """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
 
-        A row never changes: the first one to write it decides.
+        A row never changes: the first one to write it decides. One with many shares is stored as several.
         """
-        assign = encode(row)
-        key, missing = Key(_partition(row.day), row.id), [Condition("pk", "missing")]
-        name, counts = self._table.name, {"micro_dollars": row.micro_dollars, "rows": 1}
+        missing, name, pieces = [Condition("pk", "missing")], self._table.name, _pieces(row)
+        counts = {"micro_dollars": row.micro_dollars, "rows": len(pieces)}
+        keys = [Key(_partition(row.day), piece.id) for piece in pieces]
+        requests = [
+            *(
+                update_request(name, key, encode(piece), {}, (), missing)
+                for key, piece in zip(keys, pieces, strict=True)
+            ),
+            update_request(name, _sum_key(row.day), {}, counts, (), ()),
+        ]
         try:
-            self._table.transact(
-                [
-                    {"Update": update_request(name, key, assign, {}, (), missing)},
-                    {"Update": update_request(name, _sum_key(row.day), {}, counts, (), ())},
-                ]
-            )
+            self._table.transact([{"Update": request} for request in requests])
         except RefusedError:
             return False
         return True
@@ -187,6 +193,23 @@ class Costs:
         for number in range((last - first).days + 1):
             day = str(first + timedelta(days=number))
             yield from (decode(CostRow, item) for item in self._table.query(_partition(day)))
+
+
+MAX_SHARES = 1_000
+"""Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
+
+
+def _pieces(row: CostRow) -> list[CostRow]:
+    """The row in parts that fit an item. The first one has all that was used, each one the dollars of its shares."""
+    if len(row.shares) <= MAX_SHARES:
+        return [row]
+    others = replace(row, seconds=0, dpu_milliseconds=0, vcpu_milliseconds=0, gb_milliseconds=0)
+    pieces = []
+    for number, shares in enumerate(batches_of(row.shares, MAX_SHARES)):
+        piece = replace(others, id=f"{row.id}#{number}") if number else row
+        dollars = sum(share.micro_dollars for share in shares)
+        pieces.append(replace(piece, shares=tuple(shares), micro_dollars=dollars))
+    return pieces
 
 
 def _partition(day: str) -> str:

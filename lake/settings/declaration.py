@@ -250,5 +250,5 @@ class ScheduleRule(Rule):
 KMS_KEY = Text(_KMS_KEY_ARN, "the ARN of a KMS key (not of an alias)", or_empty=True)
 TIME = Text(TIME_OF_DAY, "a time of day such as 08:00")
 TIME_ZONE = Text(_is_time_zone, "an IANA time zone such as Europe/Berlin")
-DATE = Text(is_date, "a date such as 2026-11-18")
+DATE = Text(lambda value: is_date(value) and "1970" <= value < "9000", "a date such as 2026-11-18")
 SCHEDULE = ScheduleRule()

@@ -123,7 +123,7 @@ class ScheduleSettings:
     watch_seconds: Annotated[
         int,
         Range(1, 3600, "seconds"),
-        "Interval at which the stream_window state machine checks the streaming run.",
+        "Interval at which stream_window checks the streaming run; after 400 checks at least a minute.",
     ] = 60
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:

@@ -118,7 +118,7 @@ def current_schema(metadata: Metadata) -> Mapping[str, Any]:
     return schema
 
 
-def with_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collection[str] = ()) -> Metadata:
+def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Collection[str] = ()) -> Metadata:
     """A document whose schema has all of these columns of the files; columns are only ever added, each a string.
 
     A column has the field id of its name, as in the files, whatever another writer has renamed it to. One of
@@ -128,8 +128,17 @@ def with_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collect
     encoded = metadata["properties"].get(NAME_MAPPING)
     mapping = json.loads(encoded) if encoded else _mapping(schema["fields"])
     mapped = {name for item in mapping for name in item["names"]}
-    ids = {field["id"] for field in schema["fields"]}
-    taken = {field["name"] for field in schema["fields"]}
+    names = {item["field-id"]: item["names"] for item in mapping}
+    numbered = {field_id(name): name for name in columns if name not in unnumbered}
+    # A column that the ledger has dropped, which no file has, leaves its id to another one with the same.
+    present = [
+        item
+        for item in schema["fields"]
+        if item["id"] not in names or numbered.get(item["id"]) in (None, *names[item["id"]])
+    ]
+    ids = {field["id"] for field in present}
+    # Columns of the files are in lower case, and most readers know no other: Spark refuses x beside X.
+    taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
     added = {}
     for name in columns:
@@ -157,7 +166,7 @@ def with_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collect
     number = max(schema["schema-id"] for schema in metadata["schemas"]) + 1
     return {
         **metadata,
-        "schemas": [*metadata["schemas"], {**schema, "schema-id": number, "fields": [*schema["fields"], *fields]}],
+        "schemas": [*metadata["schemas"], {**schema, "schema-id": number, "fields": [*present, *fields]}],
         "current-schema-id": number,
         "last-column-id": last,
         "properties": {**metadata["properties"], NAME_MAPPING: _encode_mapping(mapping)},
@@ -346,6 +355,13 @@ _MANIFEST = _record(
     _optional("key_metadata", "bytes", 519),
 )
 _ENTRY_SCHEMA, _MANIFEST_SCHEMA = fastavro.parse_schema(_ENTRY), fastavro.parse_schema(_MANIFEST)
+_READ_MANIFEST_SCHEMA = fastavro.parse_schema(
+    # Names that Iceberg's Java library wrote before 1.4, and with it Athena and others (apache/iceberg#5338).
+    {
+        **_MANIFEST,
+        "fields": [{**f, "aliases": [f["name"].replace("_files_", "_data_files_")]} for f in _MANIFEST["fields"]],
+    }
+)
 
 
 def encode_manifest(entries: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:
@@ -372,7 +388,7 @@ def encode_manifest_list(manifests: Sequence[Mapping[str, Any]], header: Mapping
 
 
 def decode_manifest_list(body: bytes) -> list[dict[str, Any]]:
-    return _decode(_MANIFEST_SCHEMA, body)
+    return _decode(_READ_MANIFEST_SCHEMA, body)
 
 
 def _encode(schema: Any, records: Sequence[Mapping[str, Any]], header: Mapping[str, Any]) -> bytes:  # noqa: ANN401

@@ -20,6 +20,7 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition, is_manifest_id
 from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER
+from lake.texts import format_names
 from router.listing.folders import folders_of
 from router.services import Services
 from router.telemetry import logger
@@ -30,8 +31,6 @@ DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
 HOUR_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
 MAX_NAMED = 1_000
 """Maximum number of manifests or files per invocation: each costs a few reads and a write or a transaction."""
-MAX_NAMED_DATASETS = 100
-"""Maximum number of datasets that a refusal names: it passes through a state (256 KiB), and ends as a cause."""
 EXPECTED_TIME = "pass a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
 
 
@@ -176,9 +175,8 @@ def check_dataset(dataset: object, services: Services) -> None:
     if not isinstance(dataset, str):
         raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
-    more = f" and {len(known) - MAX_NAMED_DATASETS:,} more" if len(known) > MAX_NAMED_DATASETS else ""
     raise UnknownDatasetError(
-        f"dataset = {dataset!r} is unknown: pass one of {', '.join(known[:MAX_NAMED_DATASETS])}{more}"
+        f"dataset = {dataset!r} is unknown: pass one of {format_names(known)}"
         if known
         else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "
         f"s3://{services.resources.input_bucket} first"
@@ -294,8 +292,8 @@ def decode_token(token: object, function: str, decode: Callable[[dict[str, Any]]
 
 def format_unknown_file(uri: S3Uri) -> str:
     return (
-        f"the ledger has never seen {uri}: check the spelling; if the object exists, its event has not arrived yet: "
-        "a backfill of its hour finds it"
+        f"the ledger has no row of {uri}: check the spelling; if the object exists, its event has not arrived yet and "
+        "a backfill of its hour finds it, or its row has expired (ledger.keep_days)"
     )
 
 

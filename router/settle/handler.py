@@ -16,7 +16,7 @@ from lake.errors import InvalidInputError
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import CostRow, ManifestRow, State
 from lake.time import iso_utc
-from report.collect import execution_costs, read_days
+from report.collect import execution_costs, metered, read_days
 from report.days import SettledExecution, render_index
 from report.figures import ManifestFigures
 from report.model import ExecutionFacts, Report, cost_figures
@@ -219,5 +219,6 @@ class ReportPage:
             executions=(execution,),
             alarms=None,
             message=verdict.message,
+            metered=metered(services.ledger),
         )
         return self._put(report_key(self._execution), render_page(report))

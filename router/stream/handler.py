@@ -109,10 +109,11 @@ def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
 
 def _kill(services: Services, shard: str) -> ShardStatus:
     runs = stream_runs(services, shard)
-    live = runs.live()
+    live, stream = runs.live(), services.ledger.stream.of(shard)
     if live:
         runs.end(live)
-    stream = services.ledger.stream.of(shard)
+        # Its last heartbeat would be valid for a while, in which no file starts another run.
+        stream.end()
     stream.request_stop(False)
     return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(live))
 

@@ -97,9 +97,11 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
         raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)
     run = runs.start(lambda settles: stream.begin_start(services.clock(), settles))
     if run is None:
+        # Another caller may have started it since the row was read.
+        row = stream.get()
         if row.run is not None and row.heartbeat_at is None and not row.starts:
             job = services.resources.stream_job_of(shard)
-            raise TransientError(f"the last run of the streaming job {job} is ending: the next one starts after it")
+            raise TransientError(f"the last run of the streaming job {job} is ending: try again in a minute")
         return False
     stream.count_start(row, run, now)
     return True

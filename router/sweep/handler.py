@@ -47,8 +47,6 @@ TIME_PER_SWEEP = timedelta(minutes=10)
 Shorter than ``TIME_PER_REPAIR`` of all repairs together. So each gets an equal share of what its predecessors have
 left, and none of them starves.
 """
-AFTER_MIDNIGHT = timedelta(hours=1)
-"""For this time the costs are those of the day before: what ended in its last minutes is recorded after them."""
 COUNTS = (
     "rolledForward",
     "vanished",
@@ -117,11 +115,10 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
 
 def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
-    costs, day = services.ledger.costs, (services.clock() - AFTER_MIDNIGHT).date()
     recorded: list[tuple[str, Callable[[Repair], object]]] = [
         ("stream", _measure_stream),
         ("bills", record_late_bills),
-        ("costs", lambda _: count(Metric.DAY_DOLLARS, costs.day_sum(day) / MICRO)),
+        ("costs", lambda _: _measure_costs(services)),
     ]
     return [
         *(() if dry_run else recorded),
@@ -171,6 +168,17 @@ def _measure_stream(repair: Repair) -> None:
         logger.warning("streaming jobs do not report that they are alive", shards=silent)
     count(Metric.STREAM_OLDEST_MINUTES, age / timedelta(minutes=1))
     count(Metric.STREAM_SILENT, len(silent))
+
+
+LATE_BILLS = timedelta(hours=6)
+"""After the end of a day (UTC) its costs are measured for so long: its last bills come after it; an assumed value."""
+
+
+def _measure_costs(services: Services) -> None:
+    """Measure what today has cost, or the day before while its last bills may come."""
+    now = services.clock()
+    days = {now.date(), (now - LATE_BILLS).date()}
+    count(Metric.DAY_DOLLARS, max(map(services.ledger.costs.day_sum, days)) / MICRO)
 
 
 MAX_BILL_WAIT = timedelta(days=1)

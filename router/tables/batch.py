@@ -29,7 +29,7 @@ from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 MAX_MANIFESTS = 1000
-"""Manifests of a batch, as long as no whole hour has more."""
+"""Manifests and whole hours of a batch, as long as no hour has more: one can have nothing that is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     """
     expires = False
     hours: dict[str, str] = {}
-    rows: dict[str, ManifestRow] = {}
+    waiting: set[str] = set()
+    items: dict[str, BatchItem] = {}
+    errors: list[UnusableDocumentError] = []
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
             if entry.manifest is not None:
@@ -82,27 +84,33 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
             if entry.name == EXPIRY_ENTRY:
                 expires = True
                 continue
-            found = [row for row in _rows_of_hour(services, entry.hour) if row.published is not None]
-            hours[entry.name] = entry.listed_at
-            rows |= {item.id: item for item in found}
-            if len(rows) >= MAX_MANIFESTS:
+            if len(items) + len(hours) >= MAX_MANIFESTS:
                 break
-        rows |= _due(services, entries)
-        if len(rows) >= MAX_MANIFESTS:
+            published = (row for row in _rows_of_hour(services, entry.hour) if row.published is not None)
+            found, unusable = _items(services, published)
+            if unusable:
+                errors += unusable
+                waiting.add(entry.name)
+            else:
+                hours[entry.name] = entry.listed_at
+                items |= found
+        else:
+            # Not before all hours: what is replaced in an hour that is to come would need the files of that hour.
+            due = (row for row in _due(services, entries) if row.id not in items and row.partition.stamp not in waiting)
+            found, unusable = _items(services, due)
+            errors += unusable
+            items |= found
+        if len(items) + len(hours) >= MAX_MANIFESTS:
             break
-    if not rows and not hours and not expires:
+    if not items and not hours and not expires:
+        if errors:
+            raise errors[0]
         return None
-    items, unusable = _items(services, rows.values())
-    wait = {rows[manifest].partition.stamp for manifest in unusable}.intersection(hours)
-    hours = {hour: listed_at for hour, listed_at in hours.items() if hour not in wait}
-    items = [item for item in items if item.hour not in wait]
-    if unusable and not items and not hours and not expires:
-        raise next(iter(unusable.values()))
-    return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items))
+    return PlannedBatch(row.dataset, row.applied + 1, expires, hours, tuple(items.values()))
 
 
-def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[list[BatchItem], dict[str, UnusableDocumentError]]:
-    """The manifests with their files; those whose commit documents cannot be used, with the error."""
+def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[dict[str, BatchItem], list[UnusableDocumentError]]:
+    """The manifests with their files, by id; and the error of each whose commit document cannot be used."""
 
     def read(row: ManifestRow) -> BatchItem | UnusableDocumentError:
         try:
@@ -111,19 +119,13 @@ def _items(services: Services, rows: Iterable[ManifestRow]) -> tuple[list[BatchI
             logger.error("a published manifest is not brought into the table", manifest_id=row.id, error=str(error))
             return error
 
-    items: list[BatchItem] = []
-    unusable: dict[str, UnusableDocumentError] = {}
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        manifests = list(rows)
-        for row, found in zip(manifests, pool.map(read, manifests), strict=True):
-            if isinstance(found, UnusableDocumentError):
-                unusable[row.id] = found
-            else:
-                items.append(found)
-    return items, unusable
+        found = list(pool.map(read, rows))
+    items = {item.manifest: item for item in found if isinstance(item, BatchItem)}
+    return items, [item for item in found if not isinstance(item, BatchItem)]
 
 
-def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, ManifestRow]:
+def _due(services: Services, entries: Sequence[OutboxEntry]) -> Iterable[ManifestRow]:
     """The manifests of the entries that are published and not in the table; other entries are forgotten or wait."""
     generations = {entry: found for entry in entries if (found := entry.manifest) is not None}
     names = sorted({manifest for manifest, _ in generations.values()})
@@ -137,7 +139,7 @@ def _due(services: Services, entries: Sequence[OutboxEntry]) -> dict[str, Manife
         elif row is None or _has_ended(row, generation):
             ended.append(entry.name)
     forget(services, entries[0].dataset, dict.fromkeys(ended))
-    return due
+    return due.values()
 
 
 def forget(services: Services, dataset: str, entries: Mapping[str, str | None]) -> None:
@@ -211,6 +213,10 @@ POINTER = "metadata_location"
 """Parameter of the catalog entry that Iceberg's clients read (GlueTableOperations)."""
 
 
+OWN_TYPES = ("date", "int", "string")
+"""Types of the product's columns, whose names in Iceberg are those in the catalog."""
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """What Glue says of a table, and the document to which it points."""
@@ -220,6 +226,8 @@ class CatalogEntry:
     location: str
     """URI of the document."""
     parameters: Mapping[str, str]
+    types: Mapping[str, str]
+    """Of its columns, by name in lower case: those of another writer have names of their own in the catalog."""
     metadata: Metadata
 
 
@@ -244,7 +252,9 @@ class TableCatalog:
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
         metadata = parse_document(self.read(location), location)
-        return CatalogEntry(table["VersionId"], location, table["Parameters"], metadata)
+        columns = table.get("StorageDescriptor", {}).get("Columns", ())
+        types = {column["Name"].lower(): column["Type"] for column in columns if "Type" in column}
+        return CatalogEntry(table["VersionId"], location, table["Parameters"], types, metadata)
 
     def exists(self) -> bool:
         """Whether the database has a table of this name."""
@@ -258,7 +268,7 @@ class TableCatalog:
         """Create the entry; False: there is one of this name."""
         glue, location = self.services.glue, self._write_document(metadata, 0)
         try:
-            glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}))
+            glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}, {}))
         except glue.exceptions.AlreadyExistsException:
             return False
         return True
@@ -274,7 +284,7 @@ class TableCatalog:
         version = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]["VersionId"]
         glue.update_table(
             DatabaseName=self._database,
-            TableInput=self._input(metadata, self._write_document(metadata, 0), {}),
+            TableInput=self._input(metadata, self._write_document(metadata, 0), {}, {}),
             SkipArchive=True,
             VersionId=version,
         )
@@ -291,7 +301,7 @@ class TableCatalog:
         try:
             glue.update_table(
                 DatabaseName=self._database,
-                TableInput=self._input(metadata, location, parameters),
+                TableInput=self._input(metadata, location, parameters, entry.types),
                 SkipArchive=True,
                 VersionId=entry.version,
             )
@@ -329,11 +339,11 @@ class TableCatalog:
         self.write(path, json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode())
         return path
 
-    def _input(self, metadata: Metadata, location: str, parameters: Mapping[str, str]) -> Any:  # noqa: ANN401
+    def _input(self, metadata: Metadata, location: str, parameters: Mapping[str, str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
         columns = [
             {
                 "Name": field["name"],
-                "Type": field["type"],
+                "Type": field["type"] if field["type"] in OWN_TYPES else types.get(field["name"].lower(), "string"),
                 "Parameters": {
                     "iceberg.field.id": str(field["id"]),
                     "iceberg.field.optional": "true",

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lake.errors import InvalidInputError, TransientError
 from lake.time import epoch_milliseconds
+from router.collect.divide import WritePace
 from router.entry import with_product_errors, with_refusals
 from router.iceberg.metadata import TAG, new_metadata
-from router.services import Services, container_services
+from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
 from router.telemetry import Metric, count, logger, metrics
@@ -23,7 +25,7 @@ from router.telemetry import Metric, count, logger, metrics
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lake.ledger import TableRow
+    from lake.ledger import HourRow, TableRow
 
 
 TIME_PER_CALL = timedelta(seconds=240)
@@ -160,8 +162,14 @@ def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
         now = epoch_milliseconds(services.clock())
         catalog.replace(new_metadata(catalog.location, uuid, current.first, now))
     hours = services.ledger.partitions.hours(dataset, FIRST_HOUR, LAST_HOUR)
-    for hour in hours:
+    pace = WritePace()
+
+    def list_hour(hour: HourRow) -> None:
+        pace.take(1)
         tables.list_hour(hour.partition, services.clock())
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(list_hour, hours))
     logger.info("table to be rebuilt", dataset=dataset, hours=len(hours))
     return {"hours": len(hours)}
 

@@ -69,11 +69,11 @@ def test_an_unexpected_error_of_one_manifest(
     good = world.enqueue([world.put("orders/good.json", b'{"a":2}\n')])
     original = getattr(convert_module, step)
 
-    def failing(context: Any, subject: Any, *rest: Any) -> Any:
+    def failing(context: Any, subject: Any, *rest: Any, **options: Any) -> Any:
         manifest = subject if isinstance(subject, str) else getattr(subject, "claim", subject).row.id
         if manifest == bad:
             raise ZeroDivisionError("a defect of this version")
-        return original(context, subject, *rest)
+        return original(context, subject, *rest, **options)
 
     monkeypatch.setattr(convert_module, step, failing)
 

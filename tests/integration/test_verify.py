@@ -153,6 +153,20 @@ def test_a_column_of_another_type_is_found(hour: VerifiedHour) -> None:
     assert difference.problem == "its column id is of type int64 and not a string"
 
 
+def test_a_value_that_its_column_lacks_is_found_in_the_rescued_members(hour: VerifiedHour) -> None:
+    def move(table: pa.Table) -> pa.Table:
+        ids, rescued = (table.column(name).to_pylist() for name in ("id", "_rescued"))
+        ids[3], rescued[3] = None, '{"id":3}'
+        for name, values in (("id", ids), ("_rescued", rescued)):
+            index = table.schema.get_field_index(name)
+            table = table.set_column(index, name, pa.array(values, pa.string()))
+        return table
+
+    hour.change(hour.lake_bucket, rewrite(move))
+    (difference,) = hour.verify().differences
+    assert (difference.line, difference.columns) == (4, ("_rescued.id", "id"))
+
+
 def test_a_missing_object_is_found(hour: VerifiedHour) -> None:
     key = hour.world.keys(hour.lake_bucket)[0]
     hour.world.services.s3.delete_object(Bucket=hour.lake_bucket, Key=key)
@@ -180,6 +194,40 @@ def test_one_missing_quarantine_record_is_found(hour: VerifiedHour, reason: str,
     # Then
     assert (report.outcome == HourOutcome.PROVEN) == (problem is None)
     assert all(problem and problem in difference.problem for difference in report.differences)
+
+
+def test_a_file_that_was_read_is_not_in_the_quarantine_as_a_whole(hour: VerifiedHour) -> None:
+    # Given a quarantine that has the file as a whole, and a lake without its rows
+    file = hour.files["orders/a.json"]
+    names = {"source": file.uri, "version": file.version}
+    whole = {"kind": "file", **names, "offset": 0, "length": file.size, "reason": "truncated"}
+
+    def replace_lines(body: bytes) -> bytes:
+        lines = [line for line in body.splitlines() if json.loads(line)["source"] != file.uri]
+        return b"\n".join((*lines, json.dumps(whole).encode(), b""))
+
+    hour.change(hour.quarantine_bucket, replace_lines)
+    hour.change(hour.lake_bucket, rewrite(lambda table: table.slice(50)))
+
+    # When
+    (difference,) = hour.verify().differences
+
+    # Then
+    assert difference.uri == file.uri
+    assert (
+        difference.problem == "is in the quarantine as a whole (truncated), and the commit document says: it was read"
+    )
+
+
+def test_a_missing_record_of_an_unreadable_file_is_found_when_its_input_is_gone(hour: VerifiedHour) -> None:
+    resources, s3, file = hour.world.services.resources, hour.world.services.s3, hour.files["orders/d.json.gz"]
+    s3.put_object(Bucket=resources.quarantine_bucket, Key=hour.world.keys(resources.quarantine_bucket)[1], Body=b"")
+    s3.delete_object(Bucket=resources.input_bucket, Key=file.key, VersionId=str(file.version_id))
+    report = hour.verify()
+    assert report.outcome == HourOutcome.DIFFERS
+    assert [(item.uri, item.problem.partition(":")[0]) for item in report.differences] == [
+        (file.uri, "is in the quarantine not as a whole, and the commit document says")
+    ]
 
 
 def test_another_line_in_the_quarantine_is_found(hour: VerifiedHour) -> None:

@@ -103,6 +103,8 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("KMS.DisabledException"), ExitCode.NOT_REACHABLE, "enable it, or cancel its deletion"),
         (refused("NoSuchKey", 404), ExitCode.NOT_REACHABLE, "run the command again; if it is still gone, restore it"),
         (OSError(errno.ENOSPC, "full", "/lake"), ExitCode.NOT_REACHABLE, "/lake: full: remove the cause and run"),
+        (FileNotFoundError(errno.ENOENT, "gone", "/a"), ExitCode.NOT_REACHABLE, "/a: gone: remove the cause and run"),
+        (IsADirectoryError(errno.EISDIR, "a folder", "/a"), ExitCode.NOT_REACHABLE, "/a: a folder: remove the cause"),
         (OSError(errno.ENOSPC, "full"), ExitCode.NOT_REACHABLE, "hybrid-router: full: remove the cause and run"),
         (OSError(errno.EBADF, "a defect"), ExitCode.INTERNAL_ERROR, "internal error (OSError: [Errno 9] a defect)"),
         (ValueError("a defect"), ExitCode.INTERNAL_ERROR, "internal error (ValueError: a defect)"),

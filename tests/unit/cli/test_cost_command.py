@@ -12,6 +12,7 @@ import pytest
 from cli.cost.cost import print_cost, read_costs
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare
+from lake.ledger.costs import DueBill
 from lake.ledger.table import Key
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
@@ -66,6 +67,34 @@ def as_json(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str
     assert print_cost(stack, first, last, by, as_json=True) == 0
     body: dict[str, Any] = json.loads(capsys.readouterr().out)
     return body
+
+
+def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
+    for start in ("00:00", "00:15"):
+        world.ledger.costs.record(replace(STREAM, id=f"jr_2#2026-11-22T{start}:00.000+00:00"))
+    report = read_costs(world.ledger, date(2026, 11, 22), date(2026, 11, 22), "lane")
+    assert (report.job_runs, report.total.dollars) == (1, 1.0)
+
+
+def test_a_bill_that_is_awaited_is_named(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
+    for day in (DAY, "2026-12-24"):
+        print_cost(stack, day, day, "lane", as_json=False)
+        assert "; without 1 job run whose bill is not final yet" in capsys.readouterr().out
+
+
+def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:
+    # Given a backfill with job runs on six days
+    for day in range(10, 16):
+        row = replace(ROW, id=f"jr-{day}", execution="backfill", ended_at=f"2026-11-{day}T12:00:00.000+00:00")
+        stack.ledger.costs.record(row)
+    times = {"plan": {"planned_at": "2026-11-10T08:00:00.000+00:00", "micro_dollars": 1}}
+    for part, facts in (times | {"verdict": {"settled_at": "2026-11-15T14:00:00.000+00:00"}}).items():
+        stack.ledger.executions.record("backfill", part, facts)
+    # When one of the days is asked for
+    (night,) = read_costs(stack.ledger, date(2026, 11, 12), date(2026, 11, 12), "day").nights
+    # Then
+    assert (night.dollars, night.job_runs) == (24.0, 6)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from cli.demo.run import demo_settings
 from cli.demo.sample_data import user_files
+from lake.errors import InvalidInputError
 
 
 def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_path: Path) -> None:
@@ -32,3 +36,28 @@ def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_pa
     ]
     assert skipped[data / "n.csv"] == "not an NDJSON suffix"
     assert "would share the dataset web_logs, which the folder 'web-logs' has" in skipped[data / "web_logs/d.json"]
+
+
+@pytest.mark.parametrize("name", ["not\udcff.ndjson", "two\nlines.ndjson", "/".join(["d" * 250] * 5) + "/a.ndjson"])
+def test_a_path_that_cannot_be_a_key_is_skipped(tmp_path: Path, name: str) -> None:
+    data = tmp_path / "orders"
+    for path in (data / name, data / "a.ndjson"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    files, skipped = user_files(data, demo_settings().datasets)
+    assert [file.key for file in files] == ["orders/urgent/a.ndjson"]
+    assert [reason for path, reason in skipped.items() if path == data / name and "rename it" in reason]
+
+
+def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
+    # Given a folder whose name gives no dataset
+    data = tmp_path / "\u65e5\u672c"
+    data.mkdir()
+    (data / "a.ndjson").write_bytes(b"")
+    (data / "n.csv").write_bytes(b"")
+    with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* gives no name of a dataset"):
+        user_files(data, demo_settings().datasets)
+    # And a pipe, which is not a file
+    os.mkfifo(tmp_path / "b.ndjson")
+    with pytest.raises(InvalidInputError, match="holds no file that ends in"):
+        user_files(tmp_path / "b.ndjson", demo_settings().datasets)

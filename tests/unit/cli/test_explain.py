@@ -72,6 +72,24 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     assert "  lane       batch since today 10:30: by default\n" in text
 
 
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_a_file_whose_manifest_is_not_written_is_not_ignored(
+    world: World, capsys: pytest.CaptureFixture[str], is_abandoned: bool
+) -> None:
+    # Given an owner that has recorded the arrival and no manifest
+    manifest = world.manifest("a")
+    row = ArrivalRow(manifest.files[0], manifest.id, PARTITION, Lane.BATCH, "by default", world.now.isoformat())
+    world.ledger.arrivals.put(row)
+    if is_abandoned:
+        world.ledger.manifests.abandon(manifest.id, world.now)
+    # When
+    version, text = explained(world, capsys)
+    # Then
+    assert (version["outcome"], version["waitsFor"], version["manifests"]) == ("RECORDED", "sweep", [])
+    assert "  outcome    RECORDED: it has no manifest yet" in text
+    assert "  lane       batch since today 10:30: by default\n" in text
+
+
 def test_a_blocked_file_is_not_promised_for_tonight(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given a manifest whose attempt ended without a result
     manifest = arrived(world, "a")
@@ -130,6 +148,16 @@ def test_quarantined_lines_have_every_reason_and_the_first_line(
     assert "  first      not JSON at byte 16: not\\njson\n" in text
     assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
     assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
+
+
+def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
+    version, text = explained(world, capsys)
+    assert (version["outcome"], version["result"]["source"]["rows"]) == ("FAILED", 3)
+    assert "  outcome    FAILED: not converted again, and what was published stays" in text
 
 
 def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +311,7 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
 def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None:
     stack = stack_of(world, FakeServices())
     for uri, sentence in (
-        ("s3://input/orders/b", "the ledger has never seen s3://input/orders/b: "),
+        ("s3://input/orders/b", "the ledger has no row of s3://input/orders/b: "),
         (
             "s3://inptu/orders/b",
             "inptu is not the input bucket of the stack hybrid-router-dev: files arrive in s3://input/",

@@ -17,6 +17,7 @@ from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.planning import collected
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import listed, with_events
 
@@ -78,6 +79,17 @@ def test_counts_of_complete_open_and_failed_hours(
     }
     assert found[2]["failedManifests"] == [failed.id]
     assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
+
+
+def test_an_hour_whose_files_wait_in_a_collection_is_open(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour that has ended, and that no sweep has divided yet
+    collected(deployment, "a.json")
+    # When
+    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    # Then
+    assert (code, hour["state"], hour["manifests"]["open"]) == (1, "open", 1)
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,18 @@ def test_rows_of_a_compacted_hour_are_counted(deployment: Deployment, rows: list
     assert [item.uri for item in checked(deployment, rows).differences] == ["the Iceberg table orders"] * too_many
 
 
+def test_rows_that_another_writer_has_deleted(
+    deployment: Deployment, rows: list[ManifestRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file of deletes: content 1
+    deletes = DataFile("s3://lake/_tables/orders/data/deletes.parquet", 1, 1, (20777, 9))
+    monkeypatch.setattr("router.iceberg.commit.DATA", 1)
+    swapped(deployment, by_another_writer(deployment, "delete", Batch(0, [deletes])))
+    # When, Then
+    (difference,) = checked(deployment, rows).differences
+    assert difference.problem.startswith("shows 1 row of 2026-11-20T09, and 2 are published")
+
+
 def test_columns_that_readers_do_not_see(deployment: Deployment, rows: list[ManifestRow]) -> None:
     # Given a column that another writer has renamed, one that it has dropped, and two with one field id
     first, second = WITH_ONE_FIELD_ID

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -17,6 +18,12 @@ from tests.unit.cli.stack_world import FakeServices, stack_of
 
 if TYPE_CHECKING:
     from tests.unit.lake.world import World
+
+
+CLOUDFORMATION: Any = SimpleNamespace(
+    get_paginator=lambda _name: SimpleNamespace(paginate=lambda **_request: [{"StackResourceSummaries": []}])
+)
+"""A stack without resources."""
 
 
 def test_minutes_hours_and_days_are_understood() -> None:
@@ -70,3 +77,25 @@ def test_a_log_is_searched_by_its_service_and_of_one_job_run_alone(
     # And a function has no job runs
     with pytest.raises(InvalidInputError, match="only the logs stream and batch are of job runs"):
         print_logs(stack, "sweep", "1h", None, "jr_2", 10, as_json=True)
+
+
+def test_the_last_events_of_several_log_groups_are_the_last_of_all(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given job runs of two engines
+    logs, now = boto3.client("logs", region_name="eu-central-1"), int(datetime.now(UTC).timestamp() * 1000)
+    for number, group in enumerate(("/aws-glue/hybrid-router-dev/output", "/aws/emr-serverless/hybrid-router-dev")):
+        logs.create_log_group(logGroupName=group)
+        logs.create_log_stream(logGroupName=group, logStreamName="s")
+        events = [{"timestamp": now - 1000 * (2 * age + number), "message": f"{group} {age}"} for age in (1, 0)]
+        logs.put_log_events(logGroupName=group, logStreamName="s", logEvents=events)
+    stack = replace(
+        stack_of(world, FakeServices()), open_client=lambda name: logs if name == "logs" else CLOUDFORMATION
+    )
+    # When
+    assert print_logs(stack, "batch", "1h", None, None, 2, as_json=True) == ExitCode.FINE
+    # Then
+    assert [event["text"] for event in json.loads(capsys.readouterr().out)["events"]] == [
+        "/aws/emr-serverless/hybrid-router-dev 0",
+        "/aws-glue/hybrid-router-dev/output 0",
+    ]

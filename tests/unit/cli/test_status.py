@@ -90,6 +90,19 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest
     assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' says why" in text
 
 
+def test_the_largest_backlogs_are_on_the_page(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(22):
+        files = [f"{number}-{file}" for file in range(1 if number < 2 else 2)]
+        world.queued(*files, partition=Partition(f"d{number:02d}", "2026-11-20", 9))
+    document = document_of(world, FakeServices())
+    lines = page(document, world, capsys).splitlines()
+    assert len(document.backlog) == 22
+    assert [line.split()[1] for line in lines if line.startswith("batch")] == [
+        f"d{number:02d}" for number in range(2, 22)
+    ]
+    assert "           the 2 smaller backlogs are left out: --json has them" in lines
+
+
 def test_what_did_not_get_through_is_counted(world: World) -> None:
     failed, unreadable = world.queued("a"), world.queued("b")
     world.ledger.manifests.fail(failed, "because", world.now)

@@ -58,7 +58,7 @@ def test_a_start_without_room_is_told(
 ) -> None:
     stack = streaming(world, running, {"running": running})
     assert start_stream(stack, dry_run=False, as_json=False) == code
-    assert ("no room for a run now" in capsys.readouterr().out) is not running
+    assert ("no run can be started now" in capsys.readouterr().out) is not running
 
 
 def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(

@@ -82,11 +82,13 @@ def test_no_expression_has_more_metrics_than_cloudwatch_allows(assembly: Assembl
 def test_silence_of_the_stage_raises_an_alarm(assembly: Assembly, name: str, metric: str, hours: int) -> None:
     # Given a metric that the service writes, so that it does not depend on the stage
     alarm = named(assembly, name)
-    assert (alarm["MetricName"], alarm["Namespace"].partition("/")[0]) == (metric, "AWS")
-    # Then its absence raises the alarm
+    (found,) = watched(alarm)
+    assert (found["MetricName"], found["Namespace"].partition("/")[0], found["Stat"]) == (metric, "AWS", "Sum")
+    # Then its absence raises the alarm, and no older value takes the place of one that is missing
+    assert [item["Expression"] for item in alarm["Metrics"] if "Expression" in item] == ["FILL(m0, 0)"]
     assert (alarm["TreatMissingData"], alarm["ComparisonOperator"]) == ("breaching", "LessThanThreshold")
-    assert (alarm["Threshold"], alarm["Statistic"]) == (1, "Sum")
-    assert alarm["Period"] * alarm["EvaluationPeriods"] == hours * 3600
+    assert alarm["Threshold"] == 1
+    assert found["Period"] * alarm["EvaluationPeriods"] == hours * 3600
 
 
 def test_events_of_scheduled_functions_that_lambda_drops_raise_an_alarm(assembly: Assembly) -> None:

@@ -45,3 +45,20 @@ def test_wrong_settings_are_one_sentence(
     assert len(printed.splitlines()) == 1
     assert key in printed
     assert value in printed
+
+
+def test_what_cdk_refuses_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given more delivery streams than a stack has resources for
+    stream = "arn:aws:kinesis:eu-central-1:111122223333:stream/s"
+    records = (f'[[records]]\nname = "r{n}"\ndataset = "clicks"\nkinesis_stream = "{stream}{n}"\n' for n in range(80))
+    (tmp_path / "many.toml").write_text('stage = "dev"\n' + "".join(records))
+    context = {"settings": str(tmp_path / "many.toml"), "local": "true"}
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    code = main()
+    printed = capsys.readouterr().err
+    assert code == 1
+    assert len(printed.splitlines()) == 1
+    assert "maximum of 500" in printed

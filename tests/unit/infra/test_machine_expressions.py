@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.synth import node_binary
+from lake.settings.operation import STOP_GRACE_MINUTES
 from tests.unit.infra.npm_packages import install
 
 HERE = Path(__file__).parent
@@ -116,6 +118,30 @@ def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library
     values = {str(answer["value"]) for answer in answers}
     job_run = "jr_1" if engine == "Glue" else "emr-serverless:${EmrApplication}:00f1"
     assert {job_run, f'States.TaskFailed: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
+
+
+DAY_SECONDS = 24 * 60 * 60
+MAX_EVENTS = 25_000
+"""Of one execution; Step Functions ends it above them (AWS Step Functions Developer Guide, "Service quotas")."""
+ROUND_EVENTS = 9
+"""A wait and a choice have two each, and a call of Lambda that succeeds has five."""
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 30, 60])
+def test_a_window_of_a_day_has_fewer_events_than_an_execution_may_have(library: Path, seconds: int) -> None:
+    # Given the interval between two checks as the machine waits for it, after any number of checks before
+    states = json.loads((HERE.parents[2] / "statemachines" / "stream_window.asl.json").read_text())["States"]
+    expression = states["Wait"]["Seconds"][2:-2].replace("${WatchSeconds}", str(seconds))
+    cases = [{"expression": expression, "states": {}, "variables": {"checks": number}} for number in range(3_000)]
+    waits = [answer["value"] for answer in evaluate(library, cases)]
+    # When a window of a day is watched, and the run is asked to stop for as long as it is
+    passed = list(accumulate(waits))
+    checks = sum(time < DAY_SECONDS for time in passed)
+    stops = STOP_GRACE_MINUTES * 60 / seconds
+    # Then the execution sees its end
+    assert passed[-1] > DAY_SECONDS
+    assert ROUND_EVENTS * (1 + checks + stops) < MAX_EVENTS
+    assert waits[:100] == [seconds] * 100
 
 
 @pytest.fixture(scope="session")

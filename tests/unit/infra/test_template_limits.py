@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 
+from infra.allow import key_pattern
 from infra.names import StackNames
 from infra.synth import synth
 from lake.errors import InvalidSettingsError
@@ -22,6 +26,7 @@ from lake.settings import (
     InputSettings,
     ProtectionSettings,
     QuotaSettings,
+    RecordsRule,
     Settings,
     SparkSettings,
     StreamSettings,
@@ -35,6 +40,8 @@ from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONGEST_STAGE = "s" * 43
+FOREIGN_PREFIX = "\u0437\u0430\u043a\u0430\u0437\u044b/\u00e9t\u00e9-\U0001f69a*/"
+"""Characters that a key may have: Cyrillic, of Latin-1, above 16 bits, and a wildcard of IAM."""
 URGENT = DatasetUrgentSettings(tags=("priority=high",), metadata=("priority=high",))
 VARIANTS = {
     "default": Settings(stage="dev"),
@@ -52,6 +59,8 @@ VARIANTS = {
     ),
     "every shard on Glue": Settings(
         stage=LONGEST_STAGE,
+        datasets=(DatasetRule("orders", FOREIGN_PREFIX, urgent=URGENT), DatasetRule("{folder}")),
+        records=(RecordsRule("orders", "orders", "arn:aws:kinesis:eu-central-1:111122223333:stream/orders"),),
         stream=StreamSettings(jobs=MAX_SHARDS),
         quota=QuotaSettings(dpus=2000, job_runs=200),
     ),
@@ -127,6 +136,28 @@ def test_no_resource_has_a_larger_policy_than_its_service_accepts(resolved: Reso
     for kind, limit in MAX_RESOURCE_POLICIES.items():
         sizes = {name: size(body["PolicyDocument"]) for name, body in resolved.of_kind(kind).items()}
         assert {name: number for name, number in sizes.items() if number > limit} == {}
+
+
+def test_policies_have_only_characters_that_iam_accepts(resolved: ResolvedTemplate) -> None:
+    # Given what IAM says of a policy (API Reference, PutRolePolicy)
+    model = botocore.session.get_session().get_service_model("iam")
+    pattern = model.shape_for("policyDocumentType").metadata["pattern"]
+    policies = [*resolved.of_kind("AWS::IAM::Policy").items(), *resolved.of_kind("AWS::IAM::ManagedPolicy").items()]
+    refused = {
+        name
+        for name, policy in policies
+        if not re.fullmatch(pattern, json.dumps(policy["PolicyDocument"], ensure_ascii=False))
+    }
+    assert policies
+    assert refused == set()
+
+
+def test_keys_under_a_prefix_with_such_characters_are_allowed() -> None:
+    pattern = key_pattern(FOREIGN_PREFIX)
+    assert fnmatchcase(f"{FOREIGN_PREFIX}2026/11/20.ndjson", pattern)
+    assert not fnmatchcase("orders/2026/11/20.ndjson", pattern)
+    # And where a policy can say exactly which keys they are, no others
+    assert key_pattern("\u00e9t\u00e9/$a*?/") == "\u00e9t\u00e9/?a??/*"
 
 
 def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplate) -> None:

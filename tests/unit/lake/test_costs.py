@@ -218,3 +218,21 @@ def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) ->
     for number, cost in enumerate(costs):
         world.ledger.costs.record(replace(ROW, id=f"jr_{number}", micro_dollars=cost))
     assert world.ledger.costs.day_sum(DAY) == sum(costs)
+
+
+def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
+    # Given an interval of the streaming job in which 4,000 datasets were converted
+    shares = tuple(CostShare(f"dataset_number_{number:05d}", 7, 10**9, 3, 1, 9, 2, 10**8) for number in range(4000))
+    row = CostRow.of_bill(bill(), Lane.STREAM, 28_000, shares)
+    # When it is recorded twice
+    assert [world.ledger.costs.record(row), world.ledger.costs.record(row)] == [True, False]
+    # Then all of its shares and all that it has used are there once
+    day = date(2026, 11, 20)
+    found = list(world.ledger.costs.of_days(day, day))
+    assert {share for item in found for share in item.shares} == set(shares)
+    assert sum(len(item.shares) for item in found) == len(shares)
+    assert sum(item.micro_dollars for item in found) == world.ledger.costs.day_sum(day) == 28_000
+    assert (sum(item.seconds for item in found), sum(item.dpu_milliseconds for item in found)) == (
+        row.seconds,
+        row.dpu_milliseconds,
+    )

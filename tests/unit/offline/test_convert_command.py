@@ -66,6 +66,15 @@ def test_large_files_are_shared_by_the_cores(tmp_path: Path, capsys: pytest.Capt
     assert prove(inputs(folder), tmp_path / "out") == []
 
 
+def test_a_file_larger_than_a_group_is_converted(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("offline.input_files.MAX_GROUP_BYTES", 1)
+    convert_files(request(folder, output=tmp_path / "out"))
+    assert answer(capsys)["files"] == 5
+    assert prove(inputs(folder), tmp_path / "out") == []
+
+
 def test_a_second_call_converts_only_what_is_new(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +109,12 @@ def test_standard_input_is_a_file_of_the_named_dataset(
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
 
 
+def test_a_closed_standard_input_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InvalidInputError, match="standard input is closed"):
+        convert_files(request(PIPE, output=tmp_path / "out", dataset="piped"))
+
+
 def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = folder / "converted"
     for files in (5, 0):
@@ -114,6 +129,8 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest
         ("1a", None, "begins with a letter"),
         ("a" * 64, None, "at most 63"),
         (None, "yesterday", "the hour 'yesterday' is not valid"),
+        (None, "0001-01-01", "the hour '0001-01-01' is not valid"),
+        (None, "9999-12-31T23", "the hour '9999-12-31T23' is not valid"),
     ],
 )
 def test_wrong_options(dataset: str | None, hour: str | None, message: str) -> None:
@@ -127,6 +144,27 @@ def test_an_unknown_compression_is_refused_with_those_that_are_known(folder: Pat
     assert found.exit_code == ExitCode.WRONG_USE
     assert "snappy" in found.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["file:out", "s3:out", "~", "out\udcff"])
+def test_an_output_whose_name_other_programs_read_as_more_than_a_path(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    convert_files(request(folder, output=Path(name)))
+    assert answer(capsys)["rows"] == 2 + 1 + 4000
+    # The proof reads it under another name.
+    assert prove(inputs(folder), (tmp_path / name).rename(tmp_path / "moved")) == []
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/lake", "gs://bucket", "file:///lake"])
+def test_an_output_that_is_not_of_this_machine_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInputError, match="is not a folder of this machine"):
+        convert_files(request(folder, output=Path(uri)))
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(":")]
 
 
 def test_wrong_inputs(tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_a_day_with_many_executions_counts_all_and_names_a_few() -> None:
     assert "2 FAILED" in page
 
 
+def test_the_last_execution_of_a_day_is_named_after_many_that_failed() -> None:
+    items = [on(24, hour, outcome="FAILED" if hour < 8 else "SUCCEEDED") for hour in range(9)]
+    (_, day) = last_days(items, {}, NOW)
+    assert [item.name for item in day.listed] == ["n24-4", "n24-5", "n24-6", "n24-7", "n24-8"]
+    assert '<p><span class="badge good">SUCCEEDED</span> The latest execution' in render_index(
+        "stack", [day], iso_utc(NOW)
+    )
+
+
 def test_the_page_is_bounded() -> None:
     # Given 200 executions on each of 40 days
     items = [

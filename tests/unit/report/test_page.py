@@ -18,7 +18,7 @@ from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
 from report.executions import MAX_EXECUTIONS
-from report.html import MAX_ROWS, number, table
+from report.html import MAX_ROWS, large, number, table
 from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
@@ -193,6 +193,9 @@ def test_rows_above_the_limit_are_counted() -> None:
     [
         (format_size(999), "999 B"),
         (format_size(1_250_000), "1.25 MB"),
+        (format_size(999_999), "1,000 kB"),
+        (large(1_500_000_000), "1.5 billion"),
+        (large(3_380_000_000_000), "3,380 billion"),
         (format_instant("2026-11-20T10:30:00.000+01:00"), "2026-11-20 09:30:00"),
         (format_instant(0.0), "1970-01-01 00:00:00"),
         (format_instant(""), ""),

@@ -188,7 +188,7 @@ def test_unknown_and_ignored_files_are_reported(deployment: Deployment) -> None:
     take_ownership(deployment.services, [], {file_of("orders/x.csv"): "its suffix is ignored"})
     answer = ask(deployment, "nowhere", "x.csv")
     assert counts(answer) == {"unknown": 1, "ignored": 1}
-    assert answer["messages"][0].startswith("the ledger has never seen s3://input/orders/nowhere: check the spelling")
+    assert answer["messages"][0].startswith("the ledger has no row of s3://input/orders/nowhere: check the spelling")
     assert answer["messages"][1] == "s3://input/orders/x.csv is IGNORED: its suffix is ignored"
 
 

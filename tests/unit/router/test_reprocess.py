@@ -87,7 +87,7 @@ def test_what_the_ledger_does_not_know_is_counted(deployment: Deployment) -> Non
     assert counts(ask(deployment, manifests=[unknown])) == {"unknown": 1}
     answer = ask(deployment, "nowhere")
     assert counts(answer) == {"unknown": 1}
-    assert "never seen s3://input/orders/nowhere" in answer["messages"][0]
+    assert "has no row of s3://input/orders/nowhere" in answer["messages"][0]
 
 
 def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:

@@ -97,6 +97,26 @@ def test_a_job_run_that_held_nothing_costs_as_well(deployment: Deployment) -> No
     assert [(share.dataset, share.micro_dollars) for share in row.shares] == [("", 406_000)]
 
 
+def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(deployment: Deployment) -> None:
+    # Given a job run that was stopped together with its execution, so that nothing asks for its status
+    (row,) = planned(deployment, "a.json")
+    ended(deployment, "jr_stopped")
+    deployment.glue.runs["batch-job"]["jr_stopped"] = "STOPPED"
+    deployment.claimed(row, "jr_stopped")
+    # When a sweep releases what it held, and the next one reads its bill
+    assert sweep(deployment.services)["released"] == 1
+    sweep(deployment.services)
+    # Then
+    (found,) = recorded(deployment)
+    assert (found.id, found.state, found.execution, found.micro_dollars) == (
+        "jr_stopped",
+        "STOPPED",
+        "overnight",
+        406_000,
+    )
+    assert list(deployment.ledger.costs.due_bills()) == []
+
+
 def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) -> None:
     (row,) = planned(deployment, "a.json")
     done(deployment, row, 10)
@@ -296,9 +316,16 @@ def test_the_metric_is_what_the_job_runs_of_this_day_have_cost(deployment: Deplo
     cost(deployment, "jr_0", 100, deployment.now - timedelta(days=1))
     # Then
     assert day_dollars(deployment) == 1.75
-    # When it is over, Then what is recorded of its last minutes counts, before the next one begins with nothing
-    deployment.now = deployment.now.replace(hour=0, minute=10) + timedelta(days=1)
-    cost(deployment, "jr_3", 9, deployment.now - timedelta(minutes=11))
-    assert day_dollars(deployment) == 10.75
-    deployment.wait(timedelta(hours=1))
+    # When the day is over, Then the next one begins with nothing
+    deployment.wait(timedelta(days=1))
     assert day_dollars(deployment) == 0
+
+
+def test_a_bill_that_comes_after_midnight_is_measured(deployment: Deployment) -> None:
+    # Given a job run that ended in the last minutes of a day, whose bill comes on the next one
+    midnight = deployment.now.replace(hour=0, minute=0) + timedelta(days=1)
+    deployment.wait(midnight + timedelta(minutes=20) - deployment.now)
+    cost(deployment, "jr_late", 500, midnight - timedelta(minutes=2))
+    cost(deployment, "jr_new", 1, midnight + timedelta(minutes=2))
+    # Then
+    assert day_dollars(deployment) == 500

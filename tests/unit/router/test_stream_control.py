@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.engines.glue import GlueStreamRuns
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER
 from lake.ledger.costs import MIN_SAMPLE_BYTES, DatasetMeasurement
@@ -141,6 +142,15 @@ def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None
     assert act(deployment, "kill")["killed"] == 0
     assert runs(deployment) == ["STOPPED"]
     assert not deployment.ledger.stream.get().stop_requested
+
+
+def test_a_file_that_comes_after_a_kill_does_not_wait_for_a_sweep(deployment: Deployment) -> None:
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    act(deployment, "kill")
+    event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    assert failures(route(event, deployment.services)) == []
+    assert runs(deployment) == ["STOPPED", "RUNNING"]
 
 
 def peak_files(*names: str) -> list[ObjectVersion]:
@@ -373,6 +383,25 @@ def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(d
     assert failures(route(event, deployment.services)) == []
     # Then the file does not wait for a sweep
     assert runs(deployment) == ["FAILED", "RUNNING"]
+
+
+def test_a_run_that_another_caller_has_just_started_sees_the_file(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a stream whose last run has ended, and another caller that starts the next one at the same time
+    stream, start = deployment.ledger.stream, GlueStreamRuns.start
+    stream.begin_run("jr_0", deployment.now)
+    stream.end()
+
+    def start_second(runs: GlueStreamRuns, token: Any) -> str | None:
+        started = start(runs, token)
+        assert started is not None
+        stream.count_start(stream.get(), started, deployment.now)
+        return start(runs, token)
+
+    monkeypatch.setattr(GlueStreamRuns, "start", start_second)
+    event = batch(message("m1", s3_record("orders/urgent/a.ndjson")))
+    assert failures(route(event, deployment.services)) == []
 
 
 def test_a_run_that_has_worked_is_replaced_at_once(deployment: Deployment) -> None:

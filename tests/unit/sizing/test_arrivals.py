@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer import BadParameter
 
 from cli.cost.sizing import Source, print_simulation
 from lake.errors import InvalidInputError
@@ -120,6 +121,7 @@ SIZES = [{"bytes": 1000}]
         ({"files": 1, "sizes": SIZES, "curve": [1, 2]}, ("curve", "24 weights")),
         ({"files": 1, "sizes": SIZES, "curve": [0] * 24}, ("curve", "24 weights")),
         ({"files": 1, "sizes": SIZES, "date": "yesterday"}, ("date", "yesterday", "2026-11-18")),
+        ({"files": 1, "sizes": SIZES, "date": "9999-12-31"}, ("date", "9999-12-31", "2026-11-18")),
     ],
 )
 def test_a_wrong_profile_is_refused_with_key_value_and_what_is_allowed(body: Any, named: tuple[str, ...]) -> None:
@@ -187,6 +189,8 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
     recorded(world, NIGHT - timedelta(days=2), file("old.json", NIGHT - timedelta(days=2)))
     recorded(world, NIGHT, file("next.json", NIGHT))
     recorded(world, NIGHT + timedelta(hours=2), file("late.json", NIGHT - timedelta(minutes=1)))
+    # And repaired lines of the quarantine
+    recorded(world, MORNING, replace(file("repaired.json", MORNING), bucket="control"))
     # When, Then
     assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
 
@@ -255,6 +259,11 @@ def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None
     recorded(world, MORNING, file("a.json", MORNING))
     with pytest.raises(InvalidInputError, match=message):
         print_simulation(source(world), settings(), day, as_json=False)
+
+
+def test_a_day_is_for_the_ledger_alone() -> None:
+    with pytest.raises(BadParameter, match="--date is for --from-ledger"):
+        print_simulation(Source(sizes=("2TB", "3MB")), settings(), "2026-11-18", as_json=False)
 
 
 def test_every_file_of_the_day_is_in_its_window() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.cost.sizing import ndjson_files
+from cli.errors import ExitCode
 from cli.main import app
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, Settings, parse_settings
@@ -21,6 +24,7 @@ from sizing.calibration import (
     Measurement,
     advise,
     files_of,
+    measure,
     measure_task,
     report_lines,
     summarise,
@@ -68,6 +72,17 @@ def test_a_file_that_cannot_be_converted_is_named(tmp_path: Path) -> None:
     answers = [measure_task(output, task) for task in tasks_of([broken], ConvertSettings(), 1)]
     with pytest.raises(InvalidInputError, match=r"broken\.ndjson\.gz cannot be converted: "):
         summarise([broken], 1.0, answers)
+
+
+def end_process(*_: object) -> None:
+    """Pass the function by its name to the processes, which end as the kernel ends one for its memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_ends_the_calibration(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sizing.calibration.measure_task", end_process)
+    with pytest.raises(InvalidInputError, match="a process was killed"):
+        measure(files, 1.0, ConvertSettings(), 2, print)
 
 
 def test_only_ndjson_files_with_bytes_are_taken(files: list[Path], tmp_path: Path) -> None:
@@ -155,3 +170,8 @@ def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
     for text in (found.stdout, written.read_text()):
         assert "compressed_mb_per_second_per_core" in text
     assert command("settings", "check", str(written)).returncode == 0
+    # And a file that cannot be written is named after the figures
+    found = command("calibrate", str(tmp_path), *options[:-1], str(tmp_path / "none" / "calibrated.toml"))
+    assert found.returncode == ExitCode.NOT_REACHABLE
+    assert "MB/s per core" in found.stdout
+    assert "none/calibrated.toml: No such file or directory: remove the cause" in found.stderr

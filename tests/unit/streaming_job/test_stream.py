@@ -91,6 +91,19 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> 
     assert found._may_end()
 
 
+def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
+    # Given a run that is told to stop, and that first converts what it has begun
+    found = InboxStream(context_of(world))
+    found._urgent._portions = 1
+    world.ledger.stream.request_stop(True)
+    assert not found._may_end()
+    # When the next window begins
+    world.ledger.stream.open_window((world.now + timedelta(hours=1)).isoformat())
+    assert not found._may_end()
+    # Then
+    assert not found._urgent._closed
+
+
 def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(world: World) -> None:
     # Given
     found = InboxStream(context_of(world))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -20,24 +20,28 @@ from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
 from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
+from tests.model import world as model
+from tests.model.actors import conversion, fake_runtime
+from tests.model.fake_spark import FakeSparkJob
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
+from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
-from transform.task_model import ConversionContext, JobServices
+from transform.task_model import ConversionContext, JobServices, Task, TaskFault, TaskResult
 
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=2))
 
 
-def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome:
+def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome | None:
     services = JobServices(world.s3, world.ledger, world.resources, SETTINGS, "eu-central-1")
     spark: Any = None
     context = ConversionContext(spark, services, run, world.clock, lambda name: name in ended, lambda _: None)
     return claim_or_finish(context, manifest)
 
 
-def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome, attempt: int) -> None:
+def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome | None, attempt: int) -> None:
     assert isinstance(claim, Claim)
     assert claim.row == world.row(manifest)
     assert (claim.owner, claim.row.state, claim.row.attempt) == ("jr_1", State.RUNNING, attempt)
@@ -248,7 +252,10 @@ def keeper(
     services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
     spark: Any = None
     context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log)
-    return LeaseKeeper(context, [claim_of(name) for name in ids], all_lost.set)
+    found = LeaseKeeper(context, all_lost.set)
+    for name in ids:
+        found.add(claim_of(name))
+    return found
 
 
 def test_renewals_go_on_in_the_background_and_end_with_the_work() -> None:
@@ -299,3 +306,30 @@ def test_a_committed_manifest_is_no_longer_renewed() -> None:
     subject.stop_renewing("a")
     subject.renew_all()
     assert (manifests.renewed, stopped.is_set()) == ([], False)
+
+
+def test_a_manifest_that_is_tried_alone_is_claimed_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given tasks of more than a lease, a new manifest, and two that are tried alone, for the last time
+    world = model.World(slow=True, settings=model.with_attempts(2))
+    held, run = list[set[str]](), FakeSparkJob.run
+
+    def record(job: FakeSparkJob, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
+        held.append({name for name, row in world.rows().items() if row["state"] == State.RUNNING})
+        return run(job, tasks)
+
+    monkeypatch.setattr(FakeSparkJob, "run", record)
+    with fake_runtime(world):
+        services = world.transform(None)
+        tried = [world.queued(name) for name in "ab"]
+        for manifest in tried:
+            row = services.ledger.manifests.get(manifest)
+            assert row is not None
+            claim = services.ledger.manifests.claim(row, "run-0", world.now, model.LEASE)
+            assert claim is not None
+            services.ledger.manifests.release(claim.row, "it crashed", world.now)
+        new = world.queued("c")
+        # When
+        outcomes = convert([*tried, new], conversion(world, services, "run-1"))
+    # Then the end of the run would use up an attempt of one of them, and no lease has expired
+    assert held == [{new}, *({manifest} for manifest in tried)]
+    assert [outcome.state for outcome in outcomes] == [State.DONE] * 3

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from lake.commit import read_commit, write_commit
-from lake.layout import commit_key
+from lake.layout import commit_key, complete_marker_key
 from lake.ledger import ArrivalRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
+from router.sweep.handler import sweep
 from tests.modified_at import ModifiedAt
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import listed, published
+from tests.unit.router.sweep.sweeping import listed, published, with_events
 from verify import hours as module
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest
@@ -121,6 +123,39 @@ def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deploym
     report = verified(deployment)
     # Then
     assert f"s3://lake/{key} is of generation 2, which is being published: verify this hour again" in report.unproven
+
+
+def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment) -> None:
+    # Given an hour that a sweep has announced
+    with_events(deployment)
+    published(deployment, listed(deployment, "a.json"))
+    deployment.wait(timedelta(hours=1))
+    sweep(deployment.services)
+    key = complete_marker_key(PARTITION)
+
+    def found() -> tuple[list[str], list[str]]:
+        report = verified(deployment)
+        marked = [text for text in report.unproven if key in text]
+        return marked, [item.problem for item in report.differences if item.uri.endswith(key)]
+
+    assert found() == ([], [])
+    # When its marker is deleted
+    marker = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    assert found() == ([f"s3://lake/{key} is missing, and readers were told that the hour is complete"], [])
+    # And when it is there, and a manifest is queued that has not touched the hour
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=marker)
+    late = deployment.queued("late.json")
+    name = {"pk": f"manifest-of-hour#{PARTITION}", "sk": late.id}
+    deployment.dynamodb.put_item(TableName=deployment.resources.ledger_table, Item=name)
+    assert found() == ([], [f"says that the hour is complete, and manifest {late.id} is QUEUED"])
+    # And when it stays after the hour was reopened
+    deployment.ledger.partitions.touch(PARTITION, deployment.now)
+    assert found() == ([], [])
+    sweep(deployment.services)
+    assert found() == ([], [])
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=marker)
+    assert found() == ([f"s3://lake/{key} is there, and readers were told that the hour is reopened"], [])
 
 
 def ignored(deployment: Deployment, key: str) -> ObjectVersion:

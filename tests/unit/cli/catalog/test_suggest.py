@@ -17,7 +17,7 @@ from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.drop_columns import print_dropped_columns
 from cli.catalog.sample import MAX_WHOLE_BYTES, read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
-from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
+from cli.catalog.view_sql import Dialect, athena_view, quoted, spark_view, text_names
 from cli.commands.tables import suggest
 from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
@@ -94,6 +94,20 @@ def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
         assert database.execute(query).fetchall() == [(8, 1, "1.00", None), (9, 20, "84.32", 57)]
         refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
         assert database.execute(refused).fetchall() == [("n/a", "2")]
+
+
+def test_the_views_of_an_iceberg_table_are_over_that_table(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.ledger.tables.create("orders", "uuid")
+    put(world, 9, [{"_pos": "1", "amount": "1.00"}])
+    for dialect in (Dialect.ATHENA, Dialect.SPARK):
+        print_suggestion(stack, "orders", 5, dialect, as_json=False)
+        view = capsys.readouterr().out.replace("`", '"')
+        assert f'FROM "{stack.resources.tables_database}"."orders"' in view
+        # Iceberg reserves the name.
+        assert '"_pos__"' in view
+        assert '"_pos"' not in view
 
 
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
@@ -215,8 +229,8 @@ def converted(folder: Path) -> Path:
 
 
 def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given
-    folder = converted(tmp_path)
+    # Given a folder whose name would be a pattern
+    folder = converted(tmp_path / "it's [1] * ?")
     # When
     with pytest.raises(typer.Exit) as ended:
         suggest(str(folder), as_json=True)
@@ -229,6 +243,23 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys:
     with duckdb.connect() as database:
         database.execute(document["sql"]["duckdb"])
         assert database.execute("SELECT count(*), count(made) FROM orders_typed").fetchall() == [(21, 1)]
+
+
+def test_a_folder_whose_name_is_a_pattern_is_read_and_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a second folder that the name of the first matches, with fewer rows
+    folder = converted(tmp_path / "run[1]'s *")
+    next(converted(tmp_path / "run1's files").rglob("*.parquet")).unlink()
+    print_folder_suggestion(folder, 5, Dialect.DUCKDB, as_json=False)
+    with duckdb.connect() as database:
+        database.execute(capsys.readouterr().out)
+        assert database.execute("SELECT count(*) FROM orders_typed").fetchall() == [(21,)]
+
+
+def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
+    assert quoted('a"b', Dialect.DUCKDB) == '"a""b"'
+    assert quoted("a`b", Dialect.SPARK) == "`a``b`"
 
 
 def test_a_folder_without_hours_names_those_that_have_some(tmp_path: Path) -> None:

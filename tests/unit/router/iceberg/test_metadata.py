@@ -1,15 +1,25 @@
 """Each column of the files is one column of the table; merged manifests are few and bounded."""
 
+import io
 import json
 import random
 from itertools import permutations
+from typing import Any
 
+import fastavro
 import pytest
 
 from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
 from router.iceberg import commit
 from router.iceberg.commit import Batch, commit_batch, live_entries, live_files, manifests_of
-from router.iceberg.metadata import NAME_MAPPING, DataFile, current_schema, new_metadata, with_columns
+from router.iceberg.metadata import (
+    NAME_MAPPING,
+    DataFile,
+    current_schema,
+    decode_manifest_list,
+    new_metadata,
+    with_columns,
+)
 
 
 @pytest.mark.parametrize("columns", list(permutations(["_pos", "_pos__", "_pos____"])))
@@ -49,6 +59,15 @@ def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renam
     assert with_columns(metadata, ["a", "x", "y"]) == metadata
 
 
+def test_a_column_of_another_writer_differs_from_a_key_by_more_than_its_case() -> None:
+    metadata = new_metadata("s3://lake/_tables/orders", "u", 0, 0)
+    (schema,) = metadata["schemas"]
+    added = {"id": AFTER_LAST_FIELD_ID + 1, "name": "Amount", "required": False, "type": "long"}
+    metadata |= {"schemas": [{**schema, "fields": [*schema["fields"], added]}]}
+    metadata = with_columns(metadata, ["amount"])
+    assert [field["name"] for field in current_schema(metadata)["fields"]] == ["date", "hour", "Amount", "amount__"]
+
+
 def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
     # Given: the schema has lost a, and the mapping still names it
     metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a"])
@@ -61,6 +80,25 @@ def test_a_column_that_another_writer_has_dropped_comes_back_once() -> None:
     assert field_id("a") in {field["id"] for field in current_schema(metadata)["fields"]}
     mapping = json.loads(metadata["properties"][NAME_MAPPING])
     assert [item["names"] for item in mapping if item["field-id"] == field_id("a")] == [["a"]]
+
+
+def test_a_column_with_the_field_id_of_a_dropped_one_has_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.iceberg.metadata.field_id", lambda name: 2000 if name in ("a", "c") else field_id(name))
+    metadata = with_columns(new_metadata("s3://lake/_tables/orders", "u", 0, 0), ["a", "b"])
+    # When the ledger has dropped a, which no file has, and the next key has its field id
+    metadata = with_columns(metadata, ["b", "c"])
+    # Then readers see its values under its name, and those of a, if it comes back, under their own
+    assert shown_names(metadata) == {"date": "date", "hour": "hour", "b": "b", "c": "c"}
+    metadata = with_columns(metadata, ["a", "b", "c"], unnumbered=["a"])
+    assert shown_names(metadata) == {"date": "date", "hour": "hour", "b": "b", "c": "c", "a": "a"}
+    assert with_columns(metadata, ["a", "b", "c"], unnumbered=["a"]) == metadata
+
+
+def shown_names(metadata: dict[str, Any]) -> dict[str, str]:
+    """The columns of the table by the names in the files."""
+    fields = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
+    mapping = json.loads(metadata["properties"][NAME_MAPPING])
+    return {name: fields[item["field-id"]] for item in mapping for name in item["names"]}
 
 
 MERGE_AT, MAX_FILES = 5, 20
@@ -107,3 +145,22 @@ def test_merged_manifests_are_few_and_bounded(monkeypatch: pytest.MonkeyPatch, s
         new = [item for item in manifests if item["manifest_path"] not in before]
         merged = [item for item in new if not item["deleted_files_count"] and live_files(item) != len(added)]
         assert all(live_files(item) <= MAX_FILES for item in merged)
+
+
+def test_a_manifest_list_of_an_old_writer_has_its_counts_under_other_names() -> None:
+    files = Files()
+    added = commit_batch(
+        new_metadata("s3://lake/_tables/orders", "u", 0, 0),
+        files,
+        Batch(1, [DataFile("s3://lake/a", 1, 2, (0, 0))]),
+        1,
+        0,
+    )
+    (expected,) = manifests_of(added, files)
+    reader = fastavro.reader(io.BytesIO(files.read(added["snapshots"][0]["manifest-list"])))
+    schema, record = json.dumps(reader.writer_schema), dict(next(reader))  # type: ignore[arg-type]
+    assert "aliases" not in schema
+    old = {name.replace("_files_", "_data_files_"): value for name, value in record.items()}
+    body = io.BytesIO()
+    fastavro.writer(body, fastavro.parse_schema(json.loads(schema.replace("_files_", "_data_files_"))), [old])
+    assert decode_manifest_list(body.getvalue()) == [expected]

@@ -28,6 +28,7 @@ from tests.unit.router.tables.tabling import (
     name_of,
     publish,
     shown,
+    swapped,
     table,
 )
 
@@ -109,6 +110,28 @@ def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) 
         f'{{"field-id":{field_id("_pos")},"names":["_pos"]}}'
         in table(deployment)["properties"]["schema.name-mapping.default"]
     )
+
+
+def test_the_catalog_keeps_the_types_of_columns_that_another_writer_has_added(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    # Given columns of another writer, who has described them to the catalog
+    metadata = table(deployment)
+    struct = {"type": "struct", "fields": [{"id": 1 << 30, "name": "x", "required": False, "type": "long"}]}
+    added = {"n": ("long", "bigint"), "s": (struct, "struct<x:bigint>")}
+    (schema,) = metadata["schemas"]
+    fields = [{"id": (1 << 30) + 5, "name": name, "required": False, "type": kind} for name, (kind, _) in added.items()]
+    swapped(deployment, {**metadata, "schemas": [{**schema, "fields": [*schema["fields"], *fields]}]})
+    columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
+    columns[-2:] = [{"Name": name, "Type": kind} for name, (_, kind) in added.items()]
+    # When the next batch comes
+    publish(deployment, listed(deployment, "b"))
+    assert commit(deployment) == 2
+    # Then Glue takes the entry, and has their types
+    columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
+    types = {column["Name"]: column["Type"] for column in columns}
+    assert types | {name: kind for name, (_, kind) in added.items()} == types
+    assert {type(kind) for kind in types.values()} == {str}
 
 
 def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -> None:
@@ -254,6 +277,58 @@ def test_a_batch_has_no_further_hour_once_it_is_large(deployment: Deployment, mo
     # The entries of the generations are in the last batch
     assert [commit(deployment) for _ in range(4)] == [1, 2, 3, None]
     assert shown(deployment) == sorted(map(name_of, rows))
+
+
+def test_a_batch_does_not_look_at_all_hours_of_a_dataset_without_files(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for hour in range(5):
+        listed(deployment, f"{hour}", partition=replace(PARTITION, hour=hour))
+    deployment.ledger.tables.create("orders", "uuid")
+    rebuild_table(deployment.services, "orders")
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    assert [commit(deployment) for _ in range(4)] == [1, 2, 3, None]
+
+
+def test_a_large_hour_that_waits_holds_back_no_later_hour(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an hour that fills a batch by itself, with a manifest that cannot be read, before another hour
+    rows = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
+    other = publish(deployment, listed(deployment, "c"))
+    commit(deployment)
+    rebuild_table(deployment.services, "orders")
+    cut(deployment, rows[0])
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    assert commit(deployment) == 2
+    assert shown(deployment) == [name_of(other)]
+    with pytest.raises(TableStoppedError, match="restore the object"):
+        commit(deployment)
+
+
+def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a table that is rebuilt, with a large hour, and a later one of which one manifest was converted again and
+    # another one cannot be read
+    first = [publish(deployment, listed(deployment, name, partition=MIDNIGHT)) for name in "ab"]
+    again, damaged = (publish(deployment, listed(deployment, name)) for name in "cd")
+    commit(deployment)
+    rebuild_table(deployment.services, "orders")
+    publish(deployment, forced(deployment, again))
+    key, body = cut(deployment, damaged)
+    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
+    assert commit(deployment) == 2
+    assert shown(deployment) == sorted(map(name_of, first))
+    # Then the hour waits, and no batch does that could not be finished
+    with pytest.raises(TableStoppedError):
+        commit(deployment)
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert row.pending is None
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    assert commit(deployment) == 3
+    assert shown(deployment) == sorted([*map(name_of, first), name_of(again, 2), name_of(damaged)])
 
 
 def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:

@@ -1,0 +1,113 @@
+"""What alarms and the dashboard read is recorded by the function that they name, with its value."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import DatasetMeasurement
+from lake.ledger.costs import MIN_SAMPLE_BYTES
+from lake.manifest import Lane
+from lake.publish import abort_under_prefix
+from router.plan.handler import plan
+from router.route.handler import route
+from router.sweep.handler import sweep
+from router.tables.handler import commit_tables
+from router.telemetry import Metric, metrics
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment, act
+from tests.unit.router.events import batch, message, s3_record
+from tests.unit.router.settling import done, planned, settled
+from tests.unit.router.sweep.sweeping import committed, with_events
+from tests.unit.router.tables.tabling import TABLES, listed, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+
+def recorded(action: Callable[[], object], *names: Metric) -> list[float]:
+    """The values of these metrics after an action."""
+    metrics.clear_metrics()
+    action()
+    return [metrics.metric_set[name]["Value"][-1] for name in names]
+
+
+def make_slow(deployment: Deployment) -> None:
+    """A byte of the dataset takes a core eleven days."""
+    deployment.ledger.datasets.register(PARTITION.dataset)
+    measured = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=10**9 * MIN_SAMPLE_BYTES)
+    deployment.ledger.datasets.add_measurement(PARTITION.dataset, measured)
+
+
+def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> None:
+    # Given a manifest with rejected lines and an unreadable file, one that failed, and one that is converted
+    published, failed, running = planned(deployment, "a", "b", "c")
+    done(deployment, published, rows=1, rejects=2, unreadable="s3://input/gone")
+    deployment.ledger.manifests.fail(deployment.claimed(failed).row, "because", deployment.now)
+    deployment.claimed(running)
+    # Then
+    manifests = (Metric.FAILED_MANIFESTS, Metric.OPEN_MANIFESTS)
+    files = (Metric.FAILED_FILES, Metric.REJECTED_LINES, Metric.DATASETS_ABOVE_QUARANTINED_SHARE)
+    assert recorded(lambda: settled(deployment), *manifests, *files) == [1, 1, 1, 2, 1]
+
+
+def test_a_plan_that_does_not_fit_records_by_how_much(deployment: Deployment) -> None:
+    make_slow(deployment)
+    deployment.queued("a")
+    (late,) = recorded(lambda: plan({"execution": "overnight"}, deployment.services), Metric.PLAN_LATE_MINUTES)
+    assert late > 0
+
+
+def test_route_records_what_it_ignores(deployment: Deployment) -> None:
+    deployment.configure(max_datasets=3, datasets=[{"name": "{folder}", "prefix": "in/"}])
+    keys = ("in/a/1.json", "in/b/1.json", "other/1.json")
+    event = batch(message("1", *(s3_record(key) for key in keys)))
+    names = (Metric.FILES_BEYOND_DATASET_LIMIT, Metric.IGNORED_FILES)
+    assert recorded(lambda: route(event, deployment.services), *names) == [1, 2]
+
+
+def test_the_watch_of_the_stream_records_its_run_and_its_backlog(deployment: Deployment) -> None:
+    # Given a run with a micro-batch of two minutes, and a manifest that takes long
+    make_slow(deployment)
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    deployment.ledger.stream.begin_micro_batch(deployment.now)
+    deployment.queued("a", "b", lane=Lane.STREAM)
+    deployment.wait(timedelta(minutes=2))
+    deployment.ledger.stream.record_heartbeat("jr_1", deployment.now)
+    # Then
+    names = (Metric.STREAM_RUNNING, Metric.STREAM_BACKLOG_BYTES, Metric.STREAM_SPILLING, Metric.MICRO_BATCH_MINUTES)
+    assert recorded(lambda: act(deployment, "watch"), *names) == [1, 200, 1, 2]
+
+
+def test_the_sweep_records_manifests_without_progress(deployment: Deployment) -> None:
+    deployment.queued("a")
+    deployment.wait(timedelta(hours=37))
+    assert recorded(lambda: sweep(deployment.services), Metric.SWEEP_STALLED) == [1]
+
+
+def test_the_sweep_records_manifests_whose_uploads_are_gone(deployment: Deployment) -> None:
+    committed(deployment, deployment.claimed(deployment.queued("a")))
+    abort_under_prefix(deployment.raw_s3, "lake", "")
+    deployment.wait(timedelta(hours=1))
+    assert recorded(lambda: sweep(deployment.services), Metric.SWEEP_VANISHED) == [1]
+
+
+def test_the_sweep_records_hours_much_of_which_is_in_the_quarantine(deployment: Deployment) -> None:
+    with_events(deployment)
+    done(deployment, listed(deployment, "a", lane=Lane.STREAM), rows=1, rejects=1)
+    deployment.wait(timedelta(hours=1))
+    assert recorded(lambda: sweep(deployment.services), Metric.HOURS_ABOVE_QUARANTINED_SHARE) == [1]
+
+
+def test_the_age_of_what_is_not_in_its_table_is_recorded(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a generation that no commit brings into its table
+    deployment.configure(datasets=TABLES)
+    monkeypatch.setattr("router.tables.handler.commit_round", lambda *_: None)
+    publish(deployment, listed(deployment, "a"))
+    deployment.wait(timedelta(minutes=20))
+    assert recorded(lambda: commit_tables(deployment.services, lambda _: None), Metric.TABLES_BEHIND_MINUTES) == [20]
