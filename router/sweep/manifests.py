@@ -16,6 +16,7 @@ from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
+from router.executions.costs import await_bills
 from router.executions.run_status import reason_to_release
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
 from router.requests.resubmit import is_recorded
@@ -27,7 +28,7 @@ from router.telemetry import logger
 
 def release_leases(repair: Repair) -> None:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
-    services, ended_runs = repair.services, dict[str, bool]()
+    services, ended_runs, awaited = repair.services, dict[str, bool](), set[str]()
     for lane in Lane:
         for hint in services.ledger.manifests.open(lane, State.RUNNING, repair.report):
             if repair.expired:
@@ -43,6 +44,9 @@ def release_leases(repair: Repair) -> None:
                 if reason is None or repair.only_counts("released", f"manifest {row.id}: {reason}"):
                     continue
                 if services.ledger.manifests.release(row, reason, services.clock()):
+                    if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
+                        awaited.add(row.owner)
+                        await_bills(services, [row.owner])
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
 

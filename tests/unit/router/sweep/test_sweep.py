@@ -64,11 +64,12 @@ def test_a_lease_of_an_ended_run_is_released_at_once(deployment: Deployment) -> 
 
 
 def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given manifests that a live run holds, and one of a run that has ended
+    # Given manifests that a live run holds, and others of a run that has ended
     deployment.glue.runs = {"batch-job": {"jr_1": "RUNNING", "jr_2": "FAILED"}}
     for name in "abc":
         deployment.claimed(deployment.queued(name), "jr_1")
-    deployment.claimed(deployment.queued("d"), "jr_2")
+    for name in "de":
+        deployment.claimed(deployment.queued(name), "jr_2")
     asked, ask = list[str](), deployment.glue.get_job_run
 
     def asking(**request: str) -> Any:
@@ -80,9 +81,9 @@ def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monke
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
     with counted_requests() as requests:
         release_leases(repair)
-    # Then
-    assert sorted(asked) == ["jr_1", "jr_2"]
-    assert (repair.counts["released"], requests["GetItem"]) == (1, 1)
+    # Then that of the ended one costs another, for its bill
+    assert sorted(asked) == ["jr_1", "jr_2", "jr_2"]
+    assert (repair.counts["released"], requests["GetItem"]) == (2, 2)
 
 
 def test_a_damaged_row_is_reported_and_holds_back_no_other(deployment: Deployment) -> None:
