@@ -52,9 +52,12 @@ def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: d
     return [row for row in ledger.costs.of_days(first, last) if row.execution == execution]
 
 
-def metered(ledger: Ledger, source: str = BY_ENGINES) -> str:
-    """Where the recorded costs come from, and how many of other job runs are still to come."""
-    awaited = sum(1 for _ in ledger.costs.due_bills())
+def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -> str:
+    """Where the recorded costs come from, and how many of other job runs that may have ended on these days are still to
+    come: a bill is awaited from the end of its job run, or from the next day.
+    """
+    days = str(first), str(last + ONE_DAY)
+    awaited = sum(days[0] <= due.since[:10] <= days[1] for due in ledger.costs.due_bills())
     return f"{source}; without {format_count(awaited, 'job run')} whose bill is not final yet" if awaited else source
 
 

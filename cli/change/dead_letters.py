@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +17,7 @@ from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.failures import count_dead_letters
 from lake.errors import InvalidInputError
+from lake.faults import is_denial
 from lake.texts import format_clock, format_count, printable, read_instant
 from lake.time import iso_utc
 from router.route.events import AnnouncedVersion, parse_events
@@ -122,10 +122,13 @@ def _receive(stack: DeployedStack, limit: int | None) -> Iterator[tuple[DeadLett
 
 def _show_again(stack: DeployedStack, message: dict[str, Any]) -> None:
     """A message that SQS refuses this for, of many, is shown already: after ``HIDDEN_SECONDS``."""
-    with suppress(ClientError):
+    try:
         stack.sqs.change_message_visibility(
             QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
         )
+    except ClientError as error:
+        if is_denial(error):
+            raise
 
 
 def _read_letter(stack: DeployedStack, item: dict[str, Any]) -> DeadLetter:

@@ -119,7 +119,7 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
     """
     today = str(datetime.now(UTC).date())
     days = _days(first or today, last or today)
-    report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
+    report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack, *days)
     if as_json:
         body = {
             "from": str(days[0]),
@@ -147,8 +147,8 @@ def _sum(part: CostPart) -> dict[str, float | None]:
     }
 
 
-def metered_by(stack: DeployedStack) -> str:
-    return metered(stack.ledger, BY_CLOCK if stack.local else BY_ENGINES)
+def metered_by(stack: DeployedStack, first: date, last: date) -> str:
+    return metered(stack.ledger, first, last, BY_CLOCK if stack.local else BY_ENGINES)
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:

@@ -13,7 +13,7 @@ from cli.errors import ExitCode
 from cli.terminal import print_table, working
 from lake.documents import format_json
 from lake.errors import InvalidInputError
-from lake.hours import ONE_HOUR, HourContents, may_be_complete, read_hour, stamps_between, state_of_hour
+from lake.hours import ONE_HOUR, HourContents, read_hour, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
 from lake.ledger import HourRow, HourState
 from lake.manifest import Partition
@@ -48,18 +48,22 @@ def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: 
     assert end is not None
     if datetime.fromisoformat(end) - datetime.fromisoformat(begin) >= MAX_HOURS * ONE_HOUR:
         raise InvalidInputError(f"--from {first} --to {last} are more than a year: ask for fewer hours at a time")
+    # Nothing touches the hour of a file that waits in a collection. Read first: a division touches it, then ends.
+    collected = {row.id.hour for row in stack.ledger.collections.open()}
     stamps = stamps_between(begin, end)
     rows = {stamp: HourRow(Partition.parse(f"{dataset}#{stamp}")) for stamp in stamps}
     rows |= {row.partition.stamp: row for row in stack.ledger.partitions.hours(dataset, begin, end)}
     has_table = stack.ledger.tables.get(dataset) is not None
-    return tuple(_read_hour(stack, row, now, has_table=has_table) for row in rows.values())
+    return tuple(
+        _read_hour(stack, row, now, is_empty=not row.touched and stamp not in collected, has_table=has_table)
+        for stamp, row in rows.items()
+    )
 
 
-def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, has_table: bool) -> DatasetHour:
+def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, is_empty: bool, has_table: bool) -> DatasetHour:
     state, counts, contents = HourState.COMPLETE, row.counts, HourContents()
     if not row.is_settled:
-        if may_be_complete(row, now) or row.touched:
-            # Nothing touches the hour of a file that waits in a collection.
+        if not is_empty:
             contents = read_hour(stack.ledger, row.partition, has_table=has_table)
         may_show = contents.was_reprocessed and not has_table
         shows_replaced = may_show and stack.ledger.deletions.is_pending(row.partition)

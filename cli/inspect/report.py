@@ -127,7 +127,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | Non
         executions=(facts,),
         alarms=read_alarm_changes(stack, planned_at, settled_at),
         message=str(recorded.get("verdict", {}).get("message", "")),
-        metered=metered_by(stack),
+        metered=metered_by(stack, planned_at.date(), settled_at.date()),
     )
 
 
@@ -155,5 +155,5 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         costs=cost_figures(costs),
         executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
-        metered=metered_by(stack),
+        metered=metered_by(stack, day, day),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from lake.documents import decode, encode
@@ -192,9 +193,13 @@ class Costs:
         """The rows of the days from ``first`` to ``last``, both inclusive, day by day."""
         for number in range((last - first).days + 1):
             day = str(first + timedelta(days=number))
-            yield from (decode(CostRow, item) for item in self._table.query(_partition(day)))
+            rows = (decode(CostRow, item) for item in self._table.query(_partition(day)))
+            for _, pieces in groupby(rows, lambda row: row.id.partition(PIECE)[0]):
+                yield _whole(*pieces)
 
 
+PIECE = "+"
+"""Before the number of each piece after the first. The pieces of a row are read one after another."""
 MAX_SHARES = 1_000
 """Shares of an item, which has at most 400 KB (DynamoDB's "Service quotas"): 100 to 200 bytes for each."""
 
@@ -206,10 +211,16 @@ def _pieces(row: CostRow) -> list[CostRow]:
     others = replace(row, seconds=0, dpu_milliseconds=0, vcpu_milliseconds=0, gb_milliseconds=0)
     pieces = []
     for number, shares in enumerate(batches_of(row.shares, MAX_SHARES)):
-        piece = replace(others, id=f"{row.id}#{number}") if number else row
+        piece = replace(others, id=f"{row.id}{PIECE}{number}") if number else row
         dollars = sum(share.micro_dollars for share in shares)
         pieces.append(replace(piece, shares=tuple(shares), micro_dollars=dollars))
     return pieces
+
+
+def _whole(first: CostRow, *others: CostRow) -> CostRow:
+    pieces = (first, *others)
+    shares = tuple(share for piece in pieces for share in piece.shares)
+    return replace(first, shares=shares, micro_dollars=sum(piece.micro_dollars for piece in pieces))
 
 
 def _partition(day: str) -> str:

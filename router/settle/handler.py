@@ -219,6 +219,6 @@ class ReportPage:
             executions=(execution,),
             alarms=None,
             message=verdict.message,
-            metered=metered(services.ledger),
+            metered=metered(services.ledger, self._planned_at.date(), now.date()),
         )
         return self._put(report_key(self._execution), render_page(report))

@@ -78,9 +78,10 @@ def test_the_intervals_of_a_streaming_job_are_one_job_run(world: World) -> None:
 
 def test_a_bill_that_is_awaited_is_named(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
     stack.ledger.costs.await_bill(DueBill("jr_late", "s3://control/plans/night/runs/00000.json", f"{DAY}T02:00:00Z"))
-    for day in (DAY, "2026-12-24"):
+    # The job run may have ended on the day before
+    for day, number in ((DAY, 1), ("2026-11-20", 1), ("2026-11-19", 0), ("2026-11-22", 0)):
         print_cost(stack, day, day, "lane", as_json=False)
-        assert "; without 1 job run whose bill is not final yet" in capsys.readouterr().out
+        assert capsys.readouterr().out.count("; without 1 job run whose bill is not final yet") == number
 
 
 def test_a_night_of_many_days_is_shown_as_a_whole(stack: DeployedStack) -> None:

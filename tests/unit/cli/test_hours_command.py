@@ -90,6 +90,10 @@ def test_an_hour_whose_files_wait_in_a_collection_is_open(
     code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
     # Then
     assert (code, hour["state"], hour["manifests"]["open"]) == (1, "open", 1)
+    # And hours without any file take no requests of their own
+    with counted_requests() as requests:
+        assert printed(stack, capsys, "2026-11-19T00", "2026-11-19T23")[0] == 0
+    assert requests["Query"] == 2
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,8 @@ def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
     # Then
     assert (code, hour["state"], hour["rows"], hour["revision"]) == (0, "complete", 10, 1)
     assert hour["marker"] == "s3://lake/orders/date=2026-11-20/hour=09/_complete.json"
-    assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (1, 0, 0)
+    # One query has the rows of all hours, another one the collections that are not divided
+    assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (2, 0, 0)
     # When, Then: the other one says what it waits for
     code, (hour,) = printed(stack, capsys, "2026-11-20T08", "2026-11-20T08")
     assert (code, hour["state"], hour["failedManifests"], hour["marker"]) == (1, "reopened", [late.id], None)

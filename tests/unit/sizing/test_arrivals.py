@@ -195,13 +195,6 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
     assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
 
 
-def test_repaired_lines_did_not_arrive_that_day(world: World) -> None:
-    given_back = replace(file("a.json", MORNING), bucket="control", key="resubmissions/a.ndjson")
-    recorded(world, MORNING, given_back)
-    recorded(world, MORNING, file("b.json", MORNING))
-    assert read(world) == ["orders/b.json"]
-
-
 def source(world: World) -> Source:
     stack: Any = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
     return Source(ledger=lambda: stack)

@@ -245,18 +245,6 @@ def test_the_output_of_convert_has_types_without_a_stack(tmp_path: Path, capsys:
         assert database.execute("SELECT count(*), count(made) FROM orders_typed").fetchall() == [(21, 1)]
 
 
-def test_a_folder_whose_name_is_a_pattern_is_read_and_no_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given a second folder that the name of the first matches, with fewer rows
-    folder = converted(tmp_path / "run[1]'s *")
-    next(converted(tmp_path / "run1's files").rglob("*.parquet")).unlink()
-    print_folder_suggestion(folder, 5, Dialect.DUCKDB, as_json=False)
-    with duckdb.connect() as database:
-        database.execute(capsys.readouterr().out)
-        assert database.execute("SELECT count(*) FROM orders_typed").fetchall() == [(21,)]
-
-
 def test_the_name_of_a_folder_cannot_end_the_name_of_the_view() -> None:
     assert quoted('a"b', Dialect.DUCKDB) == '"a""b"'
     assert quoted("a`b", Dialect.SPARK) == "`a``b`"
