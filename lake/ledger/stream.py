@@ -103,7 +103,8 @@ class Stream:
             self._table.update(self._key, assign={"start_failure": reason}, conditions=[same])
 
     def forget_starts(self) -> None:
-        self._table.update(self._key, remove=START_ATTRIBUTES)
+        """Starts count from 0 again. Which run was started last stays known: it may be alive."""
+        self._table.update(self._key, remove=("starts", "start_failure"))
 
     def begin_run(self, run: str, now: datetime) -> None:
         """The run has begun. The micro-batch of an earlier run, and the request to stop it, are not its own: a

@@ -99,7 +99,7 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
     if run is None:
         # Another caller may have started it since the row was read.
         row = stream.get()
-        if row.run is not None and row.heartbeat_at is None and not row.starts:
+        if row.run is not None and row.heartbeat_at is None and row.started_run is None:
             job = services.resources.stream_job_of(shard)
             raise TransientError(f"the last run of the streaming job {job} is ending: try again in a minute")
         return False

@@ -385,6 +385,17 @@ def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(d
     assert runs(deployment) == ["FAILED", "RUNNING"]
 
 
+def test_a_person_starts_a_stream_whose_run_is_coming_up(deployment: Deployment) -> None:
+    # Given a run that has ended, and one that was started and has recorded no heartbeat yet
+    deployment.ledger.stream.begin_run("jr_0", deployment.now)
+    deployment.ledger.stream.end()
+    assert act(deployment, "start")["running"]
+    # When a person starts it, Then it is not mistaken for one that is ending, and will see what comes
+    assert stream_control({"action": "start", "manual": True}, deployment.services)["running"]
+    assert failures(route(batch(message("m1", s3_record("orders/urgent/a.ndjson"))), deployment.services)) == []
+    assert runs(deployment) == ["RUNNING"]
+
+
 def test_a_run_that_another_caller_has_just_started_sees_the_file(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
