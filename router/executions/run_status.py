@@ -21,7 +21,7 @@ from lake.texts import printable
 from lake.time import iso_utc
 from router.entry import with_product_errors
 from router.estimate.night import Offer, RunWork, offers, run_seconds
-from router.executions.costs import RunCosts, await_bills
+from router.executions.costs import RunCosts
 from router.services import PARALLEL_REQUESTS, Services, container_services, read_document
 from router.telemetry import Metric, count, logger, metrics
 
@@ -250,7 +250,6 @@ def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[Mani
         reason = reason_to_release(services, row, ended_runs)
         if reason is not None and services.ledger.manifests.release(row, reason, services.clock()):
             released.append(row)
-    await_bills(services, {row.owner for row in released if row.owner is not None and row.lane == Lane.BATCH})
     return released
 
 

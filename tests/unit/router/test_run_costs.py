@@ -99,12 +99,14 @@ def test_a_job_run_that_held_nothing_costs_as_well(deployment: Deployment) -> No
 
 def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(deployment: Deployment) -> None:
     # Given a job run that was stopped together with its execution, so that nothing asks for its status
-    (row,) = planned(deployment, "a.json")
+    rows = planned(deployment, "a.json", "b.json")
     ended(deployment, "jr_stopped")
     deployment.glue.runs["batch-job"]["jr_stopped"] = "STOPPED"
-    deployment.claimed(row, "jr_stopped")
+    for row in rows:
+        deployment.claimed(row, "jr_stopped")
     # When a sweep releases what it held, and the next one reads its bill
-    assert sweep(deployment.services)["released"] == 1
+    assert sweep(deployment.services)["released"] == 2
+    assert [due.job_run for due in deployment.ledger.costs.due_bills()] == ["jr_stopped"]
     sweep(deployment.services)
     # Then
     (found,) = recorded(deployment)
@@ -114,6 +116,20 @@ def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(deploy
         "overnight",
         406_000,
     )
+    assert list(deployment.ledger.costs.due_bills()) == []
+
+
+def test_a_bill_that_is_recorded_at_once_is_not_awaited(deployment: Deployment) -> None:
+    # Given a job run that failed and held a manifest
+    (row,) = planned(deployment, "a.json")
+    ended(deployment, "jr_failed")
+    deployment.glue.runs["batch-job"]["jr_failed"] = "FAILED"
+    deployment.claimed(row, "jr_failed")
+    # When
+    run_status({"run": RUN, "jobRun": "jr_failed"}, deployment.services)
+    # Then no report says that it comes later
+    assert deployment.row(row.id).state == State.QUEUED
+    assert [found.id for found in recorded(deployment)] == ["jr_failed"]
     assert list(deployment.ledger.costs.due_bills()) == []
 
 
