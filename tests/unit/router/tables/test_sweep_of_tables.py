@@ -131,11 +131,14 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
 def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:
     # Given an hour whose table shows nothing of it
     publish(deployment, listed(deployment, "a"))
-    (entry,) = deployment.ledger.tables.outbox("orders")
+    tables = deployment.ledger.tables
+    tables.list_expiry("orders", deployment.now)
+    entries = list(tables.outbox("orders"))
     deployment.wait(timedelta(hours=3))
     assert hours(deployment) == HourState.OPEN
-    # Then the alarm TablesBehind sees its whole age
-    assert list(deployment.ledger.tables.outbox("orders")) == [entry]
+    tables.list_expiry("orders", deployment.now)
+    # Then the alarm TablesBehind sees its whole age, and that of an expiry
+    assert list(tables.outbox("orders")) == entries
 
 
 def test_marker_and_event_of_an_hour_name_the_snapshot_that_shows_it(deployment: Deployment) -> None:
