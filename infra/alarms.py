@@ -31,8 +31,9 @@ QUARTER = Duration.minutes(15)
 """The interval between two sweeps: one value in each period."""
 STREAM_OLDEST_MINUTES = 30
 """Two intervals of the sweep: the first of them repairs lost pointers."""
-HOURS_WITHOUT_NIGHT = 25
-"""A day, and the hour by which it is longer when summer time ends."""
+HOURS_WITHOUT_NIGHT = 26
+"""A day, the hour by which it is longer when summer time ends, and one for the minutes by which a start or its metric
+is late: the window of an alarm slides."""
 TABLES_BEHIND_MINUTES = 15
 ANSWERED = frozenset({"promote", "resubmit"})
 """Functions that only a person's command invokes, which shows their errors."""

@@ -77,7 +77,7 @@ def test_no_expression_has_more_metrics_than_cloudwatch_allows(assembly: Assembl
 
 
 @pytest.mark.parametrize(
-    ("name", "metric", "hours"), [("NoSweep", "Invocations", 1), ("NoNight", "ExecutionsStarted", 25)]
+    ("name", "metric", "hours"), [("NoSweep", "Invocations", 1), ("NoNight", "ExecutionsStarted", 26)]
 )
 def test_silence_of_the_stage_raises_an_alarm(assembly: Assembly, name: str, metric: str, hours: int) -> None:
     # Given a metric that the service writes, so that it does not depend on the stage
