@@ -32,7 +32,7 @@ from router.requests.selection import (
     parse_target,
 )
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.stream.runs import ensure_all_running
+from router.stream.runs import EndingRunError, ensure_all_running
 from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
@@ -97,7 +97,10 @@ class Promotion:
             manifest = next(iter(remaining))
             for following, part in self._isolated_step(manifest, remaining.pop(manifest)).items():
                 remaining[following] = remaining.get(following, set()) | part
-        ensure_all_running(self._services, sorted(self._waiting))
+        try:
+            ensure_all_running(self._services, sorted(self._waiting))
+        except EndingRunError as error:
+            self._report.messages.insert(0, str(error))
 
     def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         try:

@@ -39,6 +39,16 @@ class FailedStartsError(TransientError):
         )
 
 
+class EndingRunError(TransientError):
+    """The last run has reported its end, and its engine has not ended it yet: no run sees what comes now."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(
+            f"the last run of the streaming job {job} is ending: run 'hybrid-router stream start' in a minute, or the "
+            "sweep starts the next one"
+        )
+
+
 def ensure_running(services: Services, shard: str) -> bool:
     """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
 
@@ -100,8 +110,7 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
         # Another caller may have started it since the row was read.
         row = stream.get()
         if row.run is not None and row.heartbeat_at is None and row.started_run is None:
-            job = services.resources.stream_job_of(shard)
-            raise TransientError(f"the last run of the streaming job {job} is ending: try again in a minute")
+            raise EndingRunError(services.resources.stream_job_of(shard))
         return False
     stream.count_start(row, run, now)
     return True

@@ -43,18 +43,19 @@ def fast_redelivery(scenario: Scenario) -> Iterator[None]:
     ["s3:PutObject", pytest.param("dynamodb:PutItem", marks=LONG), pytest.param("sqs:ReceiveMessage", marks=LONG)],
 )
 def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
-    # Given a role without a permission
+    # Given a role without a permission, and files of two new datasets, which a queue that may not be read gives at once
     iam, folder = scenario.cloud.client("iam"), scenario.cloud.logs_dir
-    role, key = role_name(iam, "RouterrouteRole"), f"lacking/{action.replace(':', '-')}.ndjson"
+    role, name = role_name(iam, "RouterrouteRole"), re.sub("[^a-z]", "", action.lower())
     with fast_redelivery(scenario):
         with without(iam, role, action):
-            file = scenario.put(key, ['{"a": 1}'])
+            files = [scenario.put(f"{dataset}/a.ndjson", ['{"a": 1}']) for dataset in (name, f"{name}_too")]
             # Then the log names both; a queue that may not be read shows in its age, so on AWS the event source tells
             pattern = "emulator.log" if action.startswith("sqs:") else "lambda/*route*.log"
             wait_for("the refusal", lambda: sentences(logs(folder, pattern), role, action))
-            assert scenario.manifest_of(file) is None
-        # When it has the permission again, then the event is delivered again
-        scenario.wait_state(file, State.QUEUED)
+            assert [scenario.manifest_of(file) for file in files] == [None, None]
+        # When it has the permission again, then the events are delivered again
+        for file in files:
+            scenario.wait_state(file, State.QUEUED)
 
 
 @pytest.mark.parametrize(

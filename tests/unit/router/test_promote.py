@@ -48,6 +48,17 @@ def pointed(deployment: Deployment) -> set[str]:
     return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}
 
 
+def test_files_that_are_moved_while_the_last_run_is_ending_are_reported_with_what_to_do(deployment: Deployment) -> None:
+    # Given a run that has reported its end, and that Glue has not ended yet
+    owned(deployment, "a")
+    deployment.ledger.stream.begin_run(deployment.glue.start_job_run(JobName="stream-job")["JobRunId"], deployment.now)
+    deployment.ledger.stream.end()
+    # Then the answer has the counts of what was moved
+    answer = ask(deployment, "a")
+    assert counts(answer) == {"promoted": 1, "manifests": 1}
+    assert "is ending: run 'hybrid-router stream start' in a minute" in answer["messages"][0]
+
+
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
     # Given: three files in one manifest of the batch lane
     source = owned(deployment, "a", "b", "c")
