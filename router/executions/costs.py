@@ -75,17 +75,16 @@ class RunCosts:
         return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 
 
-def await_bills(services: Services, job_runs: Iterable[str]) -> None:
-    """Have the sweep record what ended job runs of the batch lane have cost, whose status nothing may ask for any more:
-    their execution was stopped. What cannot be read holds up no conversion.
+def await_bill(services: Services, job_run: str) -> None:
+    """Have the sweep record what an ended job run of the batch lane has cost, whose status nothing may ask for any
+    more: its execution was stopped. What cannot be read holds up no conversion.
     """
-    for job_run in job_runs:
-        try:
-            bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
-            if bill is not None and bill.run is not None:
-                services.ledger.costs.await_bill(DueBill(job_run, bill.run, iso_utc(services.clock())))
-        except Exception:
-            logger.exception("the bill of a job run is not awaited", job_run=job_run)
+    try:
+        bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
+        if bill is not None and bill.run is not None:
+            services.ledger.costs.await_bill(DueBill(job_run, bill.run, iso_utc(services.clock())))
+    except Exception:
+        logger.exception("the bill of a job run is not awaited", job_run=job_run)
 
 
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:

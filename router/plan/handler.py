@@ -24,7 +24,7 @@ from lake.time import Schedule, iso_utc, next_local_time
 from router.collect.divide import divide_selected, draft_selected
 from router.entry import with_product_errors, with_refusals
 from router.estimate.night import recent_waits
-from router.executions.costs import await_bills
+from router.executions.costs import await_bill
 from router.executions.run_status import queued_successors, read_rows, release_unheld
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
@@ -262,8 +262,12 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
     for row in rows:
         if row.state == State.RUNNING:
             held[row.owner].append(row)
+
+    def release(owner: str | None) -> list[ManifestRow]:
+        released = release_unheld(services, held[owner])
+        if released and owner is not None:
+            await_bill(services, owner)
+        return released
+
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        freed = list(pool.map(lambda owned: release_unheld(services, owned), held.values()))
-    released = [row for owned in freed for row in owned]
-    await_bills(services, {row.owner for row in released if row.owner is not None})
-    return released
+        return [row for released in pool.map(release, held) for row in released]

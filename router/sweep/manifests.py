@@ -16,7 +16,7 @@ from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
-from router.executions.costs import await_bills
+from router.executions.costs import await_bill
 from router.executions.run_status import reason_to_release
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
 from router.requests.resubmit import is_recorded
@@ -46,7 +46,7 @@ def release_leases(repair: Repair) -> None:
                 if services.ledger.manifests.release(row, reason, services.clock()):
                     if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
                         awaited.add(row.owner)
-                        await_bills(services, [row.owner])
+                        await_bill(services, row.owner)
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
 
