@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import Ledger, ManifestRow, State
+from lake.ledger import DatasetMeasurement, Ledger, ManifestRow, State
+from lake.ledger.costs import MIN_SAMPLE_BYTES
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.collect.divide import divide
 from router.services import Services
 from router.stream.handler import stream_control
-from router.telemetry import metrics
-from tests.unit.lake.world import World, new_world
+from router.telemetry import Metric, metrics
+from tests.unit.lake.world import PARTITION, World, new_world
 from tests.unit.router.emr import LAUNCH, ON_EMR, FakeEmr
 from tests.unit.router.glue import FakeGlue
 
@@ -51,6 +52,20 @@ class Deployment(World):
 def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
     """Start, stop or watch the streaming runs, of all shards or of these."""
     return stream_control({"action": action, "shards": shards}, deployment.services)
+
+
+def measure_speed(deployment: Deployment, bytes_per_second: float) -> None:
+    """The smallest conversion that is a sample of the dataset's speed: bytes that a core converts in a second."""
+    milliseconds = int(MIN_SAMPLE_BYTES * 1000 / bytes_per_second)
+    measurement = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=milliseconds)
+    deployment.ledger.datasets.add_measurement(PARTITION.dataset, measurement)
+
+
+def recorded(action: Callable[[], object], *names: Metric) -> list[float]:
+    """The values of these metrics, each of which an action records once."""
+    metrics.clear_metrics()
+    action()
+    return [value for (value,) in (metrics.metric_set[name]["Value"] for name in names)]
 
 
 @pytest.fixture(autouse=True)

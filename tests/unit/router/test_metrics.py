@@ -5,40 +5,28 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.ledger import DatasetMeasurement
-from lake.ledger.costs import MIN_SAMPLE_BYTES
 from lake.manifest import Lane
 from lake.publish import abort_under_prefix
 from router.plan.handler import plan
 from router.route.handler import route
 from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
-from router.telemetry import Metric, metrics
+from router.telemetry import Metric
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.conftest import Deployment, act
+from tests.unit.router.conftest import Deployment, act, measure_speed, recorded
 from tests.unit.router.events import batch, message, s3_record
 from tests.unit.router.settling import done, planned, settled
 from tests.unit.router.sweep.sweeping import committed, with_events
 from tests.unit.router.tables.tabling import TABLES, listed, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pytest
-
-
-def recorded(action: Callable[[], object], *names: Metric) -> list[float]:
-    """The values of these metrics after an action."""
-    metrics.clear_metrics()
-    action()
-    return [metrics.metric_set[name]["Value"][-1] for name in names]
 
 
 def make_slow(deployment: Deployment) -> None:
     """A byte of the dataset takes a core eleven days."""
     deployment.ledger.datasets.register(PARTITION.dataset)
-    measured = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=10**9 * MIN_SAMPLE_BYTES)
-    deployment.ledger.datasets.add_measurement(PARTITION.dataset, measured)
+    measure_speed(deployment, 1e-6)
 
 
 def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> None:

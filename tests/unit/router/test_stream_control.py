@@ -12,7 +12,6 @@ import pytest
 from lake.engines.glue import GlueStreamRuns
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import NO_ANSWER
-from lake.ledger.costs import MIN_SAMPLE_BYTES, DatasetMeasurement
 from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
 from router.route.decide_lanes import decide_lanes
@@ -22,8 +21,8 @@ from router.stream.runs import MAX_STARTS, FailedStartsError
 from router.stream.spill import is_spilling
 from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
-from tests.unit.lake.world import PARTITION, file_of
-from tests.unit.router.conftest import Deployment, act
+from tests.unit.lake.world import file_of
+from tests.unit.router.conftest import Deployment, act, measure_speed
 from tests.unit.router.events import batch, failures, message, s3_record
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def test_peak_files_are_admitted_as_long_as_the_lane_converts_them_in_time(deplo
 
 def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployment: Deployment) -> None:
     deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
-    measure(deployment, 10)
+    measure_speed(deployment, 10)
     waiting = [deployment.queued(f"{name}.json", lane=Lane.STREAM) for name in "ab"]
     act(deployment, "watch")
     deployment.wait(timedelta(hours=1))
@@ -228,7 +227,7 @@ def test_spilling_has_a_high_and_a_low_mark(backlog: int, before: bool, after: b
 def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None:
     # Given: 100 bytes queued and 100 running, and 4 cores that convert 40 bytes a second together
     deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
-    measure(deployment, 10)
+    measure_speed(deployment, 10)
     waiting = deployment.queued("a.json", lane=Lane.STREAM)
     claim = deployment.claimed(deployment.queued("b.json", lane=Lane.STREAM))
     # When, Then
@@ -247,15 +246,8 @@ def test_a_backlog_is_as_long_as_its_datasets_are_slow(deployment: Deployment) -
     deployment.queued("a.json", lane=Lane.STREAM)
     assert not act(deployment, "watch")["spilling"]
     # When its conversions turn out to be slow, Then it spills
-    measure(deployment, 5)
+    measure_speed(deployment, 5)
     assert act(deployment, "watch")["spilling"]
-
-
-def measure(deployment: Deployment, bytes_per_second: int) -> None:
-    """The smallest conversion that is a sample of the dataset's speed."""
-    milliseconds = MIN_SAMPLE_BYTES * 1000 // bytes_per_second
-    measurement = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=milliseconds)
-    deployment.ledger.datasets.add_measurement(PARTITION.dataset, measurement)
 
 
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:

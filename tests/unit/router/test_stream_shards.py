@@ -9,7 +9,6 @@ import pytest
 
 from lake.errors import TransientError
 from lake.ledger import ManifestRow, State
-from lake.ledger.costs import DatasetMeasurement
 from lake.manifest import Lane, Partition
 from router.ownership import write_pointer
 from router.requests.promote import promote
@@ -20,7 +19,7 @@ from router.sweep.manifests import renew_pointers
 from router.sweep.repair import Repair
 from router.telemetry import Metric, metrics
 from tests.unit.lake.world import PARTITION, file_of
-from tests.unit.router.conftest import Deployment, act
+from tests.unit.router.conftest import Deployment, act, measure_speed
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.owning import owned
 
@@ -56,12 +55,6 @@ def _shards(deployment: Deployment) -> None:
 def end_runs(deployment: Deployment, *shards: str) -> None:
     for shard in shards:
         deployment.glue.runs[JOBS[shard]] = dict.fromkeys(deployment.glue.runs[JOBS[shard]], "SUCCEEDED")
-
-
-def slow(deployment: Deployment, partition: Partition) -> None:
-    """Ten bytes a second are all that a core converts of the dataset."""
-    measured = DatasetMeasurement(input_bytes=20_000_000, output_bytes=1, task_milliseconds=2_000_000_000)
-    deployment.ledger.datasets.add_measurement(partition.dataset, measured)
 
 
 def test_a_pointer_goes_to_the_inbox_of_the_shard_and_another_setting_moves_the_next_one(
@@ -144,7 +137,7 @@ def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(dep
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     end_runs(deployment, "1")
     deployment.glue.quota_is_full = True
-    slow(deployment, PARTITION)
+    measure_speed(deployment, 10)
     for _ in range(2):
         waits(deployment, "3")
     # When, Then
@@ -155,7 +148,7 @@ def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(dep
 
 def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
     # Given as much work for one shard as its four cores convert in eight seconds, in place of four
-    slow(deployment, PARTITION)
+    measure_speed(deployment, 10)
     for _ in range(4):
         waits(deployment, "3")
     waits(deployment, "2")

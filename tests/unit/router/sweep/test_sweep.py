@@ -24,6 +24,7 @@ from router.telemetry import Metric, metrics
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import recorded
 from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
 from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
@@ -327,10 +328,8 @@ def test_a_young_intent_is_left_to_the_invocation_that_wrote_it(deployment: Depl
 
 
 def measured(deployment: Deployment, metric: Metric) -> float:
-    metrics.clear_metrics()
-    sweep(deployment.services)
-    (value,) = metrics.metric_set[metric]["Value"]
-    return float(value)
+    (value,) = recorded(lambda: sweep(deployment.services), metric)
+    return value
 
 
 def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployment: Deployment) -> None:
