@@ -53,20 +53,21 @@ def _rows(stack: DeployedStack, dataset: str | None) -> Iterator[TableRow]:
         yield from stack.ledger.tables.get_many(batch)
 
 
-def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, float]:
-    """Number of entries, and the age of the oldest in minutes."""
-    number, oldest = 0, now
+def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, float, bool]:
+    """Number of entries, the age of the oldest in minutes, and whether a new table has still to be filled."""
+    number, oldest, fills = 0, now, row.unlisted
     for entry in stack.ledger.tables.outbox(row.dataset):
         number += 1
+        fills = fills or entry.is_hour
         oldest = min(oldest, datetime.fromisoformat(entry.listed_at))
         if number == MAX_COUNTED:
             break
-    return number, (now - oldest).total_seconds() / 60
+    return number, (now - oldest).total_seconds() / 60, fills
 
 
 def _state(stack: DeployedStack, row: TableRow, now: datetime) -> TableState:
-    waiting, minutes = _waiting(stack, row, now)
-    is_behind = minutes >= LATE_MINUTES
+    waiting, minutes, fills = _waiting(stack, row, now)
+    is_behind = fills or minutes >= LATE_MINUTES
     return TableState(
         dataset=row.dataset,
         state="stopped" if row.stopped else "behind" if is_behind else "current",

@@ -53,6 +53,8 @@ class TableRow:
     """The lowest batch that a retained snapshot shows; only grows."""
     stopped: str | None = None
     """Why nothing is brought into the table until a person has decided; None: it is not stopped."""
+    unlisted: bool = False
+    """Whether hours of the dataset may still be missing in its outbox, which a new table needs all of."""
     cleaned_at: str = ""
     """ISO 8601, UTC: when the sweep has looked for files of the metadata that nothing needs; empty: never."""
     compacts: bool = False
@@ -73,6 +75,10 @@ class OutboxEntry:
         """Manifest id and generation; None: it is an hour, or ``EXPIRY_ENTRY``."""
         found = _GENERATION.fullmatch(self.name)
         return (found[1], int(found[2])) if found else None
+
+    @property
+    def is_hour(self) -> bool:
+        return self.manifest is None and self.name != EXPIRY_ENTRY
 
     @property
     def hour(self) -> Partition:
@@ -96,7 +102,7 @@ class Tables:
 
     def create(self, dataset: str, uuid: str) -> TableRow:
         """The row of a table that is about to be created; one that exists already is returned as it is."""
-        row = TableRow(dataset, uuid)
+        row = TableRow(dataset, uuid, unlisted=True)
         try:
             self._table.put(_key(dataset), encode(row), [Condition("pk", "missing")])
         except RefusedError:
@@ -111,7 +117,7 @@ class Tables:
         Batches are numbered on, so that no mark of a manifest is ahead of them.
         """
         applied = row.pending.number if row.pending else row.applied
-        changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied}
+        changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied, "unlisted": True}
         return self._change(row, changes, ("pending", "stopped", "compacts"))
 
     def intend(self, row: TableRow, batch: BatchReference) -> bool:
@@ -134,6 +140,12 @@ class Tables:
             self._table.update(_key(row.dataset), remove=("stopped",), conditions=same)
         else:
             self._table.update(_key(row.dataset), assign={"stopped": reason}, conditions=same)
+
+    def note_listed(self, row: TableRow) -> None:
+        """All hours are in the outbox; not noted for a table that has taken the place of the row's."""
+        same = [Condition("uuid", "=", row.uuid)]
+        with suppress(RefusedError):
+            self._table.update(_key(row.dataset), remove=("unlisted",), conditions=same)
 
     def note_cleaned(self, row: TableRow, now: datetime) -> None:
         """The sweep has looked for files of the metadata that nothing needs; not noted for a table that is new."""

@@ -280,8 +280,11 @@ def _clean(repair: Repair, row: TableRow) -> None:
 
 
 def _takes_batches(services: Services, row: TableRow, entry: CatalogEntry | None) -> bool:
-    """Whether the next batch can be brought into the table, because nobody else has changed its rows."""
-    if entry is None:
+    """Whether the next batch can be brought into the table, because nobody else has changed its rows.
+
+    False also for a new table whose rebuild has ended before it listed an hour.
+    """
+    if entry is None or row.unlisted:
         return False
     try:
         is_applied(services, row, entry.metadata, row.applied + 1)

@@ -79,10 +79,8 @@ def plan_batch(services: Services, row: TableRow) -> PlannedBatch | None:
     errors: list[UnusableDocumentError] = []
     for entries in batches_of(services.ledger.tables.outbox(row.dataset)):
         for entry in entries:
-            if entry.manifest is not None:
-                continue
-            if entry.name == EXPIRY_ENTRY:
-                expires = True
+            if not entry.is_hour:
+                expires = expires or entry.name == EXPIRY_ENTRY
                 continue
             if len(items) + len(hours) >= MAX_MANIFESTS:
                 break

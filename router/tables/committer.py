@@ -21,6 +21,7 @@ from lake.manifest import Partition
 from lake.publish import NOT_FOUND_CODES
 from lake.time import epoch_milliseconds, iso_utc
 from router.catalog.handler import column_names
+from router.collect.divide import WritePace
 from router.iceberg.commit import Batch, MissingFilesError, commit_batch
 from router.iceberg.metadata import (
     DataFile,
@@ -49,6 +50,7 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lake.ledger import HourRow
 
 MAX_TRIES = 8
 """Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""
@@ -76,6 +78,8 @@ def commit_round(services: Services, dataset: str) -> int | None:
 
 def _bring_in(services: Services, row: TableRow) -> int | None:
     tables, dataset = services.ledger.tables, row.dataset
+    if row.unlisted:
+        _list_hours(services, row)
     if row.pending is None:
         # Read after the row: no generation of an earlier batch can look as if it were not in the table.
         batch = plan_batch(services, row)
@@ -97,6 +101,27 @@ def _bring_in(services: Services, row: TableRow) -> int | None:
     logger.info("batch in the table", dataset=dataset, batch=batch.number, manifests=len(batch.items))
     follow_setting(services, row)
     return batch.number
+
+
+FIRST_HOUR, LAST_HOUR = "0000-00-00T00", "9999-99-99T99"
+
+
+def hours_of(services: Services, dataset: str) -> list[HourRow]:
+    return services.ledger.partitions.hours(dataset, FIRST_HOUR, LAST_HOUR)
+
+
+def _list_hours(services: Services, row: TableRow) -> None:
+    """List all hours of the dataset for its new table, and then note it; idempotent."""
+    tables, pace, hours = services.ledger.tables, WritePace(), hours_of(services, row.dataset)
+
+    def list_hour(hour: HourRow) -> None:
+        pace.take(1)
+        tables.list_hour(hour.partition, services.clock())
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(list_hour, hours))
+    tables.note_listed(row)
+    logger.info("table to be filled", dataset=row.dataset, hours=len(hours))
 
 
 def _apply(services: Services, row: TableRow, batch: PlannedBatch) -> Metadata:

@@ -1,31 +1,29 @@
 """Lambda function ``tables``: brings published generations into the Iceberg tables.
 
-For a table that is stopped, or does not exist yet, a person decides: restore, rebuild.
+For a table that is stopped a person decides: restore, rebuild.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from lake.errors import InvalidInputError, TransientError
 from lake.time import epoch_milliseconds
-from router.collect.divide import WritePace
 from router.entry import with_product_errors, with_refusals
 from router.iceberg.metadata import TAG, new_metadata
-from router.services import PARALLEL_REQUESTS, Services, container_services
+from router.services import Services, container_services
 from router.tables.batch import TableCatalog
-from router.tables.committer import commit_round
+from router.tables.committer import commit_round, hours_of
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lake.ledger import HourRow, TableRow
+    from lake.ledger import TableRow
 
 
 TIME_PER_CALL = timedelta(seconds=240)
@@ -111,9 +109,6 @@ def _minutes_behind(services: Services) -> float:
     return max(ages)
 
 
-FIRST_HOUR, LAST_HOUR = "0000-00-00T00", "9999-99-99T99"
-
-
 def restore_table(services: Services, dataset: str) -> dict[str, int]:
     """Make the snapshot of the last batch the current one again: what other writers did after it is undone.
 
@@ -144,32 +139,30 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
 
 
 def rebuild_table(services: Services, dataset: str) -> dict[str, int]:
-    """A new table takes the place of the one that the catalog has, and all hours of the ledger are listed for it.
+    """A new table takes the place of the one that the catalog has.
 
-    Also for a dataset that has no table yet. The committer fills the new table hour by hour. Idempotent: a call that
-    was interrupted is repeated. Returns ``{"hours": n}``.
+    Also for a dataset that has no table yet. The committer lists all hours of the ledger for it, and fills it hour by
+    hour. Idempotent: a call that was interrupted is repeated. Returns ``{"hours": n}``.
     """
     if not services.settings.has_table(dataset):
         raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
-    tables = services.ledger.tables
+    tables, uuid = services.ledger.tables, str(uuid4())
     row = tables.get(dataset)
-    if row is not None:
-        uuid = str(uuid4())
+    if row is None:
+        tables.create(dataset, uuid)
+    else:
         if not tables.replace(row, uuid):
             raise TransientError(f"another process has changed the table {dataset}: run the command again")
-        current = _row(services, dataset)
+        row = _row(services, dataset)
         catalog = TableCatalog(services, dataset)
         now = epoch_milliseconds(services.clock())
-        catalog.replace(new_metadata(catalog.location, uuid, current.first, now))
-    hours = services.ledger.partitions.hours(dataset, FIRST_HOUR, LAST_HOUR)
-    pace = WritePace()
-
-    def list_hour(hour: HourRow) -> None:
-        pace.take(1)
-        tables.list_hour(hour.partition, services.clock())
-
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        list(pool.map(list_hour, hours))
+        catalog.replace(new_metadata(catalog.location, uuid, row.first, now))
+    # One entry is enough for the committer to look at the table.
+    hours = hours_of(services, dataset)
+    if hours:
+        tables.list_hour(hours[-1].partition, services.clock())
+    else:
+        tables.list_expiry(dataset, services.clock())
     logger.info("table to be rebuilt", dataset=dataset, hours=len(hours))
     return {"hours": len(hours)}
 

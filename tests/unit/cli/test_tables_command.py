@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cli.errors import ExitCode
 from cli.inspect.tables import print_table_status, rebuild_table, restore_table
 from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
+from router.tables.handler import rebuild_table as rebuild
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.router.conftest import Deployment
@@ -62,6 +64,17 @@ def test_a_table_is_current_or_behind(
     assert "behind" in capsys.readouterr().out
     with pytest.raises(UnknownDatasetError):
         print_table_status(stack, "nowhere", as_json=False)
+    # And a new table is behind until it has every hour, however young its entries are
+    deployment.wait(datetime.now(UTC) - deployment.now)
+    commit(deployment)
+    rebuild(deployment.services, "orders")
+    assert status(stack, capsys)[1][0]["state"] == "behind"
+    commit(deployment)
+    assert status(stack, capsys)[1][0]["state"] == "current"
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert deployment.ledger.tables.replace(row, "uuid")
+    assert status(stack, capsys)[1][0]["state"] == "behind"
 
 
 def test_a_table_that_another_program_has_rolled_back_is_stopped(

@@ -1,7 +1,7 @@
 """A table shows one generation of each manifest, whatever happens between the ledger and the catalog."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,10 +13,14 @@ from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
 from lake.ledger.tables import Tables
+from lake.manifest import Partition
 from lake.time import iso_utc
+from router.sweep.leftovers import delete_table_files
+from router.sweep.repair import Repair
 from router.tables import batch
 from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table
+from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import (
@@ -148,6 +152,7 @@ def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -
 
 def test_a_manifest_without_a_commit_document_waits_and_holds_back_no_other(deployment: Deployment) -> None:
     # Given three published manifests, of which one has lost its commit document, and two hours to be built again
+    commit(deployment)
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
     other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
     key, body = cut(deployment, rows[0])
@@ -265,6 +270,40 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
     assert not list(deployment.ledger.tables.outbox("orders"))
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("reached", [(), (PARTITION,)])
+def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, reached: tuple[Partition, ...], *, is_new: bool
+) -> None:
+    # Given two hours that are published, and a rebuild, or the batch after it, that ends before both are listed
+    hours = {"a": PARTITION, "b": MIDNIGHT}
+    rows = [publish(deployment, listed(deployment, name, partition=hour)) for name, hour in hours.items()]
+    if is_new:
+        for row in rows:
+            deployment.ledger.tables.forget("orders", f"{row.id}#g1")
+    else:
+        commit(deployment)
+    list_hour = Tables.list_hour
+
+    def list_some(tables: Tables, hour: Partition, now: datetime) -> None:
+        if hour not in reached:
+            raise Crash
+        list_hour(tables, hour, now)
+
+    monkeypatch.setattr(Tables, "list_hour", list_some)
+    with pytest.raises(Crash):
+        (rebuild_table(deployment.services, "orders"), commit(deployment))
+    monkeypatch.undo()
+    # Then the next batch of the table lists the others
+    sweep = Repair(deployment.services, deployment.now + timedelta(minutes=1))
+    delete_table_files(sweep)
+    assert sweep.errors == []
+    assert list(deployment.ledger.tables.outbox("orders"))
+    commit(deployment)
+    assert shown(deployment) == sorted(map(name_of, rows))
+    assert commit(deployment) is None
+
+
 def test_a_batch_has_no_further_hour_once_it_is_large(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         publish(deployment, listed(deployment, f"{hour}{name}", partition=replace(PARTITION, hour=hour)))
@@ -332,6 +371,7 @@ def test_no_batch_needs_the_files_of_an_hour_that_is_to_come(
 
 
 def test_an_hour_of_the_outbox_is_built_of_all_its_manifests(deployment: Deployment) -> None:
+    commit(deployment)
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
     other = publish(deployment, listed(deployment, "c", partition=MIDNIGHT))
     for row in (*rows, other):
