@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
-from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
+from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_table, duckdb_view, spark_view
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import ExitCode, NotFoundError
@@ -60,7 +60,7 @@ def print_folder_suggestion(folder: Path, max_files: int, dialect: Dialect | Non
     proposals = _proposals(columns, sample)
     typed = _typed(proposals)
     views = {
-        Dialect.DUCKDB: duckdb_view(str(folder.resolve()), dataset, columns, typed),
+        Dialect.DUCKDB: duckdb_view(duckdb_folder(str(folder.resolve())), dataset, columns, typed),
         Dialect.SPARK: spark_view("", dataset, columns, typed),
     }
     return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
@@ -103,15 +103,22 @@ def _print_all(
 def _views(
     stack: DeployedStack, dataset: str, columns: Sequence[str], proposals: dict[str, Proposal]
 ) -> dict[Dialect, str]:
-    resources, typed = stack.resources, _typed(proposals)
-    duckdb = duckdb_view(f"s3://{resources.lake_bucket}/{dataset}", dataset, columns, typed)
-    database = resources.catalog_database
+    resources, typed, attach = stack.resources, _typed(proposals), ""
+    database, source = resources.catalog_database, duckdb_folder(f"s3://{resources.lake_bucket}/{dataset}")
     if stack.ledger.tables.get(dataset) is not None:
         database, columns = resources.tables_database, [table_column(name) for name in columns]
         typed = {table_column(name): kind for name, kind in typed.items()}
+        if stack.local:
+            # The local cloud has no Iceberg endpoint: the view is that of the current snapshot.
+            table = stack.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
+            source = f"iceberg_scan('{table['Parameters']['metadata_location']}')"
+        else:
+            account = stack.outputs.overnight.split(":")[4]
+            attach = f"ATTACH IF NOT EXISTS '{account}' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');\n"
+            source = duckdb_table(database, dataset)
     return {
         Dialect.ATHENA: athena_view(database, dataset, columns, typed),
-        Dialect.DUCKDB: duckdb,
+        Dialect.DUCKDB: attach + duckdb_view(source, dataset, columns, typed),
         Dialect.SPARK: spark_view(database, dataset, columns, typed),
     }
 

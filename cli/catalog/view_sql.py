@@ -70,20 +70,26 @@ def spark_view(database: str, table: str, columns: Sequence[str], typed: Mapping
     return f"CREATE OR REPLACE TEMPORARY VIEW {view} AS\nSELECT\n{body}\nFROM {source}"
 
 
-def duckdb_view(folder: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
-    """A view over the objects of a folder: it has every column of theirs, those without a type as they are.
-
-    ``folder``: URI or path of the dataset's folder, without a slash at the end.
-    """
+def duckdb_view(source: str, table: str, columns: Sequence[str], typed: Mapping[str, ColumnType]) -> str:
+    """A view over ``source``: it has every column of it, those without a type as they are."""
     dialect, names = Dialect.DUCKDB, text_names(columns, typed)
     casts = [f"    {cast_of(name, kind, dialect)} AS {quoted(name, dialect)}" for name, kind in typed.items()]
     texts = [f"  {quoted(name, dialect)} AS {quoted(names[name], dialect)}" for name in typed]
     every = "  * REPLACE (\n" + ",\n".join(casts) + "\n  )" if casts else "  *"
     body = ",\n".join((every, *texts))
+    return f"CREATE OR REPLACE VIEW {quoted(view_name(table), dialect)} AS\nSELECT\n{body}\nFROM {source}"
+
+
+def duckdb_folder(folder: str) -> str:
+    """The objects of a dataset's folder; ``folder``: its URI or path, without a slash at the end."""
     path = f"{glob.escape(folder)}/*/*/*.parquet".replace("'", "''")
     types = "{'date': DATE, 'hour': INTEGER}"
-    source = f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
-    return f"CREATE OR REPLACE VIEW {quoted(view_name(table), dialect)} AS\nSELECT\n{body}\nFROM {source}"
+    return f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
+
+
+def duckdb_table(database: str, table: str) -> str:
+    """An Iceberg table of Glue's catalog, which has to be attached as ``glue``: each query reads its last snapshot."""
+    return ".".join(quoted(name, Dialect.DUCKDB) for name in ("glue", database, table))
 
 
 def view_name(table: str) -> str:

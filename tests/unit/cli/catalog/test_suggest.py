@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from lake.manifest import Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World
+from tests.unit.router.glue import FakeGlue
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -101,13 +103,29 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(
 ) -> None:
     world.ledger.tables.create("orders", "uuid")
     put(world, 9, [{"_pos": "1", "amount": "1.00"}])
-    for dialect in (Dialect.ATHENA, Dialect.SPARK):
+    database = stack.resources.tables_database
+    for dialect, catalog in ((Dialect.ATHENA, ""), (Dialect.SPARK, ""), (Dialect.DUCKDB, '"glue".')):
         print_suggestion(stack, "orders", 5, dialect, as_json=False)
         view = capsys.readouterr().out.replace("`", '"')
-        assert f'FROM "{stack.resources.tables_database}"."orders"' in view
+        assert f'FROM {catalog}"{database}"."orders"' in view
         # Iceberg reserves the name.
         assert '"_pos__"' in view
         assert '"_pos"' not in view
+    # And DuckDB has to know the catalog first
+    attach, view = view.split("\n", 1)
+    assert attach == "ATTACH IF NOT EXISTS '111122223333' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');"
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH ':memory:' AS glue; CREATE SCHEMA glue.{database}")
+        connection.execute(f"CREATE TABLE glue.{database}.orders AS SELECT '1' AS _pos__, '1.00' AS amount")
+        connection.execute(view)
+        assert connection.execute("SELECT _pos__, amount_text FROM orders_typed").fetchall() == [(1, "1.00")]
+    # And the local cloud has none for it
+    glue = FakeGlue()
+    glue.create_table(
+        database, {"Name": "orders", "Parameters": {"metadata_location": "s3://lake/00001.metadata.json"}}
+    )
+    print_suggestion(replace(stack, local=True, glue=glue), "orders", 5, Dialect.DUCKDB, as_json=False)
+    assert capsys.readouterr().out.endswith("FROM iceberg_scan('s3://lake/00001.metadata.json');\n")
 
 
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
