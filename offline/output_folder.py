@@ -98,6 +98,10 @@ class OutputFolder:
         """
         for folder in (self._results, self._commits, self._withdrawn, self._own / "staging", self.root / TABLES):
             self._refuse_links(folder)
+        if self.has_tables and not _is_utf8(self.root.resolve()):
+            raise InvalidInputError(
+                f"the path of {self.root} is not UTF-8, which Iceberg tables need for its files: pass another --output"
+            )
         try:
             for folder in (self._results, self._commits, self._withdrawn):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -311,6 +315,14 @@ def _partition_of(key: str) -> Partition:
     assert parts is not None
     dataset, date, hour = parts.groups()
     return Partition(dataset, date, int(hour))
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _synchronize_file(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 from cli.errors import ExitCode
 from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
+from lake.errors import InvalidInputError
 from local.duckdb_iceberg import duckdb_with_iceberg
 from tests.unit.offline.conversions import KilledError, killed_after, request
 
@@ -166,6 +168,20 @@ def test_a_damaged_catalog_stops_the_call_and_can_be_removed(
     catalog.unlink()
     assert convert_files(asked) == ExitCode.FINE
     assert rows_of(asked) == BEFORE
+
+
+def test_a_folder_whose_path_a_table_cannot_name_is_refused(asked: Request, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"out \xff")
+    with pytest.raises(InvalidInputError, match="is not UTF-8"):
+        convert_files(replace(asked, output=folder))
+    assert not folder.exists()
+    # Nor one that has tables and was moved there; without tables it is a folder like any other
+    convert_files(asked)
+    asked.output.rename(folder)
+    with pytest.raises(InvalidInputError, match="is not UTF-8"):
+        convert_files(replace(asked, output=folder, with_tables=False))
+    shutil.rmtree(folder / "tables")
+    assert convert_files(replace(asked, output=folder, with_tables=False)) == ExitCode.FINE
 
 
 def test_a_table_of_files_without_a_row_is_empty(asked: Request) -> None:
