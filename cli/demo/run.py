@@ -122,7 +122,7 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
             shutil.rmtree(output / "input", ignore_errors=True)
             files = sample_files(output / "input")
         else:
-            files, skipped = user_files(data, demo_settings().datasets)
+            files, skipped = user_files(data, demo_settings().datasets, output)
             for path, reason in skipped.items():
                 log(printable(f"skipped: {path}: {reason}"))
         size = sum(file.size for file in files) / 1e6

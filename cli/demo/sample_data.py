@@ -45,17 +45,21 @@ class DemoFile:
         return self.path.stat().st_size
 
 
-def user_files(data: Path, rules: Sequence[DatasetRule]) -> tuple[list[DemoFile], dict[Path, str]]:
+def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[list[DemoFile], dict[Path, str]]:
     """The user's own files under their own keys, and why the others are skipped.
 
     The first file is urgent, the second waits for the overnight run, the third for a backfill, and so on in turn. The
     key of a file is its path below ``data``; one without a folder gets that of ``data``, and an urgent one the folder
-    ``urgent/``.
+    ``urgent/``. What lies in ``output`` was written by a demo.
     """
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
+    written = output.resolve()
+    if data.resolve().is_relative_to(written):
+        raise InvalidInputError(f"{data} is in the output folder, where the demo replaces files: pass another --output")
     base = (data if data.is_dir() else data.parent).resolve()
-    found = sorted(path for path in (data.rglob("*") if data.is_dir() else [data]) if path.is_file())
+    named = data.rglob("*") if data.is_dir() else [data]
+    found = sorted(path for path in named if path.is_file() and not path.resolve().is_relative_to(written))
     files: list[DemoFile] = []
     skipped: dict[Path, str] = {}
     folders: dict[str, str] = {}

@@ -26,7 +26,7 @@ def test_files_are_taken_by_suffix_in_any_case_and_named_by_their_folders(tmp_pa
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_bytes(b"")
     # When
-    files, skipped = user_files(data, demo_settings().datasets)
+    files, skipped = user_files(data, demo_settings().datasets, tmp_path / "out")
     # Then each is in the dataset of its folder, under its own name
     assert [(file.key, file.dataset) for file in files] == [
         ("Orders/urgent/A.NDJSON", "orders"),
@@ -44,7 +44,7 @@ def test_a_path_that_cannot_be_a_key_is_skipped(tmp_path: Path, name: str) -> No
     for path in (data / name, data / "a.ndjson"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
-    files, skipped = user_files(data, demo_settings().datasets)
+    files, skipped = user_files(data, demo_settings().datasets, tmp_path / "out")
     assert [file.key for file in files] == ["orders/urgent/a.ndjson"]
     assert [reason for path, reason in skipped.items() if path == data / name and "rename it" in reason]
 
@@ -56,8 +56,20 @@ def test_why_no_file_can_be_sent_is_named(tmp_path: Path) -> None:
     (data / "a.ndjson").write_bytes(b"")
     (data / "n.csv").write_bytes(b"")
     with pytest.raises(InvalidInputError, match=r"a\.ndjson: the folder .* gives no name of a dataset"):
-        user_files(data, demo_settings().datasets)
+        user_files(data, demo_settings().datasets, tmp_path / "out")
     # And a pipe, which is not a file
     os.mkfifo(tmp_path / "b.ndjson")
     with pytest.raises(InvalidInputError, match="holds no file that ends in"):
-        user_files(tmp_path / "b.ndjson", demo_settings().datasets)
+        user_files(tmp_path / "b.ndjson", demo_settings().datasets, tmp_path / "out")
+
+
+def test_what_an_earlier_demo_has_written_is_not_input(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    for path in (tmp_path / "orders" / "a.ndjson", output / "quarantine" / "orders" / "b.jsonl"):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    files, skipped = user_files(tmp_path, demo_settings().datasets, output)
+    assert ([file.key for file in files], skipped) == (["orders/urgent/a.ndjson"], {})
+    for data in (output, output / "quarantine"):
+        with pytest.raises(InvalidInputError, match="is in the output folder"):
+            user_files(data, demo_settings().datasets, output)
