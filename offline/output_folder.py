@@ -252,11 +252,13 @@ class OutputFolder:
             self._remove_objects(document)
 
     def published_files(self) -> Iterator[PublishedFile]:
+        """The Parquet files of published manifests, without those that a person has deleted since."""
         root = self.root.resolve()
         for result in sorted(self._results.glob("*.json")):
             for item in self._read(result)["objects"]:
-                if item["bucket"] == LAKE:
-                    yield PublishedFile(root / LAKE / item["key"], _partition_of(item["key"]), item["rows"])
+                path = root / item["bucket"] / item["key"]
+                if item["bucket"] == LAKE and path.exists():
+                    yield PublishedFile(path, _partition_of(item["key"]), item["rows"])
 
     def _remove_objects(self, withdrawn: Path) -> None:
         objects = [self.root / item["bucket"] / item["key"] for item in self._read(withdrawn)["objects"]]

@@ -170,6 +170,21 @@ def test_a_damaged_catalog_stops_the_call_and_can_be_removed(
     assert rows_of(asked) == BEFORE
 
 
+def test_what_a_person_has_deleted_of_the_lake_leaves_the_table(asked: Request, tmp_path: Path) -> None:
+    convert_files(asked)
+    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    (gone,) = asked.output.glob("lake/**/*.parquet")
+    convert_files(asked)
+    gone.unlink()
+    convert_files(asked)
+    assert rows_of(asked) == AFTER - BEFORE
+    # Also where the table is made anew
+    asked.output.rename(tmp_path / "moved")
+    asked = replace(asked, output=tmp_path / "moved")
+    assert convert_files(asked) == ExitCode.FINE
+    assert rows_of(asked) == AFTER - BEFORE
+
+
 def test_a_folder_whose_path_a_table_cannot_name_is_refused(asked: Request, tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"out \xff")
     with pytest.raises(InvalidInputError, match="is not UTF-8"):
