@@ -36,18 +36,18 @@ def print_dropped_columns(stack: DeployedStack, dataset: str, *, dry_run: bool, 
     if row is None:
         raise unknown_dataset(stack, dataset)
     _check_idle(stack, dataset)
-    unused, files = set(row.columns), 0
+    unused, read = set(row.columns), set[str]()
     with Console(stderr=True).status("reading footers") as status:
-        for names in _columns_of_files(stack, dataset):
+        for names in _columns_of_files(stack, dataset, read):
             unused -= names
-            files += 1
-            if files % STATUS_EVERY == 0:
+            if (files := len(read)) % STATUS_EVERY == 0:
                 status.update(f"{format_count(files, 'footer')} read, {len(unused)} columns not found yet")
             if not unused:
                 break
     dropped = sorted(unused)
+    files = len(read)
     if dropped and not dry_run:
-        _drop(stack, dataset, row.columns, dropped)
+        dropped = _drop(stack, dataset, row.columns, dropped, read)
     if as_json:
         typer.echo(json.dumps({"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}, indent=2))
         return ExitCode.FINE
@@ -58,7 +58,10 @@ def print_dropped_columns(stack: DeployedStack, dataset: str, *, dry_run: bool, 
     return ExitCode.FINE
 
 
-def _drop(stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped: list[str]) -> None:
+def _drop(
+    stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped: list[str], read: set[str]
+) -> list[str]:
+    """Drop the columns; returns those that no file has that was published since ``read`` was listed."""
     if not stack.ledger.datasets.drop_columns(dataset, columns, dropped):
         raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
     try:
@@ -67,6 +70,10 @@ def _drop(stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped:
         # A conversion that has begun meanwhile knows the columns, and may publish them.
         stack.ledger.datasets.reserve_columns(dataset, dropped, MAX_COLUMN_LIMIT)
         raise
+    # One that has begun and ended meanwhile has published them; none that begins from here on knows them.
+    used = set[str]().union(*_columns_of_files(stack, dataset, read)).intersection(dropped)
+    stack.ledger.datasets.reserve_columns(dataset, sorted(used), MAX_COLUMN_LIMIT)
+    return [name for name in dropped if name not in used]
 
 
 def _check_idle(stack: DeployedStack, dataset: str) -> None:
@@ -80,10 +87,11 @@ def _check_idle(stack: DeployedStack, dataset: str) -> None:
                     )
 
 
-def _columns_of_files(stack: DeployedStack, dataset: str) -> Iterator[set[str]]:
+def _columns_of_files(stack: DeployedStack, dataset: str, read: set[str]) -> Iterator[set[str]]:
+    """The columns of each file whose key is not in ``read``, to which it is added."""
     bucket = stack.resources.lake_bucket
     for item in list_objects(stack.s3, bucket, f"{dataset}/"):
-        if parse_generation(item["Key"]) is None:
+        if parse_generation(item["Key"]) is None or item["Key"] in read:
             continue
         try:
             file = RangeReader(stack.s3, bucket, item["Key"], item["Size"])
@@ -94,4 +102,5 @@ def _columns_of_files(stack: DeployedStack, dataset: str) -> Iterator[set[str]]:
             if error_code(error) != "NoSuchKey":
                 raise
         else:
+            read.add(item["Key"])
             yield names

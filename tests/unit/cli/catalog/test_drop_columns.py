@@ -12,6 +12,7 @@ import pytest
 from cli.catalog import drop_columns
 from cli.catalog.drop_columns import print_dropped_columns
 from lake.errors import InvalidInputError
+from lake.ledger.datasets import Datasets
 from tests.unit.cli.catalog.test_suggest import put
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World
@@ -64,6 +65,22 @@ def test_nothing_is_dropped_while_the_dataset_is_converted(world: World, stack: 
     with pytest.raises(InvalidInputError, match="is RUNNING"):
         print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
     assert len(columns(world)) == 4
+
+
+def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drop = Datasets.drop_columns
+
+    def publish_meanwhile(datasets: Datasets, *given: Any) -> bool:
+        put(world, 10, [{"hostile_2": "x"}])
+        return drop(datasets, *given)
+
+    world.ledger.datasets.reserve_columns("orders", ["hostile_3"], 5)
+    monkeypatch.setattr(Datasets, "drop_columns", publish_meanwhile)
+    print_dropped_columns(stack, "orders", dry_run=False, as_json=True)
+    assert json.loads(capsys.readouterr().out)["dropped"] == ["hostile_3"]
+    assert columns(world) == ("amount", "hostile_1", "hostile_2", "id")
 
 
 def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
