@@ -80,6 +80,7 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime) -> TableState:
 
 def restore_table(stack: DeployedStack, dataset: str) -> int:
     """Invoke the function that makes the last batch's snapshot the current one."""
+    check_dataset_is_known(stack, dataset)
     answer = stack.change_table({"restore": dataset})
     typer.echo(f"{dataset}: its rows are those of batch {answer['batch']}; what is published since then follows")
     return ExitCode.FINE
@@ -87,6 +88,7 @@ def restore_table(stack: DeployedStack, dataset: str) -> int:
 
 def rebuild_table(stack: DeployedStack, dataset: str) -> int:
     """Invoke the function that makes a new table and lists all hours for it."""
+    check_dataset_is_known(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})
     hours = format_count(answer["hours"], "hour")
     command = f"hybrid-router tables status {dataset}{stack.options}"

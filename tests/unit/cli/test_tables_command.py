@@ -110,6 +110,9 @@ def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, capsys: pyte
     assert rebuild_table(stack, "orders") == ExitCode.FINE
     assert capsys.readouterr().out.startswith("orders: 1 hour to be brought into the table; follow it with")
     assert stack.functions.requests == [("tables", {"restore": "orders"}), ("tables", {"rebuild": "orders"})]
+    for change in (restore_table, rebuild_table):
+        with pytest.raises(UnknownDatasetError):
+            change(stack, "nowhere")
     without = replace(stack, outputs=replace(stack.outputs, tables=""))
     with pytest.raises(InvalidInputError, match="no dataset of the stage has an Iceberg table"):
         restore_table(without, "orders")
