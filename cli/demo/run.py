@@ -20,7 +20,7 @@ from cli.demo.sample_data import DemoCase, DemoFile, sample_files, user_files
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import Trace, trace_arrival
 from cli.terminal import print_table
-from lake.errors import TerminalError
+from lake.errors import InvalidInputError, TerminalError
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.manifest import ObjectVersion
@@ -104,7 +104,11 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     """Send files through both lanes, then prove the result with ``verify``; the exit code: 0 if all is proven.
 
     ``data`` is a file or a folder with NDJSON files, None: generated samples. ``state`` belongs to the local cloud.
+    Raises ``InvalidInputError``: ``output`` has files that no demo has written.
     """
+    if not state.exists() and output.exists() and any(output.iterdir()):
+        raise InvalidInputError(f"{output} is not empty, and the demo replaces what is there: pass another --output")
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     from infra.synth import synth
     from local import isolation
     from local.cloud import LocalCloud

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.demo.run import demo_settings
+from cli.demo.run import demo_settings, run_demo
 from cli.demo.sample_data import user_files
 from lake.errors import InvalidInputError
 
@@ -73,3 +73,10 @@ def test_what_an_earlier_demo_has_written_is_not_input(tmp_path: Path) -> None:
     for data in (output, output / "quarantine"):
         with pytest.raises(InvalidInputError, match="is in the output folder"):
             user_files(data, demo_settings().datasets, output)
+
+
+def test_the_output_of_a_conversion_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    with pytest.raises(InvalidInputError, match="is not empty, and the demo replaces what is there"):
+        run_demo(None, tmp_path, tmp_path / "cloud")
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
