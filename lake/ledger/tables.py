@@ -166,10 +166,10 @@ class Tables:
         return (OutboxEntry(dataset, item["sk"], item["listed_at"]) for item in self._table.query(_outbox(dataset)))
 
     def waiting(self) -> Iterator[str]:
-        """The datasets that have entries, from the index: a hint; one short read for each."""
+        """The datasets that have entries, from the index: a hint; one read of one entry for each."""
         after = "a"
         while True:
-            item = next(self._table.query(OUTBOX, after=after, before="{", index=True), None)
+            item = next(self._table.query(OUTBOX, after=after, before="{", index=True, page_items=1), None)
             if item is None:
                 return
             dataset = item["pk"].removeprefix(_outbox(""))

@@ -3,10 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.ledger import Ledger
+from lake.manifest import Partition
 from router.tables import handler
 from router.tables.handler import TIME_PER_CALL, commit_tables
 from tests.unit.router.conftest import Deployment
@@ -30,6 +33,23 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
     monkeypatch.setattr(handler, "commit_round", commit_round)
     return begun
+
+
+def test_a_table_that_waits_is_found_by_one_entry(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        for name in NAMES:
+            deployment.ledger.tables.list_hour(Partition(name, "2026-11-20", number), deployment.now)
+    read: list[int] = []
+    query = deployment.dynamodb.query
+
+    def count_items(**request: Any) -> Any:
+        page = query(**request)
+        read.append(len(page["Items"]))
+        return page
+
+    monkeypatch.setattr(deployment.dynamodb, "query", count_items)
+    assert list(Ledger.over(deployment.dynamodb, "ledger").tables.waiting()) == list(NAMES)
+    assert read == [1, 1, 1, 0]
 
 
 def test_no_table_has_a_second_batch_before_every_other_has_its_first(
