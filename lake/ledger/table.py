@@ -133,8 +133,8 @@ class LedgerTable:
         """Items of one partition key in sort order, page by page.
 
         The base table is read consistently; ``index`` reads ``OPEN_INDEX``, which is eventually consistent: a hint.
-        ``after`` and ``before`` bound the sort key, both inclusive; set both or none. ``page_items``: of a request; 0: as
-        many as 1 MB holds.
+        ``after`` and ``before`` bound the sort key, both inclusive; set both or none.
+        ``page_items``: maximum number of items of a request; 0: as many as 1 MB holds.
         """
         names = {"#p": "open" if index else "pk"}
         values: dict[str, Any] = {":p": pk}
