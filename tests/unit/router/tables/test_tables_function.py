@@ -9,10 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.ledger import Ledger
+from lake.ledger import tables as ledger_of_tables
 from lake.manifest import Partition
 from router.tables import handler
 from router.tables.handler import TIME_PER_CALL, commit_tables
-from tests.unit.router.conftest import Deployment
+from router.telemetry import Metric
+from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish
 
 NAMES = ("clicks", "orders", "visits")
@@ -35,21 +37,31 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
     return begun
 
 
-def test_a_table_that_waits_is_found_by_one_entry(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(3):
-        for name in NAMES:
+def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given three tables, the second of which has more entries than a page
+    monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
+    for name, entries in zip(NAMES, (2, 9, 1), strict=True):
+        for number in range(entries):
             deployment.ledger.tables.list_hour(Partition(name, "2026-11-20", number), deployment.now)
-    read: list[int] = []
+    read: list[tuple[bool, int]] = []
     query = deployment.dynamodb.query
 
     def count_items(**request: Any) -> Any:
         page = query(**request)
-        read.append(len(page["Items"]))
+        read.append(("IndexName" in request, len(page["Items"])))
         return page
 
     monkeypatch.setattr(deployment.dynamodb, "query", count_items)
-    assert list(Ledger.over(deployment.dynamodb, "ledger").tables.waiting()) == list(NAMES)
-    assert read == [1, 1, 1, 0]
+    # When
+    ledger = Ledger.over(deployment.dynamodb, "ledger")
+    monkeypatch.setattr(handler, "commit_round", lambda *_: None)
+    (behind,) = recorded(
+        lambda: commit_tables(replace(deployment.services, ledger=ledger), lambda _: None), Metric.TABLES_BEHIND_MINUTES
+    )
+    # Then each look takes two reads, and the age of the oldest entry is that of one table
+    assert behind == 0
+    assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
+    assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
 
 
 def test_no_table_has_a_second_batch_before_every_other_has_its_first(
