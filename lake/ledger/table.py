@@ -127,11 +127,14 @@ class LedgerTable:
                 raise RefusedError from error
             raise
 
-    def query(self, pk: str, *, after: str = "", before: str = "", index: bool = False) -> Iterator[dict[str, Any]]:
+    def query(
+        self, pk: str, *, after: str = "", before: str = "", index: bool = False, page_items: int = 0
+    ) -> Iterator[dict[str, Any]]:
         """Items of one partition key in sort order, page by page.
 
         The base table is read consistently; ``index`` reads ``OPEN_INDEX``, which is eventually consistent: a hint.
         ``after`` and ``before`` bound the sort key, both inclusive; set both or none.
+        ``page_items``: maximum number of items of a request; 0: as many as 1 MB holds.
         """
         names = {"#p": "open" if index else "pk"}
         values: dict[str, Any] = {":p": pk}
@@ -150,6 +153,8 @@ class LedgerTable:
             request["IndexName"] = OPEN_INDEX
         else:
             request["ConsistentRead"] = True
+        if page_items:
+            request["Limit"] = page_items
         while True:
             page = self._client.query(**request)
             yield from (_plain(item) for item in page["Items"])

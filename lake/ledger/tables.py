@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lake.documents import decode_partial, encode
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 OUTBOX = "outbox"
 """Partition key of the index; ``open_order`` begins with the dataset."""
+PAGE_ITEMS = 100
+"""Entries of one read of the index: often those of as many tables."""
 EXPIRY_ENTRY = "expiry"
 """Name of the entry of a batch that only expires snapshots."""
 _GENERATION = re.compile(r"(.+)#g([0-9]+)")
@@ -175,17 +178,23 @@ class Tables:
 
     def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
         """The entries of a dataset, hours first, then the oldest manifests, by a strongly consistent query."""
-        return (OutboxEntry(dataset, item["sk"], item["listed_at"]) for item in self._table.query(_outbox(dataset)))
+        return map(_entry, self._table.query(_outbox(dataset)))
 
-    def waiting(self) -> Iterator[str]:
-        """The datasets that have entries, from the index: a hint; one short read for each."""
-        after = "a"
+    def waiting(self) -> Iterator[OutboxEntry]:
+        """The first entry of each dataset that has some, from the index: a hint.
+
+        What else a dataset has is passed over after ``PAGE_ITEMS``.
+        """
+        after, dataset = "a", ""
         while True:
-            item = next(self._table.query(OUTBOX, after=after, before="{", index=True), None)
-            if item is None:
+            entries = self._table.query(OUTBOX, after=after, before="{", index=True, page_items=PAGE_ITEMS)
+            page = [_entry(item) for item in islice(entries, PAGE_ITEMS)]
+            for entry in page:
+                if entry.dataset != dataset:
+                    dataset = entry.dataset
+                    yield entry
+            if len(page) < PAGE_ITEMS:
                 return
-            dataset = item["pk"].removeprefix(_outbox(""))
-            yield dataset
             after = f"{dataset}#{{"
 
     def forget(self, dataset: str, name: str, listed_at: str | None = None) -> None:
@@ -214,6 +223,10 @@ def _key(dataset: str) -> Key:
 
 def _outbox(dataset: str) -> str:
     return f"{OUTBOX}#{dataset}"
+
+
+def _entry(item: dict[str, Any]) -> OutboxEntry:
+    return OutboxEntry(item["pk"].removeprefix(_outbox("")), item["sk"], item["listed_at"])
 
 
 def _row(dataset: str, item: dict[str, Any]) -> TableRow:

@@ -21,8 +21,9 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ListObjectVersionsOutputTypeDef
 
-TIME_PER_CALL = timedelta(seconds=45)
-"""No page but the first is requested after it. Shorter than the timeout of each function that lists."""
+TIME_PER_CALL = timedelta(minutes=3)
+"""No page but the first is requested after it. Shorter than the timeout of ``backfill``, and long enough that its state
+machine, which may have 25,000 events, can list for as long as its own timeout lets it."""
 WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
 """After it every owner that was found without a row is presumed dead, and its arrivals are adopted."""
 MAX_VISITS = 5

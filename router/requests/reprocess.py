@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
 from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
-from lake.layout import MANIFESTS, list_versions, manifest_day_prefix, manifest_of_key
+from lake.layout import list_versions
 from lake.ledger import ManifestRow, State
+from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
 from lake.successors import files_by_successor
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 
 TIME_PER_CALL = timedelta(minutes=5)
-"""No page of a listing is requested after it; shorter than the function's timeout."""
+"""No manifests of a selection are begun after it; shorter than the function's timeout."""
 MAX_CHANGES = 5
 """Number of times that a row may change concurrently before the manifest is left as it is."""
 
@@ -86,8 +87,8 @@ class ReprocessReport(Report):
     """Their first hour, ``YYYY-MM-DDTHH``; None: nothing was queued."""
     last: str | None = None
     """Their last hour."""
-    after: str = ""
-    """Key after which the listing of a selection continues."""
+    place: str = ""
+    """Dataset, hour and manifest after which a selection continues."""
 
     def add_queued(self, row: ManifestRow, message: str) -> None:
         """Add a manifest that is queued; in a dry run, one that would be."""
@@ -113,7 +114,7 @@ class ReprocessReport(Report):
         return decode_token(token, "reprocess", decode)
 
     def token(self) -> str:
-        names = ("counts", "first", "last", "after")
+        names = ("counts", "first", "last", "place")
         return encode_token({"datasets": sorted(self.datasets), **{name: getattr(self, name) for name in names}})
 
     def selection(self) -> dict[str, str] | None:
@@ -166,7 +167,7 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             stop_at = services.clock() + TIME_PER_CALL
             for rows in find_listed(services, pool, target.selection, report, stop_at):
                 work.queue_selected(rows)
-            is_complete = not report.after
+            is_complete = not report.place
         elif target.files:
             work.queue_named({**find_files(services, pool, target.files, report)})
         else:
@@ -234,7 +235,7 @@ class Reprocessing:
             remaining = {manifest: part for manifest, part in following.items() if manifest not in ended}
 
     def queue_selected(self, rows: Iterable[ManifestRow]) -> None:
-        """Queue the manifests of a page; those that stay are counted. Successors are listed by themselves."""
+        """Queue manifests of a selection; those that stay are counted. Their successors are among the rows."""
         candidates = [row for row in rows if row.state not in (State.SUPERSEDED, State.ABANDONED)]
         results = self._pool.map(lambda row: self._queue(row.id, row), candidates)
         for row, (current, step) in zip(candidates, results, strict=True):
@@ -305,16 +306,43 @@ def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
     )
 
 
+MANIFESTS_AT_ONCE = 1_000
+
+
 def find_listed(
     services: Services, pool: ThreadPoolExecutor, selection: Selection, report: ReprocessReport, stop_at: datetime
 ) -> Iterator[list[ManifestRow]]:
-    """Rows of the selection, a page of the documents' listing at a time, from ``report.after`` on until ``stop_at``.
+    """Rows of the selection, ``MANIFESTS_AT_ONCE`` and their successors at a time, after ``report.place``, until
+    ``stop_at``.
 
-    Keys of documents begin with the day on which the manifest was made, so the listing begins near the first hour of
-    the selection. It is a hint: a document whose row does not exist never became a manifest. ``report.after`` moves on
-    after the caller is done with a page, and is empty once all documents are listed.
+    The ledger lists each manifest for its hour before it has a row. ``report.place`` moves on after the caller is done
+    with the rows, and is empty once all hours were listed.
     """
-    after = report.after or _before(selection)
+    for listed in batches_of(_listed(services, pool, selection, report.place), MANIFESTS_AT_ONCE):
+        yield _with_successors(services, pool, [place.rpartition("#")[2] for place in listed], report)
+        report.place = listed[-1] if len(listed) == MANIFESTS_AT_ONCE else ""
+        if services.clock() >= stop_at:
+            return
+    report.place = ""
+
+
+def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, after: str) -> Iterator[str]:
+    """``<partition>#<manifest>`` of the manifests that are listed for selected hours, sorted: those after ``after``."""
+    partitions = services.ledger.partitions
+    names = services.ledger.datasets.names() if selection.dataset is None else [selection.dataset]
+    # No character of a name comes before #, so the order of datasets is that of the texts.
+    remaining = (name for name in names if f"{name}#~" > after)
+    first, last = selection.first or "0", selection.last or "~"
+    hours = (row.partition for name in remaining for row in partitions.hours(name, first, last))
+    for some in batches_of((hour for hour in hours if f"{hour}#~" > after), PARALLEL_REQUESTS):
+        for hour, manifests in zip(some, pool.map(partitions.manifests, some), strict=True):
+            yield from (place for manifest in manifests if (place := f"{hour}#{manifest}") > after)
+
+
+def _with_successors(
+    services: Services, pool: ThreadPoolExecutor, manifests: Sequence[str], report: ReprocessReport
+) -> list[ManifestRow]:
+    """The rows that exist, by consistent reads; a damaged one is reported."""
 
     def read(manifest: str) -> ManifestRow | TerminalError | None:
         try:
@@ -322,31 +350,16 @@ def find_listed(
         except TerminalError as error:
             return error
 
-    while True:
-        page = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=MANIFESTS, StartAfter=after)
-        keys = [item["Key"] for item in page.get("Contents", [])]
-        ids = [manifest for manifest in map(manifest_of_key, keys) if manifest is not None]
-        found = list(pool.map(read, ids))
+    rows: list[ManifestRow] = []
+    while manifests:
+        found = list(pool.map(read, manifests))
         for error in found:
             if isinstance(error, TerminalError):
                 report.add("unusable", 1, str(error))
-        yield [row for row in found if isinstance(row, ManifestRow) and selection.selects(row.partition)]
-        report.after = after = keys[-1] if page["IsTruncated"] else ""
-        if not after or services.clock() >= stop_at:
-            return
-
-
-def _before(selection: Selection) -> str:
-    """A key before the first document that can belong to the selection.
-
-    A manifest is made after its files arrive. One day more than enough, because the clocks of S3 and of the function
-    that made it may differ.
-    """
-    if selection.first is None:
-        return MANIFESTS
-    first = date.fromisoformat(selection.first.partition("T")[0])
-    # `strftime` writes no zeros before a year of three digits.
-    return manifest_day_prefix(date.fromordinal(max(first.toordinal() - 1, 1)).isoformat())
+        current = [row for row in found if isinstance(row, ManifestRow)]
+        rows += current
+        manifests = [successor for row in current for successor in row.superseded_by]
+    return rows
 
 
 def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:

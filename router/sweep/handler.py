@@ -29,7 +29,7 @@ from router.sweep.manifests import (
     report_stalled,
     resume_intents,
 )
-from router.sweep.missed import adopt_missed
+from router.sweep.missed import adopt_missed, adopt_missed_of_old_days
 from router.sweep.repair import MAX_ITEMS, Repair
 from router.telemetry import Metric, count, logger, metrics
 
@@ -128,6 +128,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
         ("pointers", renew_pointers),
         ("intents", resume_intents),
         ("missed", adopt_missed),
+        ("missed in folders of old days", adopt_missed_of_old_days),
         ("collections", divide_collections),
         ("uploads", abort_uploads),
         ("stalled", report_stalled),

@@ -243,13 +243,15 @@ def delete_table_files(repair: Repair) -> None:
     """
     services = repair.services
     names = (name for name in services.ledger.datasets.names() if services.settings.has_table(name))
-    for batch in batches_of(names):
-        for row in services.ledger.tables.get_many(batch):
-            if repair.expired:
-                return
-            if not row.cleaned_at or services.clock() - datetime.fromisoformat(row.cleaned_at) >= INTERVAL:
-                with repair.isolated("table files", dataset=row.dataset):
-                    _clean(repair, row)
+    rows = [row for batch in batches_of(names) for row in services.ledger.tables.get_many(batch)]
+    # A sweep can have no time for all of them: those that wait the longest come first.
+    for row in sorted(rows, key=lambda row: row.cleaned_at):
+        if repair.expired:
+            return
+        if row.cleaned_at and services.clock() - datetime.fromisoformat(row.cleaned_at) < INTERVAL:
+            return
+        with repair.isolated("table files", dataset=row.dataset):
+            _clean(repair, row)
 
 
 def _clean(repair: Repair, row: TableRow) -> None:

@@ -60,13 +60,21 @@ class InputSearch:
 
 
 def adopt_missed(repair: Repair) -> None:
-    """Find files of recent hours without an owner: in the folders of recent days, then in those of old days.
+    """Find files of recent hours without an owner, in the folders of recent days.
 
-    Counts object versions that got an owner as ``adopted``, and each listing that is far behind as ``stalled``, also
-    when none of its rounds is due or no time is left for it: the alarm lasts. A dataset that cannot be listed does not
-    hold back others.
+    Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``, also when
+    no round is due or no time is left for it: the alarm lasts. A dataset that cannot be listed does not hold back
+    others.
     """
-    if _adopt(repair, LISTING).passed_over:
+    _adopt(repair, LISTING)
+
+
+def adopt_missed_of_old_days(repair: Repair) -> None:
+    """Find such files in the folders of old days, where ``adopt_missed`` has passed over some; counts them as it does.
+
+    A repair of its own: rounds of recent days that follow one another without a pause leave it no time of theirs.
+    """
+    if _read_search(repair, LISTING).passed_over:
         _adopt(repair, OLD_DAYS)
 
 

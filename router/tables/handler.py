@@ -80,7 +80,7 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
     """
     batches = 0
     errors: list[Exception] = []
-    waiting = list(services.ledger.tables.waiting())
+    waiting = [entry.dataset for entry in services.ledger.tables.waiting()]
     random.shuffle(waiting)
     while waiting:
         left = []
@@ -101,11 +101,14 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
 def _minutes_behind(services: Services) -> float:
     """Age of the oldest published generation that is not in its table."""
     ages = [0.0]
-    for dataset in services.ledger.tables.waiting():
-        oldest = next(services.ledger.tables.outbox(dataset), None)
+    for hint in sorted(services.ledger.tables.waiting(), key=lambda entry: entry.listed_at):
+        oldest = next(services.ledger.tables.outbox(hint.dataset), None)
         if oldest is not None:
             age = services.clock() - datetime.fromisoformat(oldest.listed_at)
             ages.append(age / timedelta(minutes=1))
+            if oldest == hint:
+                # The others are younger.
+                break
     return max(ages)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from infra.synth import node_binary
 from lake.settings.operation import STOP_GRACE_MINUTES
+from router.listing import unrecorded
+from router.requests import reprocess
 from tests.unit.infra.npm_packages import install
 
 HERE = Path(__file__).parent
@@ -142,6 +145,14 @@ def test_a_window_of_a_day_has_fewer_events_than_an_execution_may_have(library: 
     assert passed[-1] > DAY_SECONDS
     assert ROUND_EVENTS * (1 + checks + stops) < MAX_EVENTS
     assert waits[:100] == [seconds] * 100
+
+
+@pytest.mark.parametrize("time", [unrecorded.TIME_PER_CALL, reprocess.TIME_PER_CALL])
+def test_a_backfill_lists_until_its_timeout_with_fewer_events_than_an_execution_may_have(time: timedelta) -> None:
+    # Given calls that all take their time, until only the time of the overnight execution is left
+    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
+    seconds = machine["TimeoutSeconds"] - machine["States"]["Overnight"]["TimeoutSeconds"]
+    assert ROUND_EVENTS * seconds / time.total_seconds() < MAX_EVENTS
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow, Published, State
+from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
@@ -166,6 +167,27 @@ def test_a_manifest_that_was_made_days_after_its_hour_is_selected(deployment: De
     assert counts(answer) == {"queued": 1, "files": 1}
 
 
+def test_a_selection_reads_the_manifests_of_its_own_hours(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a manifest of the hour, and others of a later hour and of another dataset
+    selected = failed(deployment, "a")
+    for number, partition in enumerate((replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))):
+        failed(deployment, str(number), partition=partition)
+    read: list[str] = []
+    get = Manifests.get
+
+    def get_one(table: Manifests, manifest: str) -> ManifestRow | None:
+        read.append(manifest)
+        return get(table, manifest)
+
+    monkeypatch.setattr(Manifests, "get", get_one)
+    # When
+    assert counts(ask(deployment, dataset="orders", **{"from": "2026-11-20T09", "to": "2026-11-20T09"}))["queued"] == 1
+    # Then
+    assert read == [selected]
+
+
 def test_a_damaged_row_stops_no_other_of_a_selection(deployment: Deployment) -> None:
     damaged, whole = failed(deployment, "a"), failed(deployment, "b")
     deployment.damage(deployment.row(damaged))
@@ -190,16 +212,12 @@ def test_a_selection_names_only_what_it_queues_and_counts_the_rest(deployment: D
 def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_pages(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given: pages of two documents, and a clock that allows one page per call
-    monkeypatch.setattr(handler_module, "TIME_PER_CALL", timedelta(microseconds=1))
-    manifests = [failed(deployment, str(number)) for number in range(5)]
-    listing, client = deployment.raw_s3.list_objects_v2, deployment.services.s3
-
-    def small_pages(**request: Any) -> Any:
-        deployment.wait(timedelta(seconds=1))
-        return listing(**request, MaxKeys=2)
-
-    monkeypatch.setattr(client, "list_objects_v2", small_pages, raising=False)
+    # Given: two manifests at a time, of different datasets and hours, and a clock that allows them once per call
+    monkeypatch.setattr(handler_module, "TIME_PER_CALL", timedelta())
+    monkeypatch.setattr(handler_module, "MANIFESTS_AT_ONCE", 2)
+    later = Partition("orders", "2026-11-21", 0)
+    places = (PARTITION, Partition("clicks", "2026-11-20", 0), later, PARTITION, later)
+    manifests = [failed(deployment, str(number), partition=place) for number, place in enumerate(places)]
     # When
     totals, token = [], None
     for _ in range(3):

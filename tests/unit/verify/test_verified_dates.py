@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_job.verify_dates import MAX_DUE_DATES, due_dates, last_settled_date
+from batch_job.verify_dates import MAX_DUE_DATES, DateCheck, due_dates, last_settled_date, verify_dates
+from lake.settings import parse_settings
 from verify.manifest_check import MAX_TASKS, group_by_size
+from verify.report import HourReport
 
 THREE = ["2026-03-04", "2026-03-05", "2026-03-06"]
 
@@ -41,6 +46,45 @@ def test_daily_runs_at_any_time_leave_no_date_out(start: datetime) -> None:
     last = datetime.fromisoformat(last_settled_date(start + timedelta(days=9)))
     expected = {(last - timedelta(days=days)).strftime("%Y-%m-%d") for days in range(9 + MAX_DUE_DATES)}
     assert expected <= verified
+
+
+def test_a_verification_reports_before_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given three datasets, whose listing takes an hour each, and a run that Glue ends after four
+    now, dates = datetime(2026, 3, 8, 12, tzinfo=UTC), list[str]()
+    documents, lines = dict[str, Any](), list[str]()
+    given = {"stage": "test", "time_zone": "UTC", "verify": {"share": 0.1}, "batch": {"run_timeout_minutes": 240}}
+    services = SimpleNamespace(
+        settings=parse_settings({**given, "datasets": [{"name": name, "prefix": name} for name in ("a", "b", "c")]}),
+        ledger=SimpleNamespace(datasets=SimpleNamespace(names=list)),
+        resources=SimpleNamespace(control_bucket="control"),
+        region="eu-central-1",
+        s3=SimpleNamespace(
+            list_objects_v2=lambda **_: {"IsTruncated": False},
+            put_object=lambda **request: documents.update({request["Key"]: json.loads(request["Body"])}),
+        ),
+    )
+    spark = SimpleNamespace(sparkContext=None)
+    context: Any = SimpleNamespace(services=services, spark=spark, run="jr_1", clock=lambda: now, log=lines.append)
+
+    def check_dataset(check: DateCheck, _: str) -> list[HourReport]:
+        nonlocal now
+        dates.append(check.date)
+        now += timedelta(hours=1)
+        return []
+
+    monkeypatch.setattr(DateCheck, "_check_dataset", check_dataset)
+    # When
+    assert verify_dates(context, "due") == 1
+    # Then no dataset is begun after nine tenths of it, and a date that was not begun stays due
+    assert dates == [THREE[0]] * 3 + [THREE[1]]
+    assert {key: body["datasets_left"] for key, body in documents.items()} == {
+        f"verify/{THREE[0]}.json": 0,
+        f"verify/{THREE[1]}.json": 2,
+    }
+    assert [line.partition(",")[0] for line in lines if "ALARM" in line] == [
+        f"ALARM verify {THREE[1]}: 2 datasets were not compared",
+        f"ALARM verify {THREE[2]}: 3 datasets were not compared",
+    ]
 
 
 @given(st.lists(st.integers(0, 10_000_000), max_size=300))

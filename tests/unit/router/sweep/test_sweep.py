@@ -232,6 +232,7 @@ REPAIRS = (
     "renew_pointers",
     "resume_intents",
     "adopt_missed",
+    "adopt_missed_of_old_days",
     "divide_collections",
     "abort_uploads",
     "report_stalled",

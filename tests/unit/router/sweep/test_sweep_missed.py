@@ -23,7 +23,8 @@ from router.sweep.missed import (
     OLD_DAYS,
     InputSearch,
     _adopt,
-    adopt_missed,
+    _read_search,
+    adopt_missed_of_old_days,
     begin_round,
     end_round,
     skip_old_days,
@@ -152,7 +153,7 @@ def test_a_listing_of_old_days_that_is_far_behind_is_counted(
     for listing, position in ((LISTING, recent), (OLD_DAYS, old)):
         write_progress(deployment.services, listing, asdict(replace(position, incomplete=True)))
     # When, Then: also by a sweep that has no time left for it
-    adopt_missed(repair)
+    adopt_missed_of_old_days(repair)
     assert repair.counts["stalled"] == stalled
 
 
@@ -197,6 +198,28 @@ def test_a_file_that_was_added_to_the_folder_of_an_old_day_is_found(
     short_pages(deployment, monkeypatch, 2)
     assert sweep(deployment.services)["adopted"] == len(keys)
     assert owned_keys(deployment) == keys
+
+
+def test_a_round_of_recent_days_that_never_ends_leaves_time_to_old_ones(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given more files of today than a sweep has time for, and one of an old day
+    now = datetime.now(UTC)
+    today = [f"orders/{now:%Y/%m/%d}/{number:02}.json" for number in range(20)]
+    deployment.now = put(deployment, "orders/2026/01/02/a.json", *today) + timedelta(hours=7)
+    write_progress(deployment.services, LISTING, asdict(InputSearch(passed_over=True)))
+    listing = deployment.raw_s3.list_object_versions
+
+    def list_slowly(**request: Any) -> Any:
+        deployment.wait(timedelta(seconds=20))
+        return listing(**request, MaxKeys=1)
+
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", list_slowly)
+    # When
+    sweep(deployment.services)
+    # Then
+    positions = [_read_search(Repair(deployment.services, deployment.now), name) for name in (LISTING, OLD_DAYS)]
+    assert [(found.dataset, found.token is not None) for found in positions] == [("orders", True)] * 2
 
 
 @pytest.mark.parametrize(

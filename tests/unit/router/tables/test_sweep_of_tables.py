@@ -9,7 +9,7 @@ import pytest
 from lake.documents import get_document
 from lake.errors import TableStoppedError
 from lake.layout import complete_marker_key
-from lake.ledger import HourState
+from lake.ledger import HourState, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, Tables
 from router.catalog.handler import catalog
 from router.sweep import leftovers
@@ -108,6 +108,28 @@ def test_a_change_of_a_table_that_gets_no_batch_is_found(deployment: Deployment,
     with pytest.raises(TableStoppedError):
         commit(deployment)
     assert [entry.name for entry in deployment.ledger.tables.outbox("orders")] == [EXPIRY_ENTRY]
+
+
+def test_tables_that_were_cleaned_starve_no_other(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given sweeps that have time for two of three tables, the first of them after a day
+    cleaned: list[str] = []
+    for name in ("clicks", "visits"):
+        deployment.ledger.datasets.register(name)
+    for name in ("clicks", "orders", "visits"):
+        deployment.ledger.tables.create(name, f"uuid of {name}")
+
+    def clean(repair: Repair, row: TableRow) -> None:
+        cleaned.append(row.dataset)
+        deployment.ledger.tables.note_cleaned(row, deployment.now)
+        deployment.wait(timedelta(minutes=1))
+
+    monkeypatch.setattr(leftovers, "_clean", clean)
+    # When
+    for _ in range(2):
+        delete_table_files(Repair(deployment.services, deployment.now + timedelta(minutes=2)))
+        deployment.wait(timedelta(days=1))
+    # Then
+    assert cleaned[:3] == ["clicks", "orders", "visits"]
 
 
 def hours(deployment: Deployment, events: FakeEventBridge | None = None) -> HourState:

@@ -3,13 +3,18 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.ledger import Ledger
+from lake.ledger import tables as ledger_of_tables
+from lake.manifest import Partition
 from router.tables import handler
 from router.tables.handler import TIME_PER_CALL, commit_tables
-from tests.unit.router.conftest import Deployment
+from router.telemetry import Metric
+from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish
 
 NAMES = ("clicks", "orders", "visits")
@@ -30,6 +35,33 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
     monkeypatch.setattr(handler, "commit_round", commit_round)
     return begun
+
+
+def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given three tables, the second of which has more entries than a page
+    monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
+    for name, entries in zip(NAMES, (2, 9, 1), strict=True):
+        for number in range(entries):
+            deployment.ledger.tables.list_hour(Partition(name, "2026-11-20", number), deployment.now)
+    read: list[tuple[bool, int]] = []
+    query = deployment.dynamodb.query
+
+    def count_items(**request: Any) -> Any:
+        page = query(**request)
+        read.append(("IndexName" in request, len(page["Items"])))
+        return page
+
+    monkeypatch.setattr(deployment.dynamodb, "query", count_items)
+    # When
+    ledger = Ledger.over(deployment.dynamodb, "ledger")
+    monkeypatch.setattr(handler, "commit_round", lambda *_: None)
+    (behind,) = recorded(
+        lambda: commit_tables(replace(deployment.services, ledger=ledger), lambda _: None), Metric.TABLES_BEHIND_MINUTES
+    )
+    # Then each look takes two reads, and the age of the oldest entry is that of one table
+    assert behind == 0
+    assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
+    assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
 
 
 def test_no_table_has_a_second_batch_before_every_other_has_its_first(
