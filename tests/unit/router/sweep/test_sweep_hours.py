@@ -17,6 +17,7 @@ from lake.ledger import HourState
 from lake.ledger.hours import Partitions
 from lake.manifest import Lane, Partition
 from router.requests.reprocess import reprocess
+from router.services import PARALLEL_REQUESTS
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests
@@ -183,7 +184,7 @@ def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
     assert len(bridge.sent) == 1
 
 
-def test_many_hours_are_told_side_by_side_and_with_nine_requests_each(deployment: Deployment) -> None:
+def test_many_hours_are_told_side_by_side_and_with_eight_requests_each(deployment: Deployment) -> None:
     # Given 40 datasets with an hour that is over, and events that are only taken when four are sent at once
     partitions = [Partition(f"dataset_{number:03}", "2026-11-20", 9) for number in range(40)]
     for partition in partitions:
@@ -200,11 +201,12 @@ def test_many_hours_are_told_side_by_side_and_with_nine_requests_each(deployment
     found = repair(deployment)
     with counted_requests() as counts:
         announce_hours(found)
-    # Then ten thousand take 90,000 requests, 32 at a time: 141 s at 50 ms each
+    # Then ten thousand take 80,000 requests, 32 at a time: 125 s at 50 ms each
     assert not found.errors
     assert found.counts == {"completed": 40}
     assert all(marker(deployment, partition) for partition in partitions[::10])
-    assert sum(counts.values()) - counts["write units"] <= 8 * 40 + 10
+    # Threads that begin at once may all close the same hour.
+    assert sum(counts.values()) - counts["write units"] <= 8 * 40 + 3 * PARALLEL_REQUESTS
 
 
 def announce_and_reopen(deployment: Deployment) -> None:
