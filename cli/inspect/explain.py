@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,7 @@ from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import working
+from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State
@@ -81,7 +83,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         current_generation=published.generation if published else None,
         rows=own.rows if own else None,
         size=own.size if own else None,
-        inputs=tuple(shown[:limit]),
+        inputs=tuple(_runnable(stack, item) for item in shown[:limit]),
         omitted_inputs=max(len(shown) - limit, 0),
     )
 
@@ -211,12 +213,16 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     return FileResult(
         generation=result.generation,
         published_at=result.published_at,
-        source=source,
+        source=_runnable(stack, source),
         first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, result.files),
         quarantine=objects(resources.quarantine_bucket, result.quarantine),
         omitted=sum(max(len(items) - limit, 0) for items in (result.files, result.quarantine)),
     )
+
+
+def _runnable(stack: DeployedStack, source: SourceCount) -> SourceCount:
+    return replace(source, failed=source.failed and stack.runnable(source.failed))
 
 
 def _unknown(stack: DeployedStack, name: S3Uri) -> str:

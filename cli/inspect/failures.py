@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +29,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant
+from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant, shell_word
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
@@ -61,7 +60,7 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                     FailureKind.NOT_DELIVERED,
                     f"Firehose could not deliver records of {name}: {kind}",
                     PUT_AGAIN,
-                    f"{stack.aws} s3 ls --recursive {shlex.quote(uri)}",
+                    f"{stack.aws} s3 ls --recursive {shell_word(uri)}",
                     iso_utc(min(item["LastModified"] for item in items)),
                     dataset=of_records,
                     uri=uri,
@@ -264,7 +263,7 @@ def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: dat
         typer.echo(f"  why   {printable(trouble.reason)}")
         typer.echo(f"  do    {trouble.advice}")
         if trouble.command:
-            typer.echo(f"  run   {printable(trouble.command)}")
+            typer.echo(f"  run   {trouble.command}")
     number = len(document.failures)
     if not document.complete:
         typer.echo(f"{number:,} shown, there are more: pass a larger --limit, or --dataset")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -31,7 +30,7 @@ from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import Partition, new_manifest_id
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
-from lake.texts import format_count
+from lake.texts import format_count, shell_word
 from router.requests.resubmit import check_resubmission
 
 ORIGINS_SUFFIX = ".origins"
@@ -172,10 +171,10 @@ def _exported(body: dict[str, Any]) -> str:
         others.append("there is more: narrow the selection, or raise --limit")
     first = f"exported lines: {body['lines']:,}"
     if body["lines"]:
-        file = shlex.quote(body["file"])
+        file = shell_word(body["file"])
         others.append(
             f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
-            f"run 'hybrid-router quarantine retry {file}'"
+            f"run: hybrid-router quarantine retry {file}"
         )
     return "\n".join([first, *others])
 

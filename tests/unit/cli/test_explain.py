@@ -27,6 +27,7 @@ from tests.unit.lake.world import LEASE, PARTITION, World
 
 FILE = S3Uri("input", "orders/a")
 OPTIONS = " --stage test"
+READ_AGAIN = "hybrid-router reprocess 's3://input/orders/a b'"
 
 
 def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
@@ -177,11 +178,12 @@ def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.Capt
 
 
 def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    published(world, arrived(world, "a"), {}, unreadable="corrupt gzip")
+    published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
     version, text = explained(world, capsys)
-    assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", "corrupt gzip")
+    failed = f"it is archived, then run: {READ_AGAIN} --stage dev"
+    assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", failed)
     assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
-    assert "  unreadable corrupt gzip\n" in text
+    assert f"  unreadable {failed}\n" in text
 
 
 def test_who_may_not_read_the_quarantine_gets_reason_and_offset(
