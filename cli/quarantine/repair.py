@@ -197,8 +197,8 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     """Give the repaired lines of an export back: those that differ from what was exported and were never given back.
 
     Lines of one hour are one or more resubmissions. What an earlier, interrupted retry has recorded is completed.
-    ``now``: start ``overnight`` for their hours. Returns the exit code: 1 if there is no line to give back, and none
-    was given back before.
+    ``now``: start ``overnight`` for their hours, also of lines that were given back before. Returns the exit code: 1 if
+    there is no line to give back, and none was given back before.
     """
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
@@ -217,8 +217,7 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
         answers += [_resubmit(stack, partition, part, dry_run=dry_run) for part in parts]
     body = {"dryRun": dry_run, "resubmissions": answers, **{name: left_out[name] for name in LEFT_OUT}}
-    hours = sorted({answer["partition"] for answer in answers}) if now and not dry_run else []
-    executions = [_start(stack, hour) for hour in hours]
+    executions = _start(stack, by_hour) if now and not dry_run else []
     typer.echo(json.dumps({**body, "executions": executions}, indent=1) if as_json else _given_back(body, executions))
     return ExitCode.FINE if answers or left_out["resubmitted"] else ExitCode.NOT_SO
 
@@ -270,9 +269,15 @@ def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
     return tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
 
 
-def _start(stack: DeployedStack, partition: str) -> str:
-    dataset, _, hour = partition.rpartition("#")
-    return stack.start("overnight", {"dataset": dataset, "from": hour, "to": hour})
+def _start(stack: DeployedStack, partitions: Iterable[Partition]) -> list[str]:
+    """One execution for each dataset: each begins job runs of its own. What waits between the hours is included."""
+    hours: defaultdict[str, list[str]] = defaultdict(list)
+    for partition in partitions:
+        hours[partition.dataset].append(partition.stamp)
+    return [
+        stack.start("overnight", {"dataset": dataset, "from": min(stamps), "to": max(stamps)})
+        for dataset, stamps in sorted(hours.items())
+    ]
 
 
 def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:

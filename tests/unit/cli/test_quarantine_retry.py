@@ -83,7 +83,7 @@ def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: py
     ]
     assert (body["empty"], body["unchanged"], body["resubmitted"]) == (1, 1, 0)
     assert contents(stack) == [b'{"a":1}\n', b'{"a":4}\n']
-    assert body["executions"][1] == "execution of orders 2026-11-20T10 2026-11-20T10"
+    assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T10"]
 
 
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
@@ -92,9 +92,10 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
     # When
-    code, body = retry(stack, exported, capsys)
+    code, body = retry(stack, exported, capsys, now=True)
     # Then
     assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)
+    assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T09"]
     # And when another line is repaired as well
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
     _, body = retry(stack, exported, capsys)
