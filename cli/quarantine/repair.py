@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -236,13 +237,15 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
             "keep one line for each line of the export, and leave a line empty that is not to be given back"
         )
     for origin, line in zip(origins, lines, strict=True):
-        if not line.strip():
+        # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
+        bare = line.removeprefix(BOM_UTF8)
+        variants = (line, bare, line.removesuffix(b"\r"), bare.removesuffix(b"\r"))
+        if not bare.strip():
             left_out["empty"] += 1
-        # An editor may have changed the ends of all lines.
-        elif origin.digest in (line_digest(line), line_digest(line.removesuffix(b"\r"))):
+        elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
         else:
-            yield RepairedLine(origin, line)
+            yield RepairedLine(origin, bare)
 
 
 def _resubmit(

@@ -86,6 +86,16 @@ def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: py
     assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T10"]
 
 
+@pytest.mark.parametrize(("first", "unchanged"), [(b"", 3), (b'{"a":1', 4), (b'{"a":1}', 3)])
+def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], first: bytes, unchanged: int
+) -> None:
+    _, *others = exported.read_bytes().split(b"\n")
+    exported.write_bytes(b"\r\n".join([b"\xef\xbb\xbf" + first, *others]))
+    _, body = retry(stack, exported, capsys)
+    assert (body["unchanged"], contents(stack)) == (unchanged, [b'{"a":1}\r\n'] if first.endswith(b"}") else [])
+
+
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
