@@ -285,6 +285,7 @@ class FileExplanation:
     uri: str
     night: NextNight
     versions: tuple[ExplainedVersion, ...]
+    omitted_versions: Annotated[int, "older ones that --limit has left out"]
     kind: Literal["file"] = "file"
 
 

@@ -89,7 +89,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
-    """Print every recorded version of a file, or the inputs of an object of lake or quarantine; the exit code.
+    """Print the recorded versions of a file, or the inputs of an object of lake or quarantine; the exit code.
 
     It is 1 if the ledger does not know it. ``limit`` is the maximum number of entries of each list.
     """
@@ -112,16 +112,15 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
 
 
 def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation | None:
-    """All that ``explain`` shows of a file, oldest version first; None: the ledger has no arrival of it."""
-    arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
+    """The last ``limit`` versions of a file, the oldest first; None: the ledger does not know it."""
+    arrivals = sorted(
+        stack.ledger.arrivals.versions(name.bucket, name.key), key=lambda item: (item.file.arrived_at, item.recorded_at)
+    )
     if not arrivals:
         return None
-    traces = [
-        trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
-        for arrival in sorted(arrivals, key=lambda item: item.recorded_at)
-    ]
-    night = read_next_night(stack, now)
-    return FileExplanation(str(name), night, tuple(_version(stack, trace, limit, now) for trace in traces))
+    traces = [trace_arrival(stack.s3, stack.ledger, stack.resources, arrival) for arrival in arrivals[-limit:]]
+    versions = tuple(_version(stack, trace, limit, now) for trace in traces)
+    return FileExplanation(str(name), read_next_night(stack, now), versions, len(arrivals) - len(versions))
 
 
 def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> ExplainedVersion:
@@ -254,12 +253,15 @@ OUTCOMES = {
 
 
 def print_file(document: FileExplanation, now: datetime, options: str) -> None:
-    """Every version of a file; instants are on the wall clock of the stage, and commands have these options."""
+    """The versions of a file; instants are on the wall clock of the stage, and commands have these options."""
     zone = ZoneInfo(document.night.time_zone)
 
     def clock(text: str) -> str:
         return format_clock(read_instant(text), zone, now)
 
+    if document.omitted_versions:
+        older = format_count(document.omitted_versions, "older version")
+        typer.echo(f"{printable(document.uri)}  {older}: pass a larger --limit")
     for version in document.versions:
         typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
         _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")

@@ -73,6 +73,22 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     assert "  lane       batch since today 10:30: by default\n" in text
 
 
+def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given versions that route has recorded at once, so that only their arrival says which is older
+    for number in (3, 1, 2):
+        file = ObjectVersion(
+            "input", "orders/a", "e", number, f"2026-11-20T08:00:0{number}.000+00:00", f"v{9 - number}"
+        )
+        world.ledger.arrivals.put(ArrivalRow(file, None, None, None, "no rule", "2026-11-20T09:00:00.000+00:00"))
+    document = explain_file(stack_of(world, FakeServices()), FILE, 2, world.now)
+    assert document is not None
+    assert ([item.size for item in document.versions], document.omitted_versions) == ([2, 3], 1)
+    print_file(document, world.now, OPTIONS)
+    assert capsys.readouterr().out.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
+
+
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_a_file_whose_manifest_is_not_written_is_not_ignored(
     world: World, capsys: pytest.CaptureFixture[str], is_abandoned: bool
