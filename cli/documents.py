@@ -272,6 +272,7 @@ class ExplainedVersion:
     lane: LaneName | None
     lane_since: Instant | None
     waits_for: WaitsFor | None
+    running: Annotated[str | None, "execution that runs now and has it in its plan"]
     hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None

@@ -25,7 +25,7 @@ from cli.documents import (
     WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.executions import log_of_run, read_next_night
+from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import working
 from lake.commit import SourceCount
@@ -119,13 +119,20 @@ def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -
     if not arrivals:
         return None
     traces = [trace_arrival(stack.s3, stack.ledger, stack.resources, arrival) for arrival in arrivals[-limit:]]
-    versions = tuple(_version(stack, trace, limit, now) for trace in traces)
+    is_queued = any(trace.state == State.QUEUED and trace.manifests[-1].lane == Lane.BATCH for trace in traces)
+    planned = planned_by_running(stack) if is_queued else {}
+    versions = tuple(_version(stack, trace, limit, now, planned) for trace in traces)
     return FileExplanation(str(name), read_next_night(stack, now), versions, len(arrivals) - len(versions))
 
 
-def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> ExplainedVersion:
+def _version(
+    stack: DeployedStack, trace: Trace, limit: int, now: datetime, planned: Mapping[str, str]
+) -> ExplainedVersion:
+    """``planned``: manifest -> execution that runs now and has it, or one that it has superseded, in its plan."""
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
+    waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
+    executions = (planned[row.id] for row in trace.manifests if row.id in planned)
     return ExplainedVersion(
         version=arrival.file.version,
         size=arrival.file.size,
@@ -136,7 +143,8 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
         outcome=_outcome(trace),
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
         lane_since=_lane_since(trace) if current or arrival.lane is None else arrival.recorded_at,
-        waits_for=_waits_for(current, now) if current else "sweep" if arrival.manifest else None,
+        waits_for=waits_for,
+        running=next(executions, None) if waits_for == "night" else None,
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
@@ -318,11 +326,15 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":
-        if night.start is None:
-            when = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
-            return f"waits for {when}"
-        done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
-        return f"will be converted {clock(night.start)}{done}"
+        if version.running:
+            when = f"by {version.running}, which runs now"
+        elif night.start is None:
+            schedule = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
+            return f"waits for {schedule}"
+        else:
+            done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
+            when = f"{clock(night.start)}{done}"
+        return f"will be converted {when}"
     return {
         "stream": "waits for the next micro-batch of the stream lane",
         "job run": "is being converted",

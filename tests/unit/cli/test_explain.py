@@ -21,7 +21,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.result import ResultObject
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
+from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
 from tests.unit.lake.world import LEASE, PARTITION, World
 
@@ -55,9 +55,11 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
 
 
-def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+def explained(
+    world: World, capsys: pytest.CaptureFixture[str], services: FakeServices | None = None
+) -> tuple[dict[str, Any], str]:
     """The only version of the file, and the page."""
-    document = explain_file(stack_of(world, FakeServices()), FILE, 10, world.now)
+    document = explain_file(stack_of(world, services or FakeServices()), FILE, 10, world.now)
     assert document is not None
     print_file(document, world.now, OPTIONS)
     (version,) = valid_json("explain", document)["versions"]
@@ -71,6 +73,17 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     text = explained(world, capsys)[1]
     assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
     assert "  lane       batch since today 10:30: by default\n" in text
+
+
+def test_a_file_in_the_plan_of_a_night_that_runs_is_not_put_off_to_the_next(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = arrived(world, "a")
+    services = FakeServices([execution("n1", "RUNNING"), execution("n0", "RUNNING")])
+    put_summary(world, "n1", [manifest.id])
+    version, text = explained(world, capsys, services)
+    assert (version["waitsFor"], version["running"]) == ("night", "n1")
+    assert "  outcome    QUEUED: will be converted by n1, which runs now\n" in text
 
 
 def test_the_last_versions_are_shown_in_the_order_of_their_arrival(

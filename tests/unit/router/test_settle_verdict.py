@@ -33,8 +33,6 @@ from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.unit.router.conftest import Deployment
 
 ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
@@ -263,8 +261,8 @@ def test_the_notification_names_a_few_files_in_one_line_each() -> None:
 
 
 def test_a_command_in_the_reason_of_a_file_names_the_stage() -> None:
-    details = ["Unreadable: s3://input/a b: it is archived, then run: hybrid-router reprocess 's3://input/a b'"]
-    assert f"{details[0]} --stage prod\n" in notification(ExecutionOutcome.FAILED, details=details)
+    line = "Unreadable: s3://input/a b: it is archived, then run: hybrid-router reprocess 's3://input/a b'"
+    assert f"{line} --stage prod\n" in notification(ExecutionOutcome.FAILED, line)
 
 
 LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
@@ -273,7 +271,7 @@ REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
 
 
-def notification(outcome: ExecutionOutcome, details: Sequence[str] = (), **counts: int) -> str:
+def notification(outcome: ExecutionOutcome, *details: str, **counts: int) -> str:
     numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
     numbers["datasets_above_share"] = 0
     verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
