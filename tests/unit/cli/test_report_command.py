@@ -142,7 +142,7 @@ def test_the_command_writes_the_page(
     monkeypatch.setattr(webbrowser, "open", opened.append)
     page = tmp_path / "new" / "page.html"
     # When, Then
-    assert write_report(stack, None, "overnight", page, open_page=True) == 0
+    assert write_report(stack, None, f"{stack.outputs.overnight}:overnight", page, open_page=True) == 0
     assert "it is broken" in page.read_text()
     assert opened == [page.as_uri()]
     monkeypatch.chdir(tmp_path)
