@@ -12,7 +12,7 @@ import pytest
 from cli.errors import ExitCode
 from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
-from cli.quarantine.repair import export_lines, origins_file, retry_lines
+from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.manifest import Partition
@@ -137,6 +137,25 @@ def test_an_interrupted_retry_is_completed(
     # Then
     (row,) = stack.ledger.resubmissions.of(PARTITION)
     assert stack.ledger.arrivals.get(row.file) is not None
+
+
+def test_an_hour_that_is_converted_again_keeps_no_other_back(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given repaired lines of two hours, and a reprocess of the first
+    exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
+    (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
+    stack.ledger.manifests.force(stack.row(manifest), stack.now)
+    for flags in ({"dry_run": True}, {"now": True}):
+        # When
+        code, body = retry(stack, exported, capsys, **flags)
+        # Then
+        assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
+        assert f"manifest {manifest} is QUEUED" in body["refused"][str(PARTITION)]
+        assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
+    assert body["executions"] == ["execution of orders 2026-11-20T10 2026-11-20T10"]
+    retry_lines(stack, exported, dry_run=False, now=False, as_json=False)
+    assert f"\n{PARTITION}: manifest {manifest} is QUEUED, so" in capsys.readouterr().out
 
 
 def test_files_that_are_missing_or_changed_are_told(
