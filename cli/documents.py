@@ -272,6 +272,7 @@ class ExplainedVersion:
     lane: LaneName | None
     lane_since: Instant | None
     waits_for: WaitsFor | None
+    running: Annotated[str | None, "execution that runs now and has it in its plan"]
     hour: FileHour | None
     manifests: tuple[ExplainedManifest, ...]
     result: FileResult | None
@@ -285,6 +286,7 @@ class FileExplanation:
     uri: str
     night: NextNight
     versions: tuple[ExplainedVersion, ...]
+    omitted_versions: Annotated[int, "older ones that --limit has left out"]
     kind: Literal["file"] = "file"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -48,6 +49,9 @@ def options(
 def run() -> None:
     """Entry point: an error is one sentence on stderr and a non-zero exit code; ``--debug`` shows the stack trace."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # What the terminal's character set lacks, such as a letter of a key, is escaped, as on stderr.
+        sys.stdout.reconfigure(errors="backslashreplace")
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")

@@ -253,11 +253,15 @@ class S3Uri:
         return f"s3://{self.bucket}/{self.key}"
 
 
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def parse_s3_uri(uri: object) -> S3Uri:
     """Read ``s3://bucket/key``, or ``s3a://bucket/key`` as Spark writes it; raises ``InvalidInputError``."""
     scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
     bucket, _, key = rest.partition("/")
-    if scheme not in ("s3", "s3a") or not bucket or not key:
+    # A byte of the command line, or half a pair of a document, that is no character.
+    if scheme not in ("s3", "s3a") or not bucket or not key or LONE_SURROGATE.search(rest):
         raise InvalidInputError(f"{uri!r} is not a valid S3 URI: pass s3://bucket/key")
     return S3Uri(bucket, key)
 

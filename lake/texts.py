@@ -55,23 +55,39 @@ def format_names(names: Iterable[str]) -> str:
     return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
-QUOTED_COMMAND = re.compile(r"'hybrid-router ([a-z-]+)([^']*)'")
+SHELL_WORD = r"""(?:[\w@%+=:,./<>-]|'[^']*'|"'"|\$'(?:\\.|[^'\\])*')+"""
+COMMAND = re.compile(rf"(')hybrid-router ([a-z-]+)([^']*)'|(?<=run: )()hybrid-router ([a-z-]+)((?: {SHELL_WORD})*)")
+"""A command between quotes; or, since it may hold quotes itself, after ``run:``."""
 WITHOUT_STAGE = frozenset({"calibrate", "convert", "demo", "local", "settings", "try"})
 STAGE_OPTIONS = re.compile(r" --stage \S+| --local\b")
 
 
 def with_options(text: str, options: str) -> str:
-    """The text with these options, such as `` --stage prod``, in each quoted command that is for a stage."""
+    """The text with these options, such as `` --stage prod``, in each ``COMMAND`` that is for a stage."""
 
     def complete(match: re.Match[str]) -> str:
-        command, rest = match.groups()
+        quote, command, rest = (group for group in match.groups() if group is not None)
         if command in WITHOUT_STAGE:
             return match[0]
         # The examination of machine and account has no --local.
         place = options.replace(" --local", "") if command == "doctor" else options
-        return f"'hybrid-router {command}{STAGE_OPTIONS.sub('', rest)}{place}'"
+        return f"{quote}hybrid-router {command}{STAGE_OPTIONS.sub('', rest)}{place}{quote}"
 
-    return QUOTED_COMMAND.sub(complete, text)
+    return COMMAND.sub(complete, text)
+
+
+def shell_word(text: str) -> str:
+    """The text as one word of bash, ksh or zsh, in visible characters: it can be printed and pasted as it is."""
+    quoted = shlex.quote(text)
+    if printable(quoted) == quoted:
+        return quoted
+    return f"$'{''.join(map(_shell_character, text))}'"
+
+
+def _shell_character(char: str) -> str:
+    if _is_visible(char):
+        return f"\\{char}" if char in "\\'" else char
+    return f"\\x{ord(char):02x}" if char.isascii() else f"\\U{ord(char):08x}"
 
 
 def advise_reprocess(manifest: str) -> str:
@@ -80,11 +96,11 @@ def advise_reprocess(manifest: str) -> str:
 
 
 def reprocess_file_command(uri: str) -> str:
-    return f"hybrid-router reprocess {shlex.quote(uri)}"
+    return f"hybrid-router reprocess {shell_word(uri)}"
 
 
 def explain_command(uri: str) -> str:
-    return f"hybrid-router explain {shlex.quote(uri)}"
+    return f"hybrid-router explain {shell_word(uri)}"
 
 
 SIZES = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.cost.plan import print_plan
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
@@ -164,7 +165,7 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     typer.echo(f"started: {arn}", err=True)
     try:
         code, body = follow_execution(stack, arn)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BotoCoreError, ClientError):
         typer.echo("the execution goes on", err=True)
         raise
     print_end(body, as_json=as_json)

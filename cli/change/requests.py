@@ -12,7 +12,7 @@ import typer
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
-from lake.texts import printable
+from lake.texts import format_size, printable
 
 
 def print_messages(response: Mapping[str, Any]) -> None:
@@ -137,7 +137,7 @@ def _requeued(response: Mapping[str, Any]) -> str:
     action = (
         "dry run, nothing was done; manifests to be queued again" if response["dryRun"] else "manifests queued again"
     )
-    size = f" (files: {response['files']:,}, {response['bytes'] / 1e9:,.3f} GB)" if response["queued"] else ""
+    size = f" (files: {response['files']:,}, {format_size(response['bytes'])})" if response["queued"] else ""
     return ", ".join([f"{action}: {response['queued']:,}{size}", *unqueued])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -65,19 +66,24 @@ def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) ->
 
 
 def _changes(stack: DeployedStack, first: datetime, last: datetime) -> Iterator[AlarmChange]:
-    names = {alarm["AlarmName"] for alarm in own_alarms(stack)}
+    histories = [_history(stack, alarm["AlarmName"], first, last) for alarm in own_alarms(stack)]
+    return heapq.merge(*histories, key=lambda change: change.at, reverse=True)
+
+
+def _history(stack: DeployedStack, alarm: str, first: datetime, last: datetime) -> Iterator[AlarmChange]:
+    """The changes of one alarm, the latest first: an account can have thousands of other alarms."""
     pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
-        AlarmTypes=["MetricAlarm"],
+        AlarmName=alarm,
         HistoryItemType="StateUpdate",
         StartDate=first,
         EndDate=last,
         ScanBy="TimestampDescending",
     )
-    for item in (item for page in pages for item in page["AlarmHistoryItems"] if item["AlarmName"] in names):
+    for item in (item for page in pages for item in page["AlarmHistoryItems"]):
         data = json.loads(item.get("HistoryData", "{}"))
         old, new = data.get("oldState", {}), data.get("newState", {})
         if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
             continue
         reason = new.get("stateReason", item.get("HistorySummary", ""))
-        name = item["AlarmName"].removeprefix(f"{stack.name}-")
+        name = alarm.removeprefix(f"{stack.name}-")
         yield AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)

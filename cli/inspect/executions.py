@@ -38,6 +38,16 @@ def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
         token = {"nextToken": page["nextToken"]}
 
 
+def planned_by_running(stack: DeployedStack) -> dict[str, str]:
+    """The manifests in the plans of the executions that run now -> the execution."""
+    request = {"stateMachineArn": stack.outputs.overnight, "statusFilter": RUNNING}
+    found: dict[str, str] = {}
+    for item in stack.sfn.list_executions(**request)["executions"]:
+        summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
+        found |= dict.fromkeys(summary.get("manifestIds", []), item["name"])
+    return found
+
+
 def find_execution(stack: DeployedStack, name: str) -> NightLine | None:
     """The execution of this name or ARN; None: neither Step Functions nor the ledger knows it."""
     short = name.rsplit(":", 1)[-1]

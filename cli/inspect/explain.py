@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -24,9 +25,10 @@ from cli.documents import (
     WaitsFor,
 )
 from cli.errors import ExitCode, NotFoundError
-from cli.inspect.executions import log_of_run, read_next_night
+from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
 from cli.terminal import working
+from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State
@@ -81,13 +83,13 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
         current_generation=published.generation if published else None,
         rows=own.rows if own else None,
         size=own.size if own else None,
-        inputs=tuple(shown[:limit]),
+        inputs=tuple(_runnable(stack, item) for item in shown[:limit]),
         omitted_inputs=max(len(shown) - limit, 0),
     )
 
 
 def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
-    """Print every recorded version of a file, or the inputs of an object of lake or quarantine; the exit code.
+    """Print the recorded versions of a file, or the inputs of an object of lake or quarantine; the exit code.
 
     It is 1 if the ledger does not know it. ``limit`` is the maximum number of entries of each list.
     """
@@ -110,21 +112,27 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
 
 
 def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation | None:
-    """All that ``explain`` shows of a file, oldest version first; None: the ledger has no arrival of it."""
-    arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
+    """The last ``limit`` versions of a file, the oldest first; None: the ledger does not know it."""
+    arrivals = sorted(
+        stack.ledger.arrivals.versions(name.bucket, name.key), key=lambda item: (item.file.arrived_at, item.recorded_at)
+    )
     if not arrivals:
         return None
-    traces = [
-        trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
-        for arrival in sorted(arrivals, key=lambda item: item.recorded_at)
-    ]
-    night = read_next_night(stack, now)
-    return FileExplanation(str(name), night, tuple(_version(stack, trace, limit, now) for trace in traces))
+    traces = [trace_arrival(stack.s3, stack.ledger, stack.resources, arrival) for arrival in arrivals[-limit:]]
+    is_queued = any(trace.state == State.QUEUED and trace.manifests[-1].lane == Lane.BATCH for trace in traces)
+    planned = planned_by_running(stack) if is_queued else {}
+    versions = tuple(_version(stack, trace, limit, now, planned) for trace in traces)
+    return FileExplanation(str(name), read_next_night(stack, now), versions, len(arrivals) - len(versions))
 
 
-def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> ExplainedVersion:
+def _version(
+    stack: DeployedStack, trace: Trace, limit: int, now: datetime, planned: Mapping[str, str]
+) -> ExplainedVersion:
+    """``planned``: manifest -> execution that runs now and has it, or one that it has superseded, in its plan."""
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
+    waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
+    executions = (planned[row.id] for row in trace.manifests if row.id in planned)
     return ExplainedVersion(
         version=arrival.file.version,
         size=arrival.file.size,
@@ -135,7 +143,8 @@ def _version(stack: DeployedStack, trace: Trace, limit: int, now: datetime) -> E
         outcome=_outcome(trace),
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
         lane_since=_lane_since(trace) if current or arrival.lane is None else arrival.recorded_at,
-        waits_for=_waits_for(current, now) if current else "sweep" if arrival.manifest else None,
+        waits_for=waits_for,
+        running=next(executions, None) if waits_for == "night" else None,
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
@@ -211,12 +220,16 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None
     return FileResult(
         generation=result.generation,
         published_at=result.published_at,
-        source=source,
+        source=_runnable(stack, source),
         first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, result.quarantine, source),
         parquet=objects(resources.lake_bucket, result.files),
         quarantine=objects(resources.quarantine_bucket, result.quarantine),
         omitted=sum(max(len(items) - limit, 0) for items in (result.files, result.quarantine)),
     )
+
+
+def _runnable(stack: DeployedStack, source: SourceCount) -> SourceCount:
+    return replace(source, failed=source.failed and stack.runnable(source.failed))
 
 
 def _unknown(stack: DeployedStack, name: S3Uri) -> str:
@@ -248,12 +261,15 @@ OUTCOMES = {
 
 
 def print_file(document: FileExplanation, now: datetime, options: str) -> None:
-    """Every version of a file; instants are on the wall clock of the stage, and commands have these options."""
+    """The versions of a file; instants are on the wall clock of the stage, and commands have these options."""
     zone = ZoneInfo(document.night.time_zone)
 
     def clock(text: str) -> str:
         return format_clock(read_instant(text), zone, now)
 
+    if document.omitted_versions:
+        older = format_count(document.omitted_versions, "older version")
+        typer.echo(f"{printable(document.uri)}  {older}: pass a larger --limit")
     for version in document.versions:
         typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
         _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
@@ -310,11 +326,15 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     if version.waits_for is None or version.outcome in OUTCOMES:
         return OUTCOMES.get(version.outcome, "it has ended")
     if version.waits_for == "night":
-        if night.start is None:
-            when = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
-            return f"waits for {when}"
-        done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
-        return f"will be converted {clock(night.start)}{done}"
+        if version.running:
+            when = f"by {version.running}, which runs now"
+        elif night.start is None:
+            schedule = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
+            return f"waits for {schedule}"
+        else:
+            done = f", expected done {clock(night.forecast.end)}" if night.forecast and night.forecast.runs else ""
+            when = f"{clock(night.start)}{done}"
+        return f"will be converted {when}"
     return {
         "stream": "waits for the next micro-batch of the stream lane",
         "job run": "is being converted",

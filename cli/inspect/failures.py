@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -30,7 +29,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant
+from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant, shell_word
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
@@ -61,7 +60,7 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                     FailureKind.NOT_DELIVERED,
                     f"Firehose could not deliver records of {name}: {kind}",
                     PUT_AGAIN,
-                    f"{stack.aws} s3 ls --recursive {shlex.quote(uri)}",
+                    f"{stack.aws} s3 ls --recursive {shell_word(uri)}",
                     iso_utc(min(item["LastModified"] for item in items)),
                     dataset=of_records,
                     uri=uri,
@@ -85,7 +84,8 @@ def count_dead_letters(stack: DeployedStack) -> int:
 
 PARALLEL_READS = 16
 MAX_SCANNED_ROWS = 20_000
-"""Maximum number of rows of each list that are read: a backlog is looked through for blocked manifests."""
+"""Number of rows of each list that are read unless ``--limit`` is larger: a backlog is looked through for blocked
+manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: deploy settings with that rule; the sweep takes recent files then, and a backfill all; nothing "
@@ -127,11 +127,16 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 (manifests.failures(lane, Failure.UNREADABLE), _unreadable),
                 (manifests.open(lane, State.QUEUED), _blocked),
             ):
-                scanned = list(islice(listed, MAX_SCANNED_ROWS + 1))
+                most = max(MAX_SCANNED_ROWS, limit)
+                scanned = list(islice(listed, most + 1))
                 rows = [row for row in scanned if dataset in (None, row.partition.dataset) and _is_candidate(row)]
-                described = pool.map(partial(describe, stack), _confirmed(stack, rows[:limit]))
-                troubles = [trouble for of_row in described for trouble in of_row]
-                complete = complete and len(scanned) <= MAX_SCANNED_ROWS and max(len(rows), len(troubles)) <= limit
+                current = _confirmed(stack, rows[:limit])
+                troubles: list[Trouble] = []
+                while current and len(troubles) <= limit:
+                    described = pool.map(partial(describe, stack, limit), current[:PARALLEL_READS])
+                    troubles += chain.from_iterable(described)
+                    current = current[PARALLEL_READS:]
+                complete = complete and len(scanned) <= most and max(len(rows), len(troubles)) <= limit
                 found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
@@ -160,12 +165,12 @@ def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Manife
     return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
 
 
-def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+def _failed(stack: DeployedStack, _limit: int, row: ManifestRow) -> list[Trouble]:
     reason = row.reason or "the ledger has no reason"
     return [_of_row(FailureKind.FAILED, row, reason, WHEN_REMOVED, _reprocess(stack, row))]
 
 
-def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+def _blocked(_stack: DeployedStack, _limit: int, row: ManifestRow) -> list[Trouble]:
     again = {
         Lane.BATCH: "remove the cause: the next night converts it",
         Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
@@ -173,12 +178,14 @@ def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
     return [_of_row(FailureKind.BLOCKED, row, row.reason, again[row.lane], None)] if row.reason else []
 
 
-def _unreadable(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
+def _unreadable(stack: DeployedStack, limit: int, row: ManifestRow) -> list[Trouble]:
+    """Its files that could not be read, one more than ``limit`` at most: each costs several requests."""
     if row.published is None:
         return []
     try:
         result = read_result(stack.s3, stack.resources.control_bucket, row.id, row.published.generation)
-        return [_unreadable_file(stack, row, source) for source in result.sources if source.failed]
+        failed = (source for source in result.sources if source.failed)
+        return [_unreadable_file(stack, row, source) for source in islice(failed, limit + 1)]
     except InvalidDocumentError as error:
         reason = f"its files are not known: {error}"
         return [_of_row(FailureKind.UNREADABLE, row, reason, OR_READ_AGAIN, _reprocess(stack, row))]
@@ -264,10 +271,10 @@ def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: dat
         typer.echo(f"  why   {printable(trouble.reason)}")
         typer.echo(f"  do    {trouble.advice}")
         if trouble.command:
-            typer.echo(f"  run   {printable(trouble.command)}")
+            typer.echo(f"  run   {trouble.command}")
     number = len(document.failures)
     if not document.complete:
-        typer.echo(f"{number:,} shown, there are more: pass a larger --limit, or --dataset")
+        typer.echo(f"{number:,} shown, there may be more: pass a larger --limit, or --dataset")
     else:
         typer.echo(f"{number:,} in all" if number else "everything got through")
 

@@ -98,7 +98,7 @@ def _verdict(stack: DeployedStack, execution: str, document: Mapping[str, Any], 
         return NightVerdict(
             document["rejectsByReason"],
             tuple(NightDataset(**item) for item in datasets),
-            tuple(UnreadableFile(**item) for item in unreadable),
+            tuple(UnreadableFile(**item | {"reason": stack.runnable(item["reason"])}) for item in unreadable),
             tuple(
                 ManifestNotDone(**item | {"reason": item["reason"] and stack.runnable(item["reason"])})
                 for item in not_done

@@ -58,7 +58,9 @@ def write_report(
         if day is not None:
             report: Report | None = day_report(stack, parse_day("--date", day), now)
         else:
-            report = night_report(stack, str(execution), now)
+            # Commands that start an execution name it by its ARN.
+            execution = str(execution).rsplit(":", 1)[-1]
+            report = night_report(stack, execution, now)
     if report is None:
         raise NotFoundError(f"the ledger has no execution {execution!r}: 'hybrid-router nights' lists the latest")
     path = output or Path(f"report-{day or execution}.html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -186,6 +186,8 @@ def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: i
     for number, line in enumerate(body.iter_lines(1 << 20), 1):
         try:
             record = QuarantineRecord.of(row, generation, json.loads(line))
+            if record.kind == WHOLE_FILE:
+                record = replace(record, reason=stack.runnable(record.reason))
         except (ValueError, KeyError, TypeError) as error:
             raise TerminalError(
                 f"record {number} of s3://{bucket}/{key} is damaged ({error!r}): restore the object, or run "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
+from codecs import BOM_UTF8
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -31,7 +31,7 @@ from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import Partition, new_manifest_id
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
-from lake.texts import format_count
+from lake.texts import format_count, printable, shell_word
 from router.requests.resubmit import check_resubmission
 
 ORIGINS_SUFFIX = ".origins"
@@ -172,10 +172,10 @@ def _exported(body: dict[str, Any]) -> str:
         others.append("there is more: narrow the selection, or raise --limit")
     first = f"exported lines: {body['lines']:,}"
     if body["lines"]:
-        file = shlex.quote(body["file"])
+        file = shell_word(body["file"])
         others.append(
             f"repair the lines in {body['file']} and keep their number: leave a line empty that stays as it is; then "
-            f"run 'hybrid-router quarantine retry {file}'"
+            f"run: hybrid-router quarantine retry {file}"
         )
     return "\n".join([first, *others])
 
@@ -198,8 +198,9 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     """Give the repaired lines of an export back: those that differ from what was exported and were never given back.
 
     Lines of one hour are one or more resubmissions. What an earlier, interrupted retry has recorded is completed.
-    ``now``: start ``overnight`` for their hours. Returns the exit code: 1 if there is no line to give back, and none
-    was given back before.
+    An hour whose lines may be rejected no longer is refused and named, and keeps no other back. ``now``: start
+    ``overnight`` for their hours, also of lines that were given back before. Returns the exit code: 1 if an hour was
+    refused, or there is no line to give back and none was given back before.
     """
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
@@ -207,6 +208,7 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         by_hour[line.origin.partition].append(line)
     resubmitted = ResubmittedLines(stack)
     answers: list[dict[str, Any]] = []
+    refused: dict[Partition, str] = {}
     for partition, lines in sorted(by_hour.items()):
         given_back = resubmitted.of(partition)
         fresh = [line for line in lines if line.origin.identity not in given_back]
@@ -216,12 +218,20 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         for name in sorted(names) if not dry_run else ():
             stack.invoke("resubmit", {"resubmission": name})
         parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
-        answers += [_resubmit(stack, partition, part, dry_run=dry_run) for part in parts]
-    body = {"dryRun": dry_run, "resubmissions": answers, **{name: left_out[name] for name in LEFT_OUT}}
-    hours = sorted({answer["partition"] for answer in answers}) if now and not dry_run else []
-    executions = [_start(stack, hour) for hour in hours]
+        for part in parts:
+            try:
+                answers.append(_resubmit(stack, partition, part, dry_run=dry_run))
+            except InvalidInputError as error:
+                refused[partition] = stack.runnable(str(error))
+    body = {
+        "dryRun": dry_run,
+        "resubmissions": answers,
+        **{name: left_out[name] for name in LEFT_OUT},
+        "refused": {str(partition): why for partition, why in refused.items()},
+    }
+    executions = _start(stack, by_hour.keys() - refused.keys()) if now and not dry_run else []
     typer.echo(json.dumps({**body, "executions": executions}, indent=1) if as_json else _given_back(body, executions))
-    return ExitCode.FINE if answers or left_out["resubmitted"] else ExitCode.NOT_SO
+    return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
 
 
 def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
@@ -238,13 +248,15 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
             "keep one line for each line of the export, and leave a line empty that is not to be given back"
         )
     for origin, line in zip(origins, lines, strict=True):
-        if not line.strip():
+        # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
+        bare = line.removeprefix(BOM_UTF8)
+        variants = (line, bare, line.removesuffix(b"\r"), bare.removesuffix(b"\r"))
+        if not bare.strip():
             left_out["empty"] += 1
-        # An editor may have changed the ends of all lines.
-        elif origin.digest in (line_digest(line), line_digest(line.removesuffix(b"\r"))):
+        elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
         else:
-            yield RepairedLine(origin, line)
+            yield RepairedLine(origin, bare)
 
 
 def _resubmit(
@@ -271,9 +283,15 @@ def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
     return tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
 
 
-def _start(stack: DeployedStack, partition: str) -> str:
-    dataset, _, hour = partition.rpartition("#")
-    return stack.start("overnight", {"dataset": dataset, "from": hour, "to": hour})
+def _start(stack: DeployedStack, partitions: Iterable[Partition]) -> list[str]:
+    """One execution for each dataset: each begins job runs of its own. What waits between the hours is included."""
+    hours: defaultdict[str, list[str]] = defaultdict(list)
+    for partition in partitions:
+        hours[partition.dataset].append(partition.stamp)
+    return [
+        stack.start("overnight", {"dataset": dataset, "from": min(stamps), "to": max(stamps)})
+        for dataset, stamps in sorted(hours.items())
+    ]
 
 
 def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:
@@ -285,4 +303,5 @@ def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:
         end = [f"overnight started: {execution}" for execution in executions]
     else:
         end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
-    return "\n".join([*hours, ", ".join(texts), *end])
+    refused = [f"{partition}: {why}" for partition, why in body["refused"].items()]
+    return "\n".join([*hours, ", ".join(texts), *end, *map(printable, refused)])

@@ -304,17 +304,18 @@ def format_notification(
     ``night``: what differs from the plan, in sentences without a full stop. ``stage``: name of the deployment, as the
     command line takes it. ``details``: lines about the quarantine, after the counts.
     """
+    place = f" --stage {stage}"
     lines = [
         f"Execution {execution} of overnight, stage {stage}: {verdict.outcome}",
         # A manifest's reason can name a file.
-        f"{printable(with_options(verdict.message, f' --stage {stage}'))}.",
+        f"{printable(with_options(verdict.message, place))}.",
         "",
         f"Manifests: {verdict.done} done, {verdict.failed} failed, {verdict.open} open.",
         f"Published: {format_count(verdict.rows, 'row')}; in the quarantine: {format_count(verdict.rejects, 'line')}, "
         f"{format_count(verdict.failed_files, 'file')}.",
         f"Damaged objects: {verdict.damaged_objects}.",
         *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
-        *details,
+        *(with_options(line, place) for line in details),
         "",
         "What to do:",
         f"- See its datasets, what failed and why, and the logs: hybrid-router night {execution} --stage {stage}",

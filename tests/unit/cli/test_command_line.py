@@ -9,6 +9,7 @@ import shlex
 import socket
 from collections.abc import Iterator
 from dataclasses import fields
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from typer.testing import CliRunner
 from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
-from cli.main import app
+from cli.main import app, run
 from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from lake.resource_names import ResourceNames
@@ -45,6 +46,15 @@ def helps(name: str, command: Any) -> Iterator[tuple[str, str]]:
         yield f"{name} {parameter.name}", getattr(parameter, "help", None) or ""
     for child, item in getattr(command, "commands", {}).items():
         yield from helps(f"{name} {child}", item)
+
+
+def test_a_character_that_the_terminal_lacks_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = TextIOWrapper(BytesIO(), encoding="latin-1")
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setattr("cli.main.app", lambda: typer.echo("größe😀"))
+    run()
+    terminal.seek(0)
+    assert terminal.read() == "größe\\U0001f600\n"
 
 
 INSTRUCTION = "_HYBRID_ROUTER_COMPLETE"

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
 
 import cli.change.executions
 from cli.change.executions import run_backfill, run_overnight
@@ -92,14 +93,17 @@ def test_an_execution_that_is_not_waited_for_is_named(world: World, capsys: pyte
     assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
-def test_ctrl_c_ends_the_command_and_not_the_execution(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "end", [KeyboardInterrupt(), NoCredentialsError(), ClientError({"Error": {"Code": "ExpiredToken"}}, "Describe")]
+)
+def test_ctrl_c_or_the_end_of_a_session_ends_the_command_and_not_the_execution(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: BaseException
 ) -> None:
     def interrupt(_: float) -> None:
-        raise KeyboardInterrupt
+        raise end
 
     monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (interrupt,))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(end)):
         run(world, run_overnight, {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"
 

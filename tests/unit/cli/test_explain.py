@@ -21,12 +21,13 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.result import ResultObject
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
+from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
 from tests.unit.lake.world import LEASE, PARTITION, World
 
 FILE = S3Uri("input", "orders/a")
 OPTIONS = " --stage test"
+READ_AGAIN = "hybrid-router reprocess 's3://input/orders/a b'"
 
 
 def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
@@ -54,9 +55,11 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
 
 
-def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+def explained(
+    world: World, capsys: pytest.CaptureFixture[str], services: FakeServices | None = None
+) -> tuple[dict[str, Any], str]:
     """The only version of the file, and the page."""
-    document = explain_file(stack_of(world, FakeServices()), FILE, 10, world.now)
+    document = explain_file(stack_of(world, services or FakeServices()), FILE, 10, world.now)
     assert document is not None
     print_file(document, world.now, OPTIONS)
     (version,) = valid_json("explain", document)["versions"]
@@ -70,6 +73,33 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     text = explained(world, capsys)[1]
     assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
     assert "  lane       batch since today 10:30: by default\n" in text
+
+
+def test_a_file_in_the_plan_of_a_night_that_runs_is_not_put_off_to_the_next(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = arrived(world, "a")
+    services = FakeServices([execution("n1", "RUNNING"), execution("n0", "RUNNING")])
+    put_summary(world, "n1", [manifest.id])
+    version, text = explained(world, capsys, services)
+    assert (version["waitsFor"], version["running"]) == ("night", "n1")
+    assert "  outcome    QUEUED: will be converted by n1, which runs now\n" in text
+
+
+def test_the_last_versions_are_shown_in_the_order_of_their_arrival(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given versions that route has recorded at once, so that only their arrival says which is older
+    for number in (3, 1, 2):
+        file = ObjectVersion(
+            "input", "orders/a", "e", number, f"2026-11-20T08:00:0{number}.000+00:00", f"v{9 - number}"
+        )
+        world.ledger.arrivals.put(ArrivalRow(file, None, None, None, "no rule", "2026-11-20T09:00:00.000+00:00"))
+    document = explain_file(stack_of(world, FakeServices()), FILE, 2, world.now)
+    assert document is not None
+    assert ([item.size for item in document.versions], document.omitted_versions) == ([2, 3], 1)
+    print_file(document, world.now, OPTIONS)
+    assert capsys.readouterr().out.startswith("s3://input/orders/a  1 older version: pass a larger --limit\n")
 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
@@ -177,11 +207,12 @@ def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.Capt
 
 
 def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    published(world, arrived(world, "a"), {}, unreadable="corrupt gzip")
+    published(world, arrived(world, "a"), {}, unreadable=f"it is archived, then run: {READ_AGAIN}")
     version, text = explained(world, capsys)
-    assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", "corrupt gzip")
+    failed = f"it is archived, then run: {READ_AGAIN} --stage dev"
+    assert (version["outcome"], version["result"]["source"]["failed"]) == ("UNREADABLE", failed)
     assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
-    assert "  unreadable corrupt gzip\n" in text
+    assert f"  unreadable {failed}\n" in text
 
 
 def test_who_may_not_read_the_quarantine_gets_reason_and_offset(

@@ -48,6 +48,24 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
 
 
+def test_of_a_manifest_without_readable_files_no_more_are_looked_at_than_are_shown(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        names = [f"{number}-{part}" for part in range(9)]
+        unreadable(world, world.queued(*names), *(f"orders/{name}" for name in names))
+    looked_at: list[str] = []
+
+    def versions(_arrivals: object, _bucket: str, key: str) -> list[ArrivalRow]:
+        looked_at.append(key)
+        return []
+
+    monkeypatch.setattr(type(world.ledger.arrivals), "versions", versions)
+    document = failures_document(stack_of(world, FakeServices()), None, 2)
+    assert (len(document.failures), document.complete) == (2, False)
+    assert len(looked_at) == 2 * 3
+
+
 @pytest.mark.parametrize("body", [b'{"sources": [', b"{}"])
 def test_a_damaged_result_document_hides_no_other_failure(world: World, body: bytes) -> None:
     damaged, row = world.queued("a"), world.queued("b")
@@ -118,7 +136,7 @@ def converted(world: World, row: ManifestRow, version: str) -> None:
     put_result(world, row, [SourceCount("s3://input/orders/a", version, 100, 3, 3, 0, {}, None, None)])
 
 
-def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
+def test_a_blocked_manifest_is_tried_again_by_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
         world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
@@ -127,6 +145,10 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
     world.queued("d")
     stack = stack_of(world, FakeServices())
     assert failures_document(stack, None, 1).complete
+    # And: a larger limit reads more of a long backlog
+    monkeypatch.setattr(failures, "MAX_SCANNED_ROWS", 1)
+    assert not failures_document(stack, None, 1).complete
+    assert failures_document(stack, None, 10).complete
     found = listed(world)
     assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 2
     advised = {item["lane"]: item["advice"] for item in found}

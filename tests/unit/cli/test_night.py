@@ -43,7 +43,8 @@ NOT_DONE = {
     "state": "FAILED",
     "reason": "the disk is full; run 'hybrid-router reprocess --manifest m2'",
 }
-UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1", "reason": "it was deleted"}
+REASON = "it is archived, then run: hybrid-router reprocess s3://input/orders/b"
+UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1", "reason": REASON}
 
 
 def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     text = capsys.readouterr().out
     assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
     assert "quarantined lines: 793 not JSON\n" in text
-    assert "unreadable file s3://input/orders/b\\n: it was deleted\n" in text
+    assert f"unreadable file s3://input/orders/b\\n: {REASON} --stage dev\n" in text
     advice = "run 'hybrid-router reprocess --manifest m2 --stage dev'"
     assert f"FAILED m2 orders#2026-11-19T20\\x1b: the disk is full; {advice}\n" in text
     assert "FAILED jr_1-n1: Executor lost\\nkilled by signal 9\n" in text

@@ -19,13 +19,23 @@ from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
 from lake.layout import quarantine_key
 from lake.manifest import Partition
+from lake.texts import with_options
 from tests.unit.cli.quarantined import converted, line_of, published
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World
 
 LATER = Partition("orders", "2026-11-20", 10)
 EVENING = Partition("orders", "2026-11-20", 20)
-WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offset": 0, "length": 9, "reason": "gone"}
+GONE = "gone, then run: hybrid-router reprocess s3://input/orders/b"
+GONE_HERE = f"{GONE} --stage dev"
+WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offset": 0, "length": 9, "reason": GONE}
+
+
+class Stack(World):
+    """A deployed stack."""
+
+    def runnable(self, text: str) -> str:
+        return with_options(text, " --stage dev")
 
 
 @pytest.fixture
@@ -33,6 +43,7 @@ def filled(world: World) -> World:
     converted(world, [line_of("\x1b[2J", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
     counted = {**line_of("", 0, "c"), "kind": "lines", "count": 7, "length": 100}
     converted(world, [counted], "c", partition=LATER)
+    world.__class__ = Stack
     return world
 
 
@@ -48,7 +59,7 @@ def listed(world: Any, capsys: pytest.CaptureFixture[str], by: str = "hour", **o
 
 def test_ls_counts_lines_and_files_by_hour_and_reason(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(filled, capsys) == [
-        ("orders", "2026-11-20T09", "gone", 0, 0, 1),
+        ("orders", "2026-11-20T09", GONE_HERE, 0, 0, 1),
         ("orders", "2026-11-20T09", "not JSON", 1, 0, 0),
         ("orders", "2026-11-20T09", "not an object", 1, 0, 0),
         ("orders", "2026-11-20T10", "not JSON", 7, 0, 0),
@@ -61,8 +72,8 @@ def test_ls_counts_lines_and_files_by_hour_and_reason(filled: World, capsys: pyt
     [
         ({"first": "2026-11-20T10"}, ["not JSON"]),
         ({"last": "2026-11-20T09", "reason": "not "}, ["not JSON", "not an object"]),
-        ({"dataset": "orders", "first": "2026-11-20T09", "last": "2026-11-20T09", "reason": "gone"}, ["gone"]),
-        ({"file": "s3://input/orders/b"}, ["gone"]),
+        ({"dataset": "orders", "first": "2026-11-20T09", "last": "2026-11-20T09", "reason": "gone"}, [GONE_HERE]),
+        ({"file": "s3://input/orders/b"}, [GONE_HERE]),
         ({"file": "s3://input/orders/nowhere"}, []),
         ({"first": "2026-11-21"}, []),
     ],
@@ -107,7 +118,7 @@ def test_show_prints_place_reason_and_line(filled: World, capsys: pytest.Capture
         "  byte 5, 4 bytes: not JSON",
         "  \\x1b[2J",
     ]
-    assert "  the whole file: gone" in told
+    assert f"  the whole file: {GONE_HERE}" in told
     assert told[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
 
 

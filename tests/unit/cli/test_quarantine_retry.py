@@ -12,7 +12,7 @@ import pytest
 from cli.errors import ExitCode
 from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
-from cli.quarantine.repair import export_lines, origins_file, retry_lines
+from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.manifest import Partition
@@ -83,7 +83,17 @@ def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: py
     ]
     assert (body["empty"], body["unchanged"], body["resubmitted"]) == (1, 1, 0)
     assert contents(stack) == [b'{"a":1}\n', b'{"a":4}\n']
-    assert body["executions"][1] == "execution of orders 2026-11-20T10 2026-11-20T10"
+    assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T10"]
+
+
+@pytest.mark.parametrize(("first", "unchanged"), [(b"", 3), (b'{"a":1', 4), (b'{"a":1}', 3)])
+def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], first: bytes, unchanged: int
+) -> None:
+    _, *others = exported.read_bytes().split(b"\n")
+    exported.write_bytes(b"\r\n".join([b"\xef\xbb\xbf" + first, *others]))
+    _, body = retry(stack, exported, capsys)
+    assert (body["unchanged"], contents(stack)) == (unchanged, [b'{"a":1}\r\n'] if first.endswith(b"}") else [])
 
 
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
@@ -92,9 +102,10 @@ def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
     # When
-    code, body = retry(stack, exported, capsys)
+    code, body = retry(stack, exported, capsys, now=True)
     # Then
     assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)
+    assert body["executions"] == ["execution of orders 2026-11-20T09 2026-11-20T09"]
     # And when another line is repaired as well
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
     _, body = retry(stack, exported, capsys)
@@ -126,6 +137,25 @@ def test_an_interrupted_retry_is_completed(
     # Then
     (row,) = stack.ledger.resubmissions.of(PARTITION)
     assert stack.ledger.arrivals.get(row.file) is not None
+
+
+def test_an_hour_that_is_converted_again_keeps_no_other_back(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given repaired lines of two hours, and a reprocess of the first
+    exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
+    (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
+    stack.ledger.manifests.force(stack.row(manifest), stack.now)
+    for flags in ({"dry_run": True}, {"now": True}):
+        # When
+        code, body = retry(stack, exported, capsys, **flags)
+        # Then
+        assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
+        assert f"manifest {manifest} is QUEUED" in body["refused"][str(PARTITION)]
+        assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
+    assert body["executions"] == ["execution of orders 2026-11-20T10 2026-11-20T10"]
+    retry_lines(stack, exported, dry_run=False, now=False, as_json=False)
+    assert f"\n{PARTITION}: manifest {manifest} is QUEUED, so" in capsys.readouterr().out
 
 
 def test_files_that_are_missing_or_changed_are_told(

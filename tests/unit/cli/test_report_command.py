@@ -39,17 +39,18 @@ class FakeCloudWatch:
     """Alarms by name with their topic, and changes of their states."""
 
     def __init__(self, topics: dict[str, str], changes: list[dict[str, Any]]) -> None:
-        alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
-        self._pages = {
-            "describe_alarms": {"MetricAlarms": alarms},
-            "describe_alarm_history": {"AlarmHistoryItems": changes},
-        }
+        self._alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
+        self._changes = changes
         self.requests: dict[str, dict[str, Any]] = {}
 
     def get_paginator(self, operation: str) -> Any:
         def paginate(**request: Any) -> list[dict[str, Any]]:
             self.requests[operation] = request
-            return [self._pages[operation]]
+            if operation == "describe_alarms":
+                return [{"MetricAlarms": self._alarms}]
+            return [
+                {"AlarmHistoryItems": [item]} for item in self._changes if item["AlarmName"] == request["AlarmName"]
+            ]
 
         return SimpleNamespace(paginate=paginate)
 
@@ -142,7 +143,7 @@ def test_the_command_writes_the_page(
     monkeypatch.setattr(webbrowser, "open", opened.append)
     page = tmp_path / "new" / "page.html"
     # When, Then
-    assert write_report(stack, None, "overnight", page, open_page=True) == 0
+    assert write_report(stack, None, f"{stack.outputs.overnight}:overnight", page, open_page=True) == 0
     assert "it is broken" in page.read_text()
     assert opened == [page.as_uri()]
     monkeypatch.chdir(tmp_path)
@@ -201,15 +202,20 @@ def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
     ]
     made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
     changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistoryData": json.dumps(made)})
-    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistorySummary": "updated from OK to ALARM"})
-    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic", "batch-job-Other": "other"}, changes)
+    earlier = MORNING - timedelta(minutes=2)
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": earlier, "HistorySummary": "updated from OK to ALARM"})
+    # And a second alarm of the stack, which has changed between the changes of the first.
+    between = MORNING - timedelta(minutes=1)
+    changes.append({"AlarmName": "batch-job-Errors", "Timestamp": between, "HistorySummary": "updated"})
+    own = dict.fromkeys(("batch-job-Late", "batch-job-Errors"), "alarm_topic")
+    cloudwatch = FakeCloudWatch({**own, "batch-job-Other": "other"}, changes)
     # When
     found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
     # Then
-    at = iso_utc(MORNING)
     assert found == (
-        AlarmChange("Late", at, "ALARM", "Threshold crossed"),
-        AlarmChange("Late", at, "", "updated from OK to ALARM"),
+        AlarmChange("Late", iso_utc(MORNING), "ALARM", "Threshold crossed"),
+        AlarmChange("Errors", iso_utc(between), "", "updated"),
+        AlarmChange("Late", iso_utc(earlier), "", "updated from OK to ALARM"),
     )
     assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
     assert cloudwatch.requests["describe_alarm_history"]["ScanBy"] == "TimestampDescending"

@@ -96,7 +96,7 @@ def test_anything_but_one_kind_of_selection_is_refused_with_examples(options: di
 @pytest.mark.parametrize(
     ("body", "code", "summary"),
     [
-        (queued(queued=2, files=3, bytes=10**9), 0, "manifests queued again: 2 (files: 3, 1.000 GB)"),
+        (queued(queued=2, files=3, bytes=10**9), 0, "manifests queued again: 2 (files: 3, 1 GB)"),
         (queued(dryRun=True, queued=1), 0, "dry run, nothing was done; manifests to be queued again: 1"),
         (queued(open=2, unusable=1), 0, "manifests queued again: 0, 2 still open, 1 unusable"),
         (queued(ignored=1, unusable=1), 1, "manifests queued again: 0, 1 ignored, 1 unusable"),
@@ -122,9 +122,9 @@ def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert further == {**request, "token": "t"}
     assert capsys.readouterr().out.splitlines() == [
         "one",
-        "so far: manifests queued again: 1 (files: 1, 0.000 GB)",
+        "so far: manifests queued again: 1 (files: 1, 0 B)",
         "two",
-        "manifests queued again: 2 (files: 2, 0.000 GB)",
+        "manifests queued again: 2 (files: 2, 0 B)",
         "the next overnight run converts them",
     ]
 

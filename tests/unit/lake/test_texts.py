@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -11,7 +12,15 @@ from hypothesis import strategies as st
 
 from cli.errors import errors_on_stderr
 from lake.errors import InvalidInputError
-from lake.texts import advise_reprocess, format_count, printable, with_options
+from lake.texts import (
+    advise_reprocess,
+    explain_command,
+    format_count,
+    printable,
+    reprocess_file_command,
+    shell_word,
+    with_options,
+)
 from router.settle.verdict import ExecutionOutcome, Verdict, format_notification
 from transform.job_main import print_line
 
@@ -31,6 +40,8 @@ def test_a_number_gets_its_noun(text: str, expected: str) -> None:
     assert text == expected
 
 
+KEY = "orders/\x1b[2J\nALARM \u202e\u2028.json"
+NAME = "s3://b/it's "
 LOCAL, AWS = " --stage day --local", " --stage prod --profile ops"
 
 
@@ -43,14 +54,15 @@ LOCAL, AWS = " --stage day --local", " --stage prod --profile ops"
         ("run 'hybrid-router status --stage day --local'", LOCAL, "'hybrid-router status --stage day --local'"),
         ("run 'hybrid-router doctor'", LOCAL, "'hybrid-router doctor --stage day'"),
         ("'hybrid-router local ls' or 'hybrid-router hours'", LOCAL, "local ls' or 'hybrid-router hours --st"),
+        ("it is archived, then run: hybrid-router reprocess 's3://b/a b'", AWS, f"reprocess 's3://b/a b'{AWS}"),
+        (f"(then run: {reprocess_file_command(NAME)}); it stays", AWS, f"reprocess {shell_word(NAME)}{AWS}); it stays"),
+        (f"(then run: {reprocess_file_command(KEY)}); it stays", AWS, f"reprocess {shell_word(KEY)}{AWS}); it stays"),
+        ("run: hybrid-router try 'a b'\nrun: hybrid-router status", AWS, f"try 'a b'\nrun: hybrid-router status{AWS}"),
         ("no command", LOCAL, "no command"),
     ],
 )
-def test_a_quoted_command_gets_the_options_of_the_stage(text: str, options: str, expected: str) -> None:
+def test_an_advised_command_gets_the_options_of_the_stage(text: str, options: str, expected: str) -> None:
     assert expected in with_options(text, options)
-
-
-KEY = "orders/\x1b[2J\nALARM \u202e\u2028.json"
 
 
 VISIBLE = r"orders/\x1b[2J\nALARM \u202e\u2028.json"
@@ -77,6 +89,17 @@ def test_letters_that_are_read_from_right_to_left_do_not_reorder_a_name() -> Non
 def test_it_is_one_line_that_can_be_written_anywhere(text: str) -> None:
     assert printable(text).isprintable()
     printable(text).encode()
+
+
+@pytest.mark.parametrize("key", [KEY, "a/it's $HOME\\ `x`\u05d0b\x85\U000e0100 größe😀+%41", "a b", "a"])
+def test_an_advised_command_names_a_key_that_cannot_be_seen_so_that_a_shell_reads_it(key: str) -> None:
+    command = explain_command(key)
+    assert command == printable(command)
+    word = command.removeprefix("hybrid-router explain ")
+    shell = subprocess.run(
+        ["bash", "-c", f"printf %s {word}"], env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True
+    )
+    assert shell.stdout.decode() == key
 
 
 def _log(key: str) -> None:

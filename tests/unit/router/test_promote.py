@@ -259,6 +259,7 @@ def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment
         ({"files": []}, "files = [] is not a valid list: pass"),
         ({"files": ["/input/a"]}, "'/input/a' is not a valid S3 URI: pass s3://bucket/key"),
         ({"files": [7]}, "7 is not a valid S3 URI"),
+        ({"files": ["s3://input/\udcff"]}, r"'s3://input/\udcff' is not a valid S3 URI"),
         ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
     ],
 )

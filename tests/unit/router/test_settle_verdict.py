@@ -260,17 +260,22 @@ def test_the_notification_names_a_few_files_in_one_line_each() -> None:
     assert format_quarantine({}, []) == []
 
 
+def test_a_command_in_the_reason_of_a_file_names_the_stage() -> None:
+    line = "Unreadable: s3://input/a b: it is archived, then run: hybrid-router reprocess 's3://input/a b'"
+    assert f"{line} --stage prod\n" in notification(ExecutionOutcome.FAILED, line)
+
+
 LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
 OVERNIGHT = "start the state machine overnight again"
 REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
 
 
-def notification(outcome: ExecutionOutcome, **counts: int) -> str:
+def notification(outcome: ExecutionOutcome, *details: str, **counts: int) -> str:
     numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
     numbers["datasets_above_share"] = 0
     verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
-    return format_notification("x", verdict, (), stage="prod")
+    return format_notification("x", verdict, (), stage="prod", details=details)
 
 
 @pytest.mark.parametrize(
