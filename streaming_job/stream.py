@@ -11,12 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
-from streaming_job.urgent import UrgentInbox
+from streaming_job.urgent import UrgentInbox, look_seconds
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
 from transform.task_model import ConversionContext
@@ -94,11 +96,23 @@ class InboxStream:
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
                 self._inboxes = find_inboxes(self._context.services)
+        except BaseException:
+            self._report_end()
+            raise
         finally:
             self._stopping = True
             self._urgent.stop()
             self._threads.shutdown(wait=True)
             self._meter.end()
+
+    def _report_end(self) -> None:
+        """Report that no pointer is read any more, before what has begun ends, which can take minutes: until the heartbeat
+        is gone, no file starts another run.
+        """
+        try:
+            self._context.services.ledger.stream.end()
+        except (BotoCoreError, ClientError) as error:
+            self._context.log(f"the end of the run was not reported: {error}; its last heartbeat is valid for a while")
 
     def _run_query(self) -> bool:
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
@@ -116,7 +130,7 @@ class InboxStream:
 
     def _watch(self, query: StreamingQuery) -> bool:
         while True:
-            self._wake.wait(self._context.services.settings.stream.trigger_seconds)
+            self._wake.wait(look_seconds(self._context))
             if self._error is not None:
                 raise self._error
             self._record_heartbeat()

@@ -30,9 +30,14 @@ POOL = "urgent"
 """Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of
 the micro-batch."""
 MAX_LOOK_SECONDS = 5.0
-"""Maximum interval between two looks at the inbox. A day of them is 17,280 LIST requests: 0.09 dollars."""
+"""Maximum interval between two looks at the inbox, and between two heartbeats. A day of looks is 17,280 LIST requests:
+0.09 dollars."""
 MAX_POINTERS = 1000
 """Maximum number read in one look at an inbox, the oldest first: one LIST request."""
+
+
+def look_seconds(context: ConversionContext) -> float:
+    return min(MAX_LOOK_SECONDS, context.services.settings.stream.trigger_seconds)
 
 
 class UrgentInbox:
@@ -107,7 +112,7 @@ class UrgentInbox:
             looks.join()
 
     def _look_until_closed(self) -> None:
-        interval = min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds)
+        interval = look_seconds(self._context)
         while True:
             self._due.clear()
             if self._looks is not threading.current_thread():

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from botocore.exceptions import ClientError
+
 from lake.errors import TransientError
 from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
 from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
+from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
 from streaming_job.inbox import find_inboxes, has_open_manifests
 from streaming_job.stream import InboxStream, key_of_path, pattern_of
@@ -89,6 +92,49 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> 
     assert found._urgent._closed
     found._urgent._portions = 0
     assert found._may_end()
+
+
+def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: World) -> None:
+    # Given a trigger once an hour
+    found = InboxStream(context_of(world))
+    object.__setattr__(found._context.services.settings.stream, "trigger_seconds", 3600)
+    waits: list[float] = []
+    found._wake = SimpleNamespace(wait=waits.append)  # type: ignore[assignment]
+    world.wait(timedelta(hours=1))
+    # When, Then it looks at its row several times while a heartbeat is valid
+    query: Any = SimpleNamespace()
+    assert not found._watch(query)
+    assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_begun(
+    world: World, monkeypatch: pytest.MonkeyPatch, denied: bool
+) -> None:
+    # Given a run whose query fails, perhaps because of the ledger
+    def fail(*_: object) -> None:
+        raise TransientError("no answer")
+
+    def deny(_: Stream) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
+
+    world.ledger.stream.begin_run("jr_1", world.now)
+    found = InboxStream(context_of(world))
+    found._start = fail  # type: ignore[method-assign,assignment]
+    if denied:
+        monkeypatch.setattr(Stream, "end", deny)
+    heartbeats = []
+    stop = found._urgent.stop
+
+    def stop_urgent() -> None:
+        heartbeats.append(world.ledger.stream.get().heartbeat_at)
+        stop()
+
+    monkeypatch.setattr(found._urgent, "stop", stop_urgent)
+    # When, Then a file that comes from now on gets another run
+    with pytest.raises(TransientError, match="no answer"):
+        found.run()
+    assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
 
 
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
