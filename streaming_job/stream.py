@@ -36,7 +36,9 @@ MAX_POINTERS_PER_CHECKPOINT = 5000
 """Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
 writes anew as a whole: ten full micro-batches do it once. A query that has read as many is followed by a new one."""
 
-
+STOP_PATIENCE_SECONDS = 30.0
+"""A request to stop waits so long for the end of the micro-batch, and less than a heartbeat is valid: the next one can
+begin at once, before another look at the row."""
 PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
 Glue's auto scaling goes by how long micro-batches take."""
@@ -106,8 +108,8 @@ class InboxStream:
             self._meter.end()
 
     def _report_end(self) -> None:
-        """Report that no pointer is read any more, before what has begun ends, which can take minutes: until the heartbeat
-        is gone, no file starts another run.
+        """Report that no pointer is read any more, before what has begun ends: that can take minutes, and no file
+        starts another run while the heartbeat is valid.
         """
         try:
             self._context.services.ledger.stream.end()
@@ -287,9 +289,13 @@ class InboxStream:
             # A request to stop may have closed it before it was taken back.
             self._urgent.reopen()
             return False
-        if not self._working.acquire(blocking=False):
+        if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
+            # A request can have been taken back while the micro-batch ended.
+            taken_back = row.stop_requested and not self._context.services.ledger.stream.get().stop_requested
+            if taken_back or self._error is not None:
+                return False
             if not self._urgent.close() or self._open:
                 if not row.stop_requested:
                     self._urgent.reopen()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
@@ -272,6 +272,38 @@ def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> Non
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
     assert lane.pointers() == []
+
+
+@pytest.mark.parametrize(
+    ("error", "taken_back", "ends"),
+    [(None, False, True), (None, True, False), (TransientError("no answer"), False, False)],
+)
+def test_a_run_that_should_stop_ends_after_its_micro_batch(
+    lane: SlowLane, error: Exception | None, taken_back: bool, ends: bool
+) -> None:
+    # Given one that fills the cores, and others that would follow it at once
+    lane.slow, lane.open_bytes, lane.error = {SLOW}, 1 << 40, error
+
+    def run_batch() -> None:
+        with suppress(TransientError):
+            lane.batch(SLOW)
+
+    batch = threading.Thread(target=run_batch)
+    batch.start()
+    lane.wait_until_open(1)
+    # When it ends while the run looks whether it may end
+    lane.world.ledger.stream.request_stop(True)
+    working: Any = lane.stream._working
+
+    def acquire(**given: Any) -> bool:
+        lane.world.ledger.stream.request_stop(not taken_back)
+        lane.gate.set()
+        return bool(working.acquire(**given))
+
+    lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
+    # Then it ends, unless the request was taken back; the error of the micro-batch ends it as such
+    assert lane.stream._may_end() == ends
+    batch.join(PATIENCE_SECONDS)
 
 
 def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: SlowLane) -> None:
