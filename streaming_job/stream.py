@@ -123,9 +123,9 @@ class InboxStream:
             query = self._start(checkpoint)
             try:
                 return self._watch(query)
-            except BaseException:
-                # The micro-batch does not wait for what others hold: the query could not be stopped.
-                self._stopping = True
+            except BaseException as error:
+                # No micro-batch is waited for: the query could not be stopped before its end.
+                self._end_with(error)
                 raise
             finally:
                 query.stop()

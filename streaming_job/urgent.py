@@ -22,8 +22,8 @@ from streaming_job.micro_batch import (
     side_by_side_limit,
     size_of,
 )
-from transform.outcome import ALARM, HELD, ConversionOutcome
-from transform.preflight import BlockedRunError, check_environment
+from transform.outcome import HELD, ConversionOutcome
+from transform.preflight import check_environment
 from transform.task_model import ConversionContext
 
 POOL = "urgent"
@@ -172,7 +172,5 @@ class UrgentInbox:
                 self._due.set()
 
     def _fail(self, error: BaseException) -> None:
-        if isinstance(error, BlockedRunError):
-            self._context.log(f"{ALARM} {error}")
         self._error = self._error or error
         self.close()

@@ -107,36 +107,6 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
 
 
-@pytest.mark.parametrize("denied", [False, True])
-def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_begun(
-    world: World, monkeypatch: pytest.MonkeyPatch, denied: bool
-) -> None:
-    # Given a run whose query fails, perhaps because of the ledger
-    def fail(*_: object) -> None:
-        raise TransientError("no answer")
-
-    def deny(_: Stream) -> None:
-        raise ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
-
-    world.ledger.stream.begin_run("jr_1", world.now)
-    found = InboxStream(context_of(world))
-    found._start = fail  # type: ignore[method-assign,assignment]
-    if denied:
-        monkeypatch.setattr(Stream, "end", deny)
-    heartbeats = []
-    stop = found._urgent.stop
-
-    def stop_urgent() -> None:
-        heartbeats.append(world.ledger.stream.get().heartbeat_at)
-        stop()
-
-    monkeypatch.setattr(found._urgent, "stop", stop_urgent)
-    # When, Then a file that comes from now on gets another run
-    with pytest.raises(TransientError, match="no answer"):
-        found.run()
-    assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
-
-
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
     # Given a run that is told to stop, and that first converts what it has begun
     found = InboxStream(context_of(world))
@@ -272,6 +242,44 @@ def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> Non
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
     assert lane.pointers() == []
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_begun(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool
+) -> None:
+    # Given a run whose urgent manifests meet an error while a micro-batch goes on, and a query that waits for it
+    def fail() -> None:
+        raise TransientError("no answer")
+
+    def deny(_: Stream) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
+
+    def run_batch() -> None:
+        with suppress(TransientError):
+            lane.batch(SLOW)
+
+    def start(_: str) -> Any:
+        batch.start()
+        lane.wait_until_open(1)
+        return SimpleNamespace(stop=lambda: batch.join(PATIENCE_SECONDS))
+
+    def stop_urgent() -> None:
+        heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
+        lane.gate.set()
+
+    batch, heartbeats = threading.Thread(target=run_batch), list[str | None]()
+    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
+    lane.stream._start = start  # type: ignore[method-assign,assignment]
+    lane.stream._urgent = SimpleNamespace(start=lambda: None, raise_error=fail, stop=stop_urgent)  # type: ignore[assignment]
+    lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
+    # And a ledger that may refuse it
+    if denied:
+        monkeypatch.setattr(Stream, "end", deny)
+    # When it ends, Then a file that comes from now on gets another run
+    with pytest.raises(TransientError, match="no answer"):
+        lane.stream.run()
+    assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
 
 
 @pytest.mark.parametrize(
