@@ -132,10 +132,11 @@ def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> RoutedD
     for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
         stream.advance(now)
-        if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:
+        is_watched = window is not None and window[0] <= now <= window[1]
+        if is_watched and now - watched >= settings.schedule.watch_seconds:
             backlog, watched = stream.backlog_core_seconds, now
         else:
-            backlog = waiting_core_seconds(settings.stream, backlog, length)
+            backlog = waiting_core_seconds(settings.stream, backlog, length, watched=is_watched)
         for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
             stream.add(manifest)
         backlog += router.admitted_seconds

@@ -11,12 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
-from streaming_job.urgent import UrgentInbox
+from streaming_job.urgent import UrgentInbox, look_seconds
 from transform.outcome import ALARM, HELD, ConversionOutcome
 from transform.preflight import BlockedRunError
 from transform.task_model import ConversionContext
@@ -34,7 +36,9 @@ MAX_POINTERS_PER_CHECKPOINT = 5000
 """Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
 writes anew as a whole: ten full micro-batches do it once. A query that has read as many is followed by a new one."""
 
-
+STOP_PATIENCE_SECONDS = 30.0
+"""A request to stop waits so long for the end of the micro-batch, and less than a heartbeat is valid: the next one can
+begin at once, before another look at the row."""
 PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
 Glue's auto scaling goes by how long micro-batches take."""
@@ -94,11 +98,23 @@ class InboxStream:
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
                 self._inboxes = find_inboxes(self._context.services)
+        except BaseException:
+            self._report_end()
+            raise
         finally:
             self._stopping = True
             self._urgent.stop()
             self._threads.shutdown(wait=True)
             self._meter.end()
+
+    def _report_end(self) -> None:
+        """Report that no pointer is read any more, before what has begun ends: that can take minutes, and no file
+        starts another run while the heartbeat is valid.
+        """
+        try:
+            self._context.services.ledger.stream.end()
+        except (BotoCoreError, ClientError) as error:
+            self._context.log(f"the end of the run was not reported: {error}; its last heartbeat is valid for a while")
 
     def _run_query(self) -> bool:
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
@@ -107,16 +123,16 @@ class InboxStream:
             query = self._start(checkpoint)
             try:
                 return self._watch(query)
-            except BaseException:
-                # The micro-batch does not wait for what others hold: the query could not be stopped.
-                self._stopping = True
+            except BaseException as error:
+                # No micro-batch is waited for: the query could not be stopped before its end.
+                self._end_with(error)
                 raise
             finally:
                 query.stop()
 
     def _watch(self, query: StreamingQuery) -> bool:
         while True:
-            self._wake.wait(self._context.services.settings.stream.trigger_seconds)
+            self._wake.wait(look_seconds(self._context))
             if self._error is not None:
                 raise self._error
             self._record_heartbeat()
@@ -273,9 +289,13 @@ class InboxStream:
             # A request to stop may have closed it before it was taken back.
             self._urgent.reopen()
             return False
-        if not self._working.acquire(blocking=False):
+        if not self._working.acquire(timeout=STOP_PATIENCE_SECONDS if row.stop_requested else 0):
             return False
         try:
+            # A request can have been taken back while the micro-batch ended.
+            taken_back = row.stop_requested and not self._context.services.ledger.stream.get().stop_requested
+            if taken_back or self._error is not None:
+                return False
             if not self._urgent.close() or self._open:
                 if not row.stop_requested:
                     self._urgent.reopen()

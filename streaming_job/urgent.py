@@ -22,17 +22,22 @@ from streaming_job.micro_batch import (
     side_by_side_limit,
     size_of,
 )
-from transform.outcome import ALARM, HELD, ConversionOutcome
-from transform.preflight import BlockedRunError, check_environment
+from transform.outcome import HELD, ConversionOutcome
+from transform.preflight import check_environment
 from transform.task_model import ConversionContext
 
 POOL = "urgent"
 """Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of
 the micro-batch."""
 MAX_LOOK_SECONDS = 5.0
-"""Maximum interval between two looks at the inbox. A day of them is 17,280 LIST requests: 0.09 dollars."""
+"""Maximum interval between two looks at the inbox, and between two heartbeats. A day of looks is 17,280 LIST requests:
+0.09 dollars."""
 MAX_POINTERS = 1000
 """Maximum number read in one look at an inbox, the oldest first: one LIST request."""
+
+
+def look_seconds(context: ConversionContext) -> float:
+    return min(MAX_LOOK_SECONDS, context.services.settings.stream.trigger_seconds)
 
 
 class UrgentInbox:
@@ -107,7 +112,7 @@ class UrgentInbox:
             looks.join()
 
     def _look_until_closed(self) -> None:
-        interval = min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds)
+        interval = look_seconds(self._context)
         while True:
             self._due.clear()
             if self._looks is not threading.current_thread():
@@ -167,7 +172,5 @@ class UrgentInbox:
                 self._due.set()
 
     def _fail(self, error: BaseException) -> None:
-        if isinstance(error, BlockedRunError):
-            self._context.log(f"{ALARM} {error}")
         self._error = self._error or error
         self.close()

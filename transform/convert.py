@@ -92,10 +92,9 @@ class _Conversion:
         except Exception as error:
             fault = fault_of(error)
             reason = self._log_error(manifest, error, "another run claims it")
-            unanswered = isinstance(error, (BotoCoreError, ClientError, TransientError))
             if fault is not None:
                 record_fault(self._context, manifest, fault)
-            return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered, fault=fault)
+            return ConversionOutcome(manifest, WAITING, reason=reason, fault=fault)
         if isinstance(claimed, Claim):
             keeper.add(claimed)
         return claimed
@@ -137,7 +136,7 @@ class _Conversion:
         if fault is None:
             return None
         record_fault(self._context, claim.row.id, fault)
-        return ConversionOutcome(claim.row.id, WAITING, reason=reason, unanswered=fault.passing, fault=fault)
+        return ConversionOutcome(claim.row.id, WAITING, reason=reason, fault=fault)
 
     def _attempt(self, manifests: Sequence[str], *, skip_tried: bool) -> tuple[dict[str, ConversionOutcome], list[str]]:
         """Outcomes of the manifests that reached an end, and those that were skipped; the others may be claimed again.

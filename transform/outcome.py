@@ -35,8 +35,6 @@ class ConversionOutcome:
     """Rows published by this call; 0 when the manifest was DONE before."""
     rejects: int = 0
     reason: str | None = None
-    unanswered: bool = False
-    """WAITING because AWS refused a request or did not answer: what gave the manifest to this run gives it again."""
     fault: EnvironmentFault | None = None
     """WAITING because of this: no attempt was used up, and nothing of the manifest was left out."""
     successors: tuple[str, ...] = ()
@@ -44,6 +42,11 @@ class ConversionOutcome:
 
     converted: CostShare | None = None
     """What this call has published, for the cost of the job run; its dollars are not known yet."""
+
+    @property
+    def unanswered(self) -> bool:
+        """WAITING because of load or the network: what gave the manifest to this run gives it again."""
+        return self.fault is not None and self.fault.passing
 
     @property
     def terminal(self) -> bool:

@@ -127,7 +127,7 @@ def format_shards(shards: Sequence[StreamShard], now: datetime, clock: Callable[
 def _format_shard(shard: StreamShard, now: datetime, clock: Callable[[str], str]) -> Iterator[str]:
     if shard.runs:
         yield f"running ({', '.join(shard.runs)})"
-        yield f"heartbeat {format_age(shard.heartbeat_at, now)} ago" if shard.heartbeat_at else "no heartbeat yet"
+        yield f"heartbeat {format_age(shard.heartbeat_at, now)} ago" if shard.heartbeat_at else "no heartbeat"
     else:
         yield "not running"
     if shard.failed_starts:

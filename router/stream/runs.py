@@ -14,12 +14,8 @@ from lake.time import iso_utc
 from router.services import Services
 from router.telemetry import logger
 
-HEARTBEAT_TRIGGERS = 6
-"""A heartbeat is valid for this number of trigger intervals ..."""
-MIN_HEARTBEAT_AGE = timedelta(minutes=1)
-"""... but for at least this time."""
-
-
+MAX_HEARTBEAT_AGE = timedelta(minutes=1)
+"""A heartbeat is valid for this time; a run records one every ``streaming_job.urgent.MAX_LOOK_SECONDS``."""
 MAX_SILENT_STARTS = 3
 """From this number of starts without a heartbeat on, callers get the reason of the last run as an error."""
 MAX_STARTS = 8
@@ -82,9 +78,7 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
     """Whether the run of the row reported a short time ago that it is alive, and has not reported its end."""
     if row.heartbeat_at is None:
         return False
-    age = services.clock() - datetime.fromisoformat(row.heartbeat_at)
-    interval = timedelta(seconds=services.settings.stream.trigger_seconds)
-    return age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT_AGE)
+    return services.clock() - datetime.fromisoformat(row.heartbeat_at) < MAX_HEARTBEAT_AGE
 
 
 def start_run(services: Services, shard: str) -> bool:

@@ -37,13 +37,13 @@ def room_core_seconds(settings: StreamSettings, waiting: float) -> float:
     return ADMITTED_SHARE * goal_core_seconds(settings) - waiting
 
 
-def waiting_core_seconds(settings: StreamSettings, backlog: float, elapsed: float) -> float:
+def waiting_core_seconds(settings: StreamSettings, backlog: float, elapsed: float, *, watched: bool) -> float:
     """What is left of a backlog after ``elapsed`` seconds in which all cores convert. Pure.
 
-    Nothing, if it was above the goal: then it was measured, the lane is slower than assumed or stands still, and no
-    file is admitted before the next measurement.
+    All of it, if it is above the goal and ``watched``: then it was measured, the lane is slower than assumed or stands
+    still, and no file is admitted before the next measurement. Outside of the stream window nothing measures it.
     """
-    if backlog > goal_core_seconds(settings):
+    if watched and backlog > goal_core_seconds(settings):
         return backlog
     return max(backlog - settings.cores * elapsed, 0.0)
 
@@ -77,7 +77,8 @@ def _waiting(settings: StreamSettings, row: StreamRow, now: datetime) -> float:
     if row.backlog_at is None:
         return 0.0
     elapsed = max((now - datetime.fromisoformat(row.backlog_at)).total_seconds(), 0.0)
-    return waiting_core_seconds(settings, row.backlog_milliseconds / 1000, elapsed)
+    watched = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
+    return waiting_core_seconds(settings, row.backlog_milliseconds / 1000, elapsed, watched=watched)
 
 
 def _count(services: Services, stream: Stream, row: StreamRow, seconds: float, *, spilled: bool) -> None:

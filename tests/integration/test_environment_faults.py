@@ -298,6 +298,26 @@ def test_uploads_that_are_refused_in_a_running_stream_repeat_the_micro_batch(
     assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
 
 
+def test_a_publish_that_is_refused_does_not_end_the_stream(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a lake whose objects of one dataset may be written and not read
+    manifests = [
+        enqueue_for_stream(world, "a"),
+        world.enqueue([world.put("trips/a.json", b'{"a":1}\n')], Lane.STREAM, "trips"),
+    ]
+    world.deny(world.services.resources.lake_bucket, "s3:GetObject", "orders/*")
+
+    # When
+    outcomes = convert_manifests(world.context(spark, "run-1"), manifests)
+
+    # Then it waits for the sweep, its pointer may be deleted, and an alarm names the permission
+    assert {outcome.manifest: outcome.state for outcome in outcomes} == dict(
+        zip(manifests, ("WAITING", "DONE"), strict=True)
+    )
+    assert world.row(manifests[0]).state == State.PUBLISHING
+    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    assert "s3:GetObject is denied" in alarm
+
+
 def test_a_denied_object_does_not_hold_up_the_pointers_behind_it(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a micro-batch with only a denied object, and another manifest whose pointer is in the next one
     denied, good = enqueue_for_stream(world, "denied"), enqueue_for_stream(world, "good")

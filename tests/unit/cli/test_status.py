@@ -169,8 +169,8 @@ def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.Captur
     document = status_document(replace(stack, outputs=outputs), 10, world.now)
     text = page(document, world, capsys)
     # Then
-    assert "stream     shard 1: running (jr_1), no heartbeat yet\n" in text
-    assert "stream     shard 2: running (jr_1), no heartbeat yet, spilling to the batch lane\n" in text
+    assert "stream     shard 1: running (jr_1), no heartbeat\n" in text
+    assert "stream     shard 2: running (jr_1), no heartbeat, spilling to the batch lane\n" in text
 
 
 def test_only_alarms_of_the_own_topic_are_open_and_those_without_a_state_are_not_called_quiet(

@@ -38,8 +38,8 @@ def test_the_streams_status_is_its_exit_code(world: World, capsys: pytest.Captur
     assert print_stream(streaming(world, alive=True, shards=2), as_json=False) == ExitCode.FINE
     assert capsys.readouterr().out.splitlines() == [
         "hybrid-router-dev, times in Europe/Berlin",
-        "shard 1: running (jr_1), no heartbeat yet",
-        "shard 2: running (jr_1), no heartbeat yet",
+        "shard 1: running (jr_1), no heartbeat",
+        "shard 2: running (jr_1), no heartbeat",
     ]
     # And with a start that has failed
     stream = world.ledger.stream

@@ -184,11 +184,21 @@ def test_peak_files_are_admitted_as_long_as_the_lane_converts_them_in_time(deplo
 
 
 def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployment: Deployment) -> None:
-    deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
+    deployment.configure(
+        stream={"latency_goal_seconds": 4, "max_workers": 2}, peak={"hours": ["00:00-12:00", "12:00-00:00"]}
+    )
     measure_speed(deployment, 10)
+    act(deployment, "start")
     waiting = [deployment.queued(f"{name}.json", lane=Lane.STREAM) for name in "ab"]
     act(deployment, "watch")
     deployment.wait(timedelta(hours=1))
+    assert admitted(deployment, "0") == []
+    # When the window is over, Then there is no next measurement
+    deployment.wait(timedelta(hours=12))
+    assert admitted(deployment, "0") == ["0"]
+    # When the next one begins, Then the watch measures again
+    act(deployment, "start")
+    act(deployment, "watch")
     assert admitted(deployment, "0") == []
     for row in waiting:
         deployment.ledger.manifests.fail(row, "because", deployment.now)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
 from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
@@ -17,6 +19,7 @@ from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from lake.shards import SHARD_ARGUMENT
+from router.stream.runs import MAX_HEARTBEAT_AGE
 from streaming_job import main, stream
 from streaming_job.inbox import find_inboxes, has_open_manifests
 from streaming_job.stream import InboxStream, key_of_path, pattern_of
@@ -89,6 +92,19 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> 
     assert found._urgent._closed
     found._urgent._portions = 0
     assert found._may_end()
+
+
+def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: World) -> None:
+    # Given a trigger once an hour
+    found = InboxStream(context_of(world))
+    object.__setattr__(found._context.services.settings.stream, "trigger_seconds", 3600)
+    waits: list[float] = []
+    found._wake = SimpleNamespace(wait=waits.append)  # type: ignore[assignment]
+    world.wait(timedelta(hours=1))
+    # When, Then it looks at its row several times while a heartbeat is valid
+    query: Any = SimpleNamespace()
+    assert not found._watch(query)
+    assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
 
 
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
@@ -226,6 +242,76 @@ def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> Non
     lane.gate.set()
     batch.join(PATIENCE_SECONDS)
     assert lane.pointers() == []
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_run_that_ends_by_an_error_says_so_before_it_waits_for_what_it_has_begun(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch, denied: bool
+) -> None:
+    # Given a run whose urgent manifests meet an error while a micro-batch goes on, and a query that waits for it
+    def fail() -> None:
+        raise TransientError("no answer")
+
+    def deny(_: Stream) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "UpdateItem")
+
+    def run_batch() -> None:
+        with suppress(TransientError):
+            lane.batch(SLOW)
+
+    def start(_: str) -> Any:
+        batch.start()
+        lane.wait_until_open(1)
+        return SimpleNamespace(stop=lambda: batch.join(PATIENCE_SECONDS))
+
+    def stop_urgent() -> None:
+        heartbeats.append(lane.world.ledger.stream.get().heartbeat_at)
+        lane.gate.set()
+
+    batch, heartbeats = threading.Thread(target=run_batch), list[str | None]()
+    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
+    lane.stream._start = start  # type: ignore[method-assign,assignment]
+    lane.stream._urgent = SimpleNamespace(start=lambda: None, raise_error=fail, stop=stop_urgent)  # type: ignore[assignment]
+    lane.world.ledger.stream.begin_run("jr_1", lane.world.now)
+    # And a ledger that may refuse it
+    if denied:
+        monkeypatch.setattr(Stream, "end", deny)
+    # When it ends, Then a file that comes from now on gets another run
+    with pytest.raises(TransientError, match="no answer"):
+        lane.stream.run()
+    assert [heartbeat is None for heartbeat in heartbeats] == [not denied]
+
+
+@pytest.mark.parametrize(
+    ("error", "taken_back", "ends"),
+    [(None, False, True), (None, True, False), (TransientError("no answer"), False, False)],
+)
+def test_a_run_that_should_stop_ends_after_its_micro_batch(
+    lane: SlowLane, error: Exception | None, taken_back: bool, ends: bool
+) -> None:
+    # Given one that fills the cores, and others that would follow it at once
+    lane.slow, lane.open_bytes, lane.error = {SLOW}, 1 << 40, error
+
+    def run_batch() -> None:
+        with suppress(TransientError):
+            lane.batch(SLOW)
+
+    batch = threading.Thread(target=run_batch)
+    batch.start()
+    lane.wait_until_open(1)
+    # When it ends while the run looks whether it may end
+    lane.world.ledger.stream.request_stop(True)
+    working: Any = lane.stream._working
+
+    def acquire(**given: Any) -> bool:
+        lane.world.ledger.stream.request_stop(not taken_back)
+        lane.gate.set()
+        return bool(working.acquire(**given))
+
+    lane.stream._working = SimpleNamespace(acquire=acquire, release=working.release)  # type: ignore[assignment]
+    # Then it ends, unless the request was taken back; the error of the micro-batch ends it as such
+    assert lane.stream._may_end() == ends
+    batch.join(PATIENCE_SECONDS)
 
 
 def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: SlowLane) -> None:

@@ -24,10 +24,12 @@ from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_manifests
 from streaming_job.urgent import POOL, UrgentInbox
 from tests.unit.lake.world import RESOURCES, World, new_world
+from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, WAITING, ConversionOutcome
 from transform.task_model import ConversionContext, JobServices
 
 PATIENCE_SECONDS = 60
+NO_ANSWER = EnvironmentFault("AWS could not be reached", "wait", passing=True)
 BACKLOG = 6
 """Triggers for which peak manifests wait."""
 
@@ -77,7 +79,7 @@ class Stream:
             state = (self.states.get(manifest) or [State.DONE]).pop(0)
             if state == State.DONE:
                 self.world.ledger.manifests.fail(self.world.row(manifest), "ended", self.world.now)
-            found.append(ConversionOutcome(manifest, state, unanswered=self.unanswered))
+            found.append(ConversionOutcome(manifest, state, fault=NO_ANSWER if self.unanswered else None))
         return found
 
     def put(self, *, urgent: bool) -> str:
@@ -111,7 +113,8 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
     with new_world() as world:
         stream = Stream(world)
         monkeypatch.setattr(micro_batch, "convert", stream.convert)
-        monkeypatch.setattr(urgent, "check_environment", lambda *_: None)
+        for module in (urgent, micro_batch):
+            monkeypatch.setattr(module, "check_environment", lambda *_: None)
         yield stream
 
 

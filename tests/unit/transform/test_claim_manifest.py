@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.commit import CommitDocument, SourceCount, write_commit
 from lake.documents import put_document
@@ -26,6 +27,7 @@ from tests.model.fake_spark import FakeSparkJob
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
+from transform import convert as convert_module
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
 from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
@@ -34,11 +36,14 @@ from transform.task_model import ConversionContext, JobServices, Task, TaskFault
 SETTINGS = Settings("test", batch=BatchSettings(max_attempts=2))
 
 
-def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome | None:
+def context_of(world: World, run: str = "jr_1", *ended: str) -> ConversionContext:
     services = JobServices(world.s3, world.ledger, world.resources, SETTINGS, "eu-central-1")
     spark: Any = None
-    context = ConversionContext(spark, services, run, world.clock, lambda name: name in ended, lambda _: None)
-    return claim_or_finish(context, manifest)
+    return ConversionContext(spark, services, run, world.clock, lambda name: name in ended, lambda _: None)
+
+
+def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome | None:
+    return claim_or_finish(context_of(world, run, *ended), manifest)
 
 
 def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome | None, attempt: int) -> None:
@@ -107,6 +112,28 @@ def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     row = publishing(world)
     monkeypatch.setattr(claim_manifest, "roll_forward", refuse)
     assert given(world, row.id) == ConversionOutcome(row.id, WAITING, reason="deploy it again")
+
+
+@pytest.mark.parametrize(
+    ("code", "repeated"), [("SlowDown", True), ("AccessDenied", False), ("EntityTooSmall", False), (None, False)]
+)
+def test_only_what_can_pass_is_repeated_by_what_gave_the_manifest_to_the_run(
+    world: World, monkeypatch: pytest.MonkeyPatch, code: str | None, repeated: bool
+) -> None:
+    # Given a publish that is refused, or for which each claim finds a newer document
+    refusal = ClientError({"Error": {"Code": code or ""}}, "CompleteMultipartUpload")
+    error = NewerDocumentError("deploy it again") if code is None else refusal
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(convert_module, "claim_or_finish", refuse)
+    keeper: Any = None
+    # When
+    outcome = convert_module._Conversion(context_of(world))._claim(publishing(world).id, keeper, skip_tried=False)
+    # Then a stream does not end because of a manifest that it would meet again at once
+    assert isinstance(outcome, ConversionOutcome)
+    assert (outcome.state, outcome.unanswered) == (WAITING, repeated)
 
 
 @pytest.mark.parametrize(

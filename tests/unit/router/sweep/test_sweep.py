@@ -352,18 +352,18 @@ def test_the_age_is_that_of_the_oldest_open_manifest_of_the_stream_lane(deployme
     ("window_minutes", "heartbeat_minutes", "silent"),
     [
         (60, None, 1),
-        (60, 4, 1),
-        (60, 2, 0),
+        (60, 1, 1),
+        (60, 0.9, 0),
         (-1, None, 0),
         (-1, 300, 0),
         (None, None, 0),
     ],
 )
 def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
-    deployment: Deployment, window_minutes: int | None, heartbeat_minutes: int | None, silent: int
+    deployment: Deployment, window_minutes: int | None, heartbeat_minutes: float | None, silent: int
 ) -> None:
-    # Given a heartbeat that is valid for 3 minutes, which are 6 intervals of 30 seconds
-    deployment.configure(stream={"trigger_seconds": 30})
+    # Given a heartbeat that is valid for a minute, whatever the trigger is
+    deployment.configure(stream={"trigger_seconds": 60})
     stream = deployment.ledger.stream
     if window_minutes is not None:
         stream.open_window(iso_utc(deployment.now + timedelta(minutes=window_minutes)))
