@@ -11,6 +11,7 @@ import pytest
 from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
+    DatasetRule,
     DatasetUrgentSettings,
     InputSettings,
     ProtectionSettings,
@@ -280,6 +281,22 @@ def test_a_rule_that_never_matches_is_refused(earlier: tuple[str, str], later: t
     with pytest.raises(InvalidSettingsError, match="never matches") as caught:
         parse_settings(body)
     assert (caught.value.key, caught.value.value) == ("datasets.prefix", later[1])
+
+
+def test_thousands_of_rules_are_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    takes_all = DatasetRule.takes_all_keys_of
+
+    def compare(earlier: DatasetRule, later: DatasetRule) -> bool:
+        compared.append(later)
+        return takes_all(earlier, later)
+
+    monkeypatch.setattr(DatasetRule, "takes_all_keys_of", compare)
+    # Given rules of which each takes keys of the next one, and of no other
+    rules = [{"name": "d" if n % 2 else "{folder}", "prefix": f"team/{n // 2:04}{'-' * (n % 2)}"} for n in range(4000)]
+    # When, Then
+    parse_settings({"stage": "dev", "datasets": rules})
+    assert len(compared) == 2000
 
 
 @pytest.mark.parametrize(
