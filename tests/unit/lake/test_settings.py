@@ -103,6 +103,13 @@ def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key:
     assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [[["list"] * 100_000], 1 << 20_000], ids=["list", "more digits than Python writes"])
+def test_a_value_that_is_too_long_for_a_message_is_cut(value: object) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"settings: stream\.jobs = .* is wrong: expected a") as caught:
+        parse_settings({"stage": "dev", "stream": {"jobs": value}})
+    assert len(str(caught.value)) < 1_200
+
+
 @pytest.mark.parametrize(
     ("name", "suffix"),
     [
