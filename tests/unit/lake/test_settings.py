@@ -64,6 +64,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"peak": {"hour": []}}, "peak.hour", []),
         ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
         ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
+        ({"peak": {"hours": ["0\u0668:00-20:00"]}}, "peak.hours", "0\u0668:00-20:00"),
         ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
         ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
         ({"peak": []}, "peak", []),
