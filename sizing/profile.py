@@ -62,7 +62,7 @@ class Profile:
             yield InvalidSettingsError("curve", list(self.curve), expected)
 
 
-SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]?)B")
+SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?) ?([kMGTP]?)B")
 UNITS = ("", "k", "M", "G", "T", "P")
 URGENT_SHARE = 0.01
 

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -176,6 +176,12 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
     assert window
     assert [instant.isoformat() for instant in window] == ["2026-11-18T06:45:00+00:00", "2026-11-18T19:15:00+00:00"]
     assert stream_window(settings(peak={"hours": []}), night) is None
+    # And a night after midnight, of a Saturday, has the window of Friday; that of a Sunday has none
+    late = settings(time_zone="Europe/Berlin", schedule={"overnight": "cron(0 2 * * ? *)"})
+    window = stream_window(late, night_start(late, date(2026, 11, 21)))
+    assert window
+    assert [instant.isoformat() for instant in window] == ["2026-11-20T06:45:00+00:00", "2026-11-20T19:15:00+00:00"]
+    assert stream_window(late, night_start(late, date(2026, 11, 22))) is None
 
 
 def test_two_sizes_are_enough() -> None:
@@ -190,6 +196,7 @@ def test_two_sizes_are_enough() -> None:
     [
         (["--a-day", "1GB"], "pass both --a-day and --files-of"),
         (["--a-day", "1GB", "--files-of", "big"], "big is not a size"),
+        (["--a-day", f"{'9' * 400}B", "--files-of", "1MB"], "9B is not a size"),
         (["--a-day", "1MB", "--files-of", "1TB"], "files = 0 is wrong"),
     ],
 )
