@@ -1,6 +1,7 @@
 """A whole day by every routing and engine: the parts add up, and the options differ as they must."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -189,6 +190,14 @@ def test_two_sizes_are_enough() -> None:
     assert "400 files, 1 TB a day" in found
     assert "as gzip files from whoever writes them, all-batch on" in found
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
+
+
+def test_two_sizes_are_enough_for_a_stage_without_urgent_files(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('stage = "dev"\nurgent.keys = []\npeak.hours = []\n')
+    found = CliRunner().invoke(app, ["simulate", "--a-day", "1TB", "--files-of", "2.5GB", "--settings", str(path)])
+    assert found.exit_code == 0, found.output
+    assert re.search(r"^hybrid\b.*\b1 TB\b", found.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
