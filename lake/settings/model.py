@@ -167,13 +167,19 @@ class Settings:
             yield InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
 
     def _quota_conflict(self) -> Iterator[InvalidSettingsError]:
-        if self.max_overnight_runs < 1:
+        quota, runs = self.quota, int(self.batch.uses_glue) + self.max_verifications
+        if quota.dpus < self.stream_dpus + runs * self.run_dpus:
             expected = (
                 f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
-                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quotas and then "
-                "quota.dpus and quota.job_runs"
+                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quota and then this one"
             )
-            yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
+            yield InvalidSettingsError("quota.dpus", quota.dpus, expected)
+        if quota.job_runs < self.stream_glue_runs + runs:
+            expected = (
+                f"expected at least {self.stream_glue_runs + runs}, for the streaming jobs on Glue, a run of the batch "
+                "lane and a verification: lower stream.jobs, or raise the account's quota and then this one"
+            )
+            yield InvalidSettingsError("quota.job_runs", quota.job_runs, expected)
 
     def has_table(self, dataset: str) -> bool:
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}

@@ -245,6 +245,7 @@ def test_tables_that_do_not_fit_together_are_found_beside_wrong_values_of_others
         ),
         ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
+        ({"stage": "a", "stream": {"jobs": 3}, "quota": {"job_runs": 3}}, ["quota.job_runs"]),
         # Values are not compared with one that is wrong itself.
         ({"stage": "a", "batch": {"workers": 1}, "quota": {"dpus": 9}}, ["batch.workers"]),
         (
@@ -357,6 +358,11 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     # Then the night has all of Glue's quota
     assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
     assert (settings.stream.jobs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
+    # And a stage without any run on Glue needs nothing of it
+    body = {"stage": "dev", "stream": ON_EMR, "batch": {"engines": ["emr-serverless"]}, "quota": {"dpus": 1}}
+    assert parse_settings(body).max_batch_runs == 1
+    with pytest.raises(InvalidSettingsError, match=r"quota\.dpus = 1"):
+        parse_settings({**body, "verify": {"share": 0.1}})
     assert settings.stream.units.gb == 8 + 9 * 32
     # And the cores that convert are those of the executors
     assert settings.stream.cores == 72
