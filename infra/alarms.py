@@ -169,6 +169,16 @@ def _of_data(
         "Manifests are open for longer than 36 hours, or a listing of missed events is behind: run "
         "'hybrid-router status', and read the log of sweep.",
     )
+    yield PlainAlarm(
+        "DatasetLimit",
+        own.metric("route", "FilesBeyondDatasetLimit"),
+        1,
+        "Files of new datasets are not converted, because keys have created max_datasets of them: run "
+        "'hybrid-router failures'.",
+    )
+    share = settings.alarms.max_quarantined_share
+    if share == 1:
+        return
     shares = [
         own.metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
         own.metric("sweep", "HoursAboveQuarantinedShare"),
@@ -179,18 +189,10 @@ def _of_data(
         1,
         "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router quarantine ls'.",
     )
-    yield PlainAlarm(
-        "DatasetLimit",
-        own.metric("route", "FilesBeyondDatasetLimit"),
-        1,
-        "Files of new datasets are not converted, because keys have created max_datasets of them: run "
-        "'hybrid-router failures'.",
-    )
     metrics = {
         "ignored": own.metric("route", "IgnoredFiles", period=HOUR),
         "events": arrivals.queue.metric_number_of_messages_deleted(period=HOUR, statistic="Sum"),
     }
-    share = settings.alarms.max_quarantined_share
     yield PlainAlarm(
         "IgnoredShare",
         cloudwatch.MathExpression(

@@ -26,12 +26,10 @@ from infra.storage import Catalog, Storage
 from lake import layout
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
+from lake.settings.model import STAGE_TAG
 
 if TYPE_CHECKING:
     from constructs import Construct
-
-STAGE_TAG = "hybrid-router:stage"
-"""Tag of every resource: bills can be split by it."""
 
 
 class HybridRouterStack(Stack):

@@ -86,7 +86,9 @@ class Storage(Construct):
 
     def _input(self, settings: Settings) -> s3.IBucket:
         if settings.input.bucket:
-            return s3.Bucket.from_bucket_name(self, "Input", settings.input.bucket)
+            # Each bucket has a notification of its own in the template. CDK's function looks only at the new bucket of
+            # one that is changed, and the events of the bucket before would stay on.
+            return s3.Bucket.from_bucket_name(self, f"Input-{settings.input.bucket}", settings.input.bucket)
         days = settings.input.keep_days
         rules = _expiry(days, min_keep_days(settings.sweep)) if days else []
         bucket = self._bucket("Input", versioned=True, rules=rules)

@@ -13,6 +13,10 @@ REFUSED_BY = "error"
 """The only other member: the class of the error, an ``InvalidInputError``."""
 
 
+MAX_VALUE_CHARACTERS = 1000
+"""Of a value in a message: a list can have thousands of items."""
+
+
 class HybridRouterError(Exception):
     """Root of the product's errors. A message says what happened, to which thing, and what to do next."""
 
@@ -32,12 +36,21 @@ class InvalidSettingsError(TerminalError):
     """
 
     def __init__(self, key: str, value: object, expected: str, others: Sequence[InvalidSettingsError] = ()) -> None:
-        message = f"settings: {key} = {value!r} is wrong: {expected}"
+        message = f"settings: {key} = {_shown(value)} is wrong: {expected}"
         super().__init__("\n".join([message, *map(str, others)]))
         self.key = key
         self.value = value
         self.expected = expected
         self.others = tuple(others)
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        # Python writes no whole number of more than 4,300 digits, which TOML has in hexadecimal.
+        return "a number of thousands of digits"
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:MAX_VALUE_CHARACTERS]}..."
 
 
 class InvalidInputError(TerminalError):

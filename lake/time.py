@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
+TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 """``HH:MM``; ``24:00`` is the end of the day."""
 
 
@@ -50,7 +50,8 @@ def local_time(minute: int, time_zone: str, now: datetime, days: int) -> datetim
 FORMS = "cron(...), rate(...), at(...)"
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
-RATE = re.compile(r"rate\([1-9]\d* (?:minutes?|hours?|days?)\)")
+RATE = re.compile(r"rate\([1-9][0-9]* (?:minutes?|hours?|days?)\)")
+AT = re.compile(r"at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\)")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("minutes", 0, 59, ()),
@@ -89,9 +90,11 @@ class Schedule:
                 raise ValueError("expected rate(<number> minutes, hours or days), such as rate(1 day)")
         elif expression.startswith("at("):
             try:
-                datetime.strptime(expression, "at(%Y-%m-%dT%H:%M:%S)").astimezone()
-            except (ValueError, OverflowError) as error:
-                raise ValueError("expected at(<local time>), such as at(2026-11-20T22:00:00)") from error
+                is_instant = AT.fullmatch(expression) and datetime.fromisoformat(expression[3:-1]).astimezone()
+            except (ValueError, OverflowError):
+                is_instant = None
+            if not is_instant:
+                raise ValueError("expected at(<local time>), such as at(2026-11-20T22:00:00)")
         else:
             raise ValueError(f"expected {FORMS}")
         return cls(expression, (), None)

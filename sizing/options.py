@@ -32,16 +32,19 @@ def night_start(settings: Settings, day: date) -> datetime:
 
 
 def stream_window(settings: Settings, night: datetime) -> tuple[datetime, datetime] | None:
-    """The stream window of the local date on which the night begins (aware); None: there is none on this day."""
+    """The stream window that begins in the 24 hours before the night (aware); None: none does."""
     if not settings.peak.hours or not settings.peak.days:
         return None
     schedule, zone = settings.schedule, settings.time_zone
-    day = night.astimezone(ZoneInfo(zone)).date()
-    begin = _start_on("schedule.stream_start", schedule.stream_start, day, zone)
+    today, first = night.astimezone(ZoneInfo(zone)).date(), night - timedelta(days=1)
+    # A night after midnight has the window of the date before in front of it.
+    days = (today, today - timedelta(days=1))
+    starts = (_start_on("schedule.stream_start", schedule.stream_start, day, zone) for day in days)
+    begin = next((start for start in starts if start is not None and first <= start < night), None)
     if begin is None:
         return None
     if schedule.stream_end == "24:00" and begin.astimezone(ZoneInfo(zone)).time() == time():
-        return night - timedelta(days=1), night
+        return first, night
     return begin, next_local_time(schedule.stream_end, zone, begin)
 
 

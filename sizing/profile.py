@@ -62,19 +62,20 @@ class Profile:
             yield InvalidSettingsError("curve", list(self.curve), expected)
 
 
-SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]?)B")
+SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?) ?([kMGTP]?)B")
 UNITS = ("", "k", "M", "G", "T", "P")
 URGENT_SHARE = 0.01
 
 
-def profile_of_sizes(a_day: str, files_of: str) -> Profile:
-    """Files of one size that arrive evenly, 1 in 100 of them urgent; both sizes in decimal units, such as ``3.5MB``.
+def profile_of_sizes(a_day: str, files_of: str, *, urgent: bool) -> Profile:
+    """Files of one size that arrive evenly; both sizes in decimal units, such as ``3.5MB``.
 
-    Raises ``InvalidInputError``: a size cannot be read, or they give no valid number of files.
+    ``urgent``: 1 in 100 of them is urgent. Raises ``InvalidInputError``: a size cannot be read, or they give no valid
+    number of files.
     """
     total, size = _parse_size(a_day), _parse_size(files_of)
     files = round(total / max(size, 1))
-    return parse_profile({"files": files, "sizes": [{"bytes": size}], "urgent_share": URGENT_SHARE})
+    return parse_profile({"files": files, "sizes": [{"bytes": size}], "urgent_share": URGENT_SHARE * urgent})
 
 
 def _parse_size(text: str) -> int:

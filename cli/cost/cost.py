@@ -16,6 +16,7 @@ from lake.bills import MICRO
 from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
+from lake.settings.declaration import DATE
 from lake.texts import format_count, format_size, printable
 from report.collect import costs_around, metered
 from report.model import BY_ENGINES, CostPart
@@ -174,10 +175,9 @@ def _days(first: str, last: str) -> tuple[date, date]:
 
 def parse_day(option: str, text: str) -> date:
     """The day that an option names. Raises ``InvalidInputError``."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20") from None
+    if not DATE.accepts(text):
+        raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20")
+    return date.fromisoformat(text)
 
 
 def _print(report: CostReport, by: str, source: str) -> None:

@@ -52,20 +52,20 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     if source.ledger is not None:
         found = _simulate_ledger(source.ledger, settings, _parse_day(day))
     else:
-        found = simulate_profile(_profile(source), settings, _progress)
+        found = simulate_profile(_profile(source, settings), settings, _progress)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
     else:
         _print(found, settings.time_zone)
 
 
-def _profile(source: Source) -> Profile:
+def _profile(source: Source, settings: Settings) -> Profile:
     if source.profile is not None:
         return load_profile(source.profile)
     a_day, files_of = source.sizes or (None, None)
     if not a_day or not files_of:
         raise typer.BadParameter("pass both --a-day and --files-of")
-    return profile_of_sizes(a_day, files_of)
+    return profile_of_sizes(a_day, files_of, urgent=bool(settings.urgent.keys))
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:

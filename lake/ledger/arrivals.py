@@ -22,6 +22,8 @@ from lake.time import iso_utc
 
 EXPIRY = "expires_at"
 """The table's attribute of time to live: DynamoDB deletes an item some time after it, at no cost."""
+EXPIRIES = "arrival-expiry"
+"""Partition key of the values that ``ledger.keep_days`` has had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,15 @@ class Arrivals:
     def versions(self, bucket: str, key: str) -> list[ArrivalRow]:
         """The rows of all recorded versions of a key, by a strongly consistent query."""
         return [decode(ArrivalRow, item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
+
+    def remember_expiry(self, days: int, now: datetime) -> None:
+        """Remember that rows which are written until ``now`` may be deleted after so many days: they keep their time
+        when the settings change. Idempotent."""
+        self._table.update(Key(EXPIRIES, str(days)), assign={"until": iso_utc(now)})
+
+    def expiries(self) -> dict[int, datetime]:
+        """Days after which rows may be deleted -> until when such rows were written, by a consistent query."""
+        return {int(item["sk"]): datetime.fromisoformat(item["until"]) for item in self._table.query(EXPIRIES)}
 
     def _current(self, key: Key) -> ArrivalRow:
         """The row that refused a write; raises ``RefusedError`` when it was deleted manually."""

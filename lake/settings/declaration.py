@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
+from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -110,6 +111,11 @@ class Field:
 
 def declared(settings: type[Any]) -> tuple[Field, ...]:
     """The fields of a settings class, in their order."""
+    return _declared(settings)  # type: ignore[arg-type]  # Any class can be hashed.
+
+
+@cache
+def _declared(settings: type[Any]) -> tuple[Field, ...]:
     hints = get_type_hints(settings, include_extras=True)
     return tuple(
         _field(item.name, hints[item.name], item.default, item.default is item.default_factory is MISSING)

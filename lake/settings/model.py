@@ -42,11 +42,16 @@ from lake.settings.routing import (
 from lake.shards import Shards
 from lake.texts import format_count
 
-STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}")
+STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}(?<!_tables)")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
-Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication)."""
+Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication). The
+database of the stage ``x_tables`` would be that of the Iceberg tables of the stage ``x``."""
 TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{0,256}")
 """A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html)."""
+STAGE_TAG = "hybrid-router:stage"
+"""Tag of every resource: bills can be split by it."""
+MAX_TAGS = 50
+"""Tags of a resource, the stage's own included (the same page)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class Settings:
 
     stage: Annotated[
         str,
-        Text(STAGE_NAME, "1 to 43 lower case letters, digits and underscores"),
+        Text(STAGE_NAME, "1 to 43 lower case letters, digits and underscores, not ending in _tables"),
         "Name of the deployment, part of every resource name.",
     ]
     time_zone: Annotated[str, TIME_ZONE, "Time zone of peak hours and schedules."] = "UTC"
@@ -110,6 +115,7 @@ class Settings:
 
     def conflicts_of_tables(self) -> Iterator[tuple[tuple[str, ...], Iterator[InvalidSettingsError]]]:
         """The tables that are compared, and lazily what does not fit together in them."""
+        yield ("tags",), self._tag_conflicts()
         yield ("datasets",), rule_conflicts(self.datasets)
         yield (
             ("records", "stage", "datasets", "input"),
@@ -122,6 +128,17 @@ class Settings:
         yield ("convert", "batch"), self._time_conflict()
         yield ("batch", "emr"), self._vcpu_conflict()
         yield ("stream", "batch", "quota", "verify"), self._quota_conflict()
+
+    def _tag_conflicts(self) -> Iterator[InvalidSettingsError]:
+        """Tags that AWS refuses while it deploys. IAM compares their names without case (API Reference, TagRole)."""
+        if len(self.tags) >= MAX_TAGS:
+            yield InvalidSettingsError("tags", len(self.tags), f"expected at most {MAX_TAGS - 1} tags")
+        names = {STAGE_TAG}
+        for tag in self.tags:
+            name = tag.partition("=")[0].lower()
+            if name in names:
+                yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")
+            names.add(name)
 
     def _keep_days_conflict(self, table: str) -> Iterator[InvalidSettingsError]:
         yield from keep_days_conflict(f"{table}.keep_days", getattr(self, table).keep_days, self.sweep)
@@ -150,13 +167,19 @@ class Settings:
             yield InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
 
     def _quota_conflict(self) -> Iterator[InvalidSettingsError]:
-        if self.max_overnight_runs < 1:
+        quota, runs = self.quota, int(self.batch.uses_glue) + self.max_verifications
+        if quota.dpus < self.stream_dpus + runs * self.run_dpus:
             expected = (
                 f"each run of the batch lane needs {self.run_dpus:g} DPUs, and the streaming jobs on Glue need "
-                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quotas and then "
-                "quota.dpus and quota.job_runs"
+                f"{self.stream_dpus:g}: take fewer or smaller workers, or raise the account's quota and then this one"
             )
-            yield InvalidSettingsError("quota.dpus", self.quota.dpus, expected)
+            yield InvalidSettingsError("quota.dpus", quota.dpus, expected)
+        if quota.job_runs < self.stream_glue_runs + runs:
+            expected = (
+                f"expected at least {self.stream_glue_runs + runs}, for the streaming jobs on Glue, a run of the batch "
+                "lane and a verification: lower stream.jobs, or raise the account's quota and then this one"
+            )
+            yield InvalidSettingsError("quota.job_runs", quota.job_runs, expected)
 
     def has_table(self, dataset: str) -> bool:
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}

@@ -30,6 +30,8 @@ CLOCK_MARGIN = timedelta(days=1)
 """Difference between the time of an arrival, which is S3's, and that of its row, which is the function's."""
 WAY_BACK = 7
 """Days in which a person has time to act on what waits for the last redelivery or listing."""
+MIN_KEPT = timedelta(days=MAX_REDELIVERY_DAYS + WAY_BACK)
+"""No setting lets the row of an arrival expire earlier (``min_keep_days``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,6 @@ class LedgerSettings:
         if not self.keep_days:
             return None
         return int((recorded_at + timedelta(days=self.keep_days)).timestamp())
-
-    def oldest_arrival(self, now: datetime) -> datetime | None:
-        """The row of a file that arrived before this may have been deleted at ``now`` (aware); None: no row is."""
-        return now - timedelta(days=self.keep_days) + CLOCK_MARGIN if self.keep_days else None
 
 
 STOP_GRACE_MINUTES = 15

@@ -191,8 +191,13 @@ def rule_conflicts(rules: Sequence[DatasetRule]) -> Iterator[InvalidSettingsErro
     """Conflicts of ``[[datasets]]``: rules that can never match, and rights that a role has no room for."""
     if not rules:
         yield InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
-    for number, rule in enumerate(rules):
-        earlier = next((earlier for earlier in rules[:number] if earlier.takes_all_keys_of(rule)), None)
+    # Looked up by prefix: each start of a function parses the settings, which can have thousands of rules.
+    first: dict[tuple[str, bool], DatasetRule] = {}
+    for rule in rules:
+        starts = (rule.prefix[:length] for length in range(len(rule.prefix) + 1))
+        found = (first.get((start, is_folder)) for start in starts for is_folder in (False, True))
+        earlier = next((item for item in found if item and item.takes_all_keys_of(rule)), None)
+        first.setdefault((rule.prefix, rule.name == FOLDER), rule)
         if earlier:
             expected = (
                 f"the rule {rule.name!r} never matches, because the rule {earlier.name!r} with the prefix "

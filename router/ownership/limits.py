@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import folder_of, format_taken, named_datasets
 from lake.faults import NO_ANSWER, NoAnswer
+from lake.settings.operation import CLOCK_MARGIN, MIN_KEPT
 from lake.settings.routing import name_of_folder
 from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
@@ -21,6 +22,30 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
+def oldest_arrival(services: Services, now: datetime) -> datetime | None:
+    """The row of a file that arrived before this may have been deleted at ``now`` (aware); None: no row is.
+
+    Also by a value that ``ledger.keep_days`` had before: the sweep remembers each, and until when it was in force.
+    """
+    kept, days = services.ledger.arrivals.expiries(), services.settings.ledger.keep_days
+    if days:
+        kept[days] = now
+    ends = (min(until, now - timedelta(days=days)) + CLOCK_MARGIN for days, until in kept.items())
+    return max(ends, default=None)
+
+
+def _oldest_of(services: Services, files: Iterable[ObjectVersion], now: datetime) -> datetime | None:
+    """``oldest_arrival``, if one of the files is so old that it matters; without an answer no such file is taken."""
+    limit = now - MIN_KEPT + CLOCK_MARGIN
+    if not any(_is_before(file, limit) for file in files):
+        return None
+    try:
+        return oldest_arrival(services, now)
+    except UNANSWERED as error:
+        logger.warning("no answer about rows that have expired", error=str(error))
+        return limit
+
+
 def divide_by_expiry(
     services: Services, pool: ThreadPoolExecutor, routed: Sequence[RoutedArrival], now: datetime
 ) -> tuple[list[RoutedArrival], list[ArrivalRow]]:
@@ -29,7 +54,7 @@ def divide_by_expiry(
     An older one is never recorded as new: its row may have been deleted after it was converted, and it would be
     converted twice.
     """
-    oldest = services.settings.ledger.oldest_arrival(now)
+    oldest = _oldest_of(services, (arrival.file for arrival in routed), now)
     if oldest is None:
         return list(routed), []
     recent = [arrival for arrival in routed if not _is_before(arrival.file, oldest)]
@@ -57,7 +82,7 @@ def recent_only(
 
     A row that says IGNORED would let a later rule adopt a file that was converted before its own row expired.
     """
-    oldest = services.settings.ledger.oldest_arrival(now)
+    oldest = _oldest_of(services, ignored, now)
     if oldest is None:
         return dict(ignored), []
     old = [file for file in ignored if _is_before(file, oldest)]

@@ -122,7 +122,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     ]
     return [
         *(() if dry_run else recorded),
-        ("ledger.keep_days", lambda _: _check_versions(services)),
+        ("ledger.keep_days", _check_expiry),
         ("publishing", finish_publishing),
         ("leases", release_leases),
         ("pointers", renew_pointers),
@@ -138,10 +138,13 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     ]
 
 
-def _check_versions(services: Services) -> None:
-    """Raise ``InvalidSettingsError`` if arrival rows should expire and the input bucket keeps no versions."""
+def _check_expiry(repair: Repair) -> None:
+    """Remember that arrival rows expire; raise ``InvalidSettingsError`` if the input bucket keeps no versions."""
+    services = repair.services
     ledger, bucket = services.settings.ledger, services.resources.input_bucket
     if ledger.keep_days:
+        if not repair.dry_run:
+            services.ledger.arrivals.remember_expiry(ledger.keep_days, services.clock())
         ledger.check_versions(bucket, services.s3.get_bucket_versioning(Bucket=bucket).get("Status"))
 
 

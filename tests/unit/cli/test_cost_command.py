@@ -169,6 +169,7 @@ def test_a_row_that_is_written_while_they_are_read_adds_up(
     [
         ("yesterday", DAY, "--from 'yesterday' is not a valid day"),
         (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
+        ("9999-12-31", "9999-12-31", "--from '9999-12-31' is not a valid day"),
         (DAY, "2026-11-20", "is later than"),
         ("2020-01-01", DAY, "more than 366 days"),
     ],

@@ -146,7 +146,7 @@ def test_every_key_is_explained() -> None:
     assert found["records.msk_topic"].allowed == "the name of a Kafka topic, or an empty string"
     assert "costs one request (GetObjectTagging)" in found["datasets.urgent.tags"].meaning
     assert found["stage"].required
-    assert found["stage"].allowed == "1 to 43 lower case letters, digits and underscores"
+    assert found["stage"].allowed == "1 to 43 lower case letters, digits and underscores, not ending in _tables"
 
 
 @pytest.mark.parametrize(("key", "field"), [item for item in declared_keys(Settings) if not item[1].required])

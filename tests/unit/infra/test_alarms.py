@@ -117,16 +117,17 @@ def test_an_execution_that_fails_or_times_out_raises_an_alarm(assembly: Assembly
 def test_alarms_without_a_meaning_for_the_settings_are_left_out(
     assembly: Assembly, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    # Given no budget, and nights that are not of every day
+    # Given no budget, no limit of the quarantine, and nights that are not of every day
     settings = Settings(
         stage="weekly",
         schedule=ScheduleSettings(overnight="cron(0 22 ? * FRI *)"),
-        alarms=AlarmSettings(daily_dollars=0),
+        alarms=AlarmSettings(daily_dollars=0, max_quarantined_share=1),
     )
     weekly = Assembly(synth(settings, tmp_path_factory.mktemp("weekly")), settings)
     # Then
     missing = assembly.resources(ALARM).keys() - weekly.resources(ALARM).keys()
-    assert {name.removeprefix("Alarms")[:-8] for name in missing} == {"DailyDollars", "NoNight"}
+    of_quarantine = {"QuarantinedShare", "IgnoredShare"}
+    assert {name.removeprefix("Alarms")[:-8] for name in missing} == {"DailyDollars", "NoNight"} | of_quarantine
 
 
 PAGE = Page(CHECKOUT / RUNBOOK)

@@ -77,14 +77,17 @@ def test_every_log_group_has_a_retention_time(assembly: Assembly) -> None:
         assert "LogGroup" in function.get("LoggingConfig", {}), f"{name} writes logs without a retention time"
 
 
-def test_an_existing_bucket_is_used_and_not_created(other_assembly: Assembly) -> None:
+def test_an_existing_bucket_is_used_and_not_created(assembly: Assembly, other_assembly: Assembly) -> None:
     names = other_assembly.resources("AWS::S3::Bucket")
     assert len(names) == 3
     assert not any("Input" in name for name in names)
-    notification = next(iter(other_assembly.resources("Custom::S3BucketNotifications").values()))
+    ((name, notification),) = other_assembly.resources("Custom::S3BucketNotifications").items()
     assert notification["BucketName"] == "landing-zone-1"
     # Then its existing notifications stay.
     assert notification["Managed"] is False
+    # And a stage that gets another bucket takes the stage's notification off the one before
+    assert "landingzone1" in name
+    assert name not in assembly.resources("Custom::S3BucketNotifications")
 
 
 def test_the_stack_fits_any_account_and_region(assembly: Assembly) -> None:

@@ -46,7 +46,9 @@ def test_an_expression_of_the_scheduler_is_accepted(expression: str) -> None:
         ("cron(0 22 * * ? 1969)", "its field year"),
         ("cron(0 22 * * MON *)", "? in exactly one of"),
         ("rate(0 minutes)", "such as rate(1 day)"),
+        ("rate(1\u0660 minutes)", "such as rate(1 day)"),
         ("at(2026-11-31T22:00:00)", "such as at(2026-11-20T22:00:00)"),
+        ("at(2026-1-2T2:0:0)", "such as at(2026-11-20T22:00:00)"),
     ],
 )
 def test_a_field_that_the_scheduler_refuses_is_named(expression: str, expected: str) -> None:

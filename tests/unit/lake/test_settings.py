@@ -11,6 +11,7 @@ import pytest
 from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings import (
+    DatasetRule,
     DatasetUrgentSettings,
     InputSettings,
     ProtectionSettings,
@@ -55,7 +56,11 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"stage": "Dev"}, "stage", "Dev"),
         ({"stage": None}, "stage", None),
         ({"stage": "s" * 44}, "stage", "s" * 44),
+        ({"stage": "dev_tables"}, "stage", "dev_tables"),
         ({"tags": ["aws:team=data"]}, "tags", "aws:team=data"),
+        ({"tags": ["team=a", "Team=b"]}, "tags", "Team=b"),
+        ({"tags": ["hybrid-router:stage=b"]}, "tags", "hybrid-router:stage=b"),
+        ({"tags": [f"t{number}=a" for number in range(50)]}, "tags", 50),
         ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
         ({"colour": "red"}, "colour", "red"),
@@ -63,6 +68,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"peak": {"hour": []}}, "peak.hour", []),
         ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
         ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
+        ({"peak": {"hours": ["0\u0668:00-20:00"]}}, "peak.hours", "0\u0668:00-20:00"),
         ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
         ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
         ({"peak": []}, "peak", []),
@@ -100,6 +106,13 @@ def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key:
         parse_settings({name: item for name, item in {"stage": "dev", **changes}.items() if item is not None})
     assert (caught.value.key, caught.value.value) == (key, value)
     assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [[["list"] * 100_000], 1 << 20_000], ids=["list", "more digits than Python writes"])
+def test_a_value_that_is_too_long_for_a_message_is_cut(value: object) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"settings: stream\.jobs = .* is wrong: expected a") as caught:
+        parse_settings({"stage": "dev", "stream": {"jobs": value}})
+    assert len(str(caught.value)) < 1_200
 
 
 @pytest.mark.parametrize(
@@ -232,6 +245,7 @@ def test_tables_that_do_not_fit_together_are_found_beside_wrong_values_of_others
         ),
         ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
+        ({"stage": "a", "stream": {"jobs": 3}, "quota": {"job_runs": 3}}, ["quota.job_runs"]),
         # Values are not compared with one that is wrong itself.
         ({"stage": "a", "batch": {"workers": 1}, "quota": {"dpus": 9}}, ["batch.workers"]),
         (
@@ -282,6 +296,22 @@ def test_a_rule_that_never_matches_is_refused(earlier: tuple[str, str], later: t
     assert (caught.value.key, caught.value.value) == ("datasets.prefix", later[1])
 
 
+def test_thousands_of_rules_are_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    takes_all = DatasetRule.takes_all_keys_of
+
+    def compare(earlier: DatasetRule, later: DatasetRule) -> bool:
+        compared.append(later)
+        return takes_all(earlier, later)
+
+    monkeypatch.setattr(DatasetRule, "takes_all_keys_of", compare)
+    # Given rules of which each takes keys of the next one, and of no other
+    rules = [{"name": "d" if n % 2 else "{folder}", "prefix": f"team/{n // 2:04}{'-' * (n % 2)}"} for n in range(4000)]
+    # When, Then
+    parse_settings({"stage": "dev", "datasets": rules})
+    assert len(compared) == 2000
+
+
 @pytest.mark.parametrize(
     ("changes", "runs"),
     [
@@ -328,6 +358,11 @@ def test_the_stream_takes_vcpus_and_no_dpus() -> None:
     # Then the night has all of Glue's quota
     assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
     assert (settings.stream.jobs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 74, True)
+    # And a stage without any run on Glue needs nothing of it
+    body = {"stage": "dev", "stream": ON_EMR, "batch": {"engines": ["emr-serverless"]}, "quota": {"dpus": 1}}
+    assert parse_settings(body).max_batch_runs == 1
+    with pytest.raises(InvalidSettingsError, match=r"quota\.dpus = 1"):
+        parse_settings({**body, "verify": {"share": 0.1}})
     assert settings.stream.units.gb == 8 + 9 * 32
     # And the cores that convert are those of the executors
     assert settings.stream.cores == 72

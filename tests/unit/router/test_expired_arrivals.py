@@ -11,6 +11,7 @@ from lake.ledger import State
 from lake.ledger.arrivals import EXPIRY, arrival_key
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
+from lake.time import iso_utc
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.requests.backfill import backfill
 from router.route.handler import route_arrivals
@@ -78,6 +79,30 @@ def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_ackn
     assert item(deployment) is None
 
 
+@pytest.mark.parametrize("days", [0, 90])
+def test_a_row_that_has_expired_by_an_earlier_setting_is_not_taken_for_one_of_a_new_file(
+    deployment: Deployment, days: int
+) -> None:
+    # Given: a file whose row has expired, and a later one, when the setting is raised or switched off
+    keep(deployment)
+    outcome(deployment)
+    sweep(deployment.services)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    expire(deployment)
+    deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "orders", "prefix": "orders/"}])
+    # When, Then
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    assert manifests(deployment) == 1
+    request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows, or has allowed"):
+        backfill(request, deployment.services)
+    # And files that have come since are taken however old they get, without an expiry
+    if not days:
+        later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
+        deployment.wait(timedelta(days=2 * KEEP_DAYS))
+        assert outcome(deployment, later) == [ArrivalOutcome.OWNED]
+
+
 def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt(deployment: Deployment) -> None:
     # Given: a file that was converted, its row expired, and rules that do not route it any more
     keep(deployment)
@@ -95,7 +120,7 @@ def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt
 def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deployment) -> None:
     keep(deployment)
     request = {"dataset": "orders", "from": "2026-09-20", "to": "2026-11-20"}
-    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days = 60 .*pass from = 2026-09-22T10 or a later hour"):
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days .*pass from = 2026-09-22T10 or a later hour"):
         backfill({"action": "validate", "input": request}, deployment.services)
     kept = {**request, "from": "2026-09-22T10"}
     assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"

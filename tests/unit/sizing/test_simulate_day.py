@@ -1,8 +1,9 @@
 """A whole day by every routing and engine: the parts add up, and the options differ as they must."""
 
 import json
+import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -176,6 +177,12 @@ def test_the_night_and_the_window_follow_the_local_clock() -> None:
     assert window
     assert [instant.isoformat() for instant in window] == ["2026-11-18T06:45:00+00:00", "2026-11-18T19:15:00+00:00"]
     assert stream_window(settings(peak={"hours": []}), night) is None
+    # And a night after midnight, of a Saturday, has the window of Friday; that of a Sunday has none
+    late = settings(time_zone="Europe/Berlin", schedule={"overnight": "cron(0 2 * * ? *)"})
+    window = stream_window(late, night_start(late, date(2026, 11, 21)))
+    assert window
+    assert [instant.isoformat() for instant in window] == ["2026-11-20T06:45:00+00:00", "2026-11-20T19:15:00+00:00"]
+    assert stream_window(late, night_start(late, date(2026, 11, 22))) is None
 
 
 def test_two_sizes_are_enough() -> None:
@@ -185,11 +192,20 @@ def test_two_sizes_are_enough() -> None:
     assert "low to high: S3 read 2 to 0.75 times as fast as assumed" in found
 
 
+def test_two_sizes_are_enough_for_a_stage_without_urgent_files(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('stage = "dev"\nurgent.keys = []\npeak.hours = []\n')
+    found = CliRunner().invoke(app, ["simulate", "--a-day", "1TB", "--files-of", "2.5GB", "--settings", str(path)])
+    assert found.exit_code == 0, found.output
+    assert re.search(r"^hybrid\b.*\b1 TB\b", found.stdout, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--a-day", "1GB"], "pass both --a-day and --files-of"),
         (["--a-day", "1GB", "--files-of", "big"], "big is not a size"),
+        (["--a-day", f"{'9' * 400}B", "--files-of", "1MB"], "9B is not a size"),
         (["--a-day", "1MB", "--files-of", "1TB"], "files = 0 is wrong"),
     ],
 )
