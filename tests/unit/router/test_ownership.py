@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -251,10 +252,8 @@ def test_a_read_without_an_answer_makes_nothing_known(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # Given reads of the arrivals, or of their owners, that get no answer
-    def no_answer(_: object) -> None:
-        raise ReadTimeoutError(endpoint_url="loopback")
-
-    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", lambda _, keys: no_answer(keys))
+    no_answer = Mock(side_effect=ReadTimeoutError(endpoint_url="loopback"))
+    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", no_answer)
 
     # When / Then every arrival stays, for the writes that decide
     assert without_known(deployment.ledger, pool, arrivals) == arrivals

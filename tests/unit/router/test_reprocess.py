@@ -9,7 +9,7 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow, Published, State
-from lake.manifest import Lane, Partition
+from lake.manifest import Lane
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
 from router.requests.reprocess import Only, next_reprocess_step
@@ -18,6 +18,7 @@ from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
+from tests.unit.router.planning import HOURS
 from tests.unit.router.reprocessing import ask, convert, done, fail, failed, generations, superseded
 
 
@@ -134,9 +135,6 @@ def test_an_invocation_without_a_request_id_uses_its_own(
     assert counts(handler_module.handler({"manifests": [manifest]}, context))["queued"] == 1
     assert counts(handler_module.handler({"manifests": [manifest]}, context)) == {"repeated": 1}
     assert deployment.row(manifest).request == "the-aws_request_id"
-
-
-HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -164,12 +165,9 @@ def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
     done(deployment, row, 10)
     ended(deployment, holder(deployment, row))
 
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
     # When, Then
     with monkeypatch.context() as patch:
-        patch.setattr("lake.ledger.costs.Costs.record", refuse)
+        patch.setattr("lake.ledger.costs.Costs.record", Mock(side_effect=error))
         assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
     # And the next status writes it
     run_status({"run": RUN}, deployment.services)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -90,10 +91,7 @@ def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) 
 def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("a defect")
-
-    monkeypatch.setattr(ManifestFigures, "add", fail)
+    monkeypatch.setattr(ManifestFigures, "add", Mock(side_effect=ValueError("a defect")))
     assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
 
 

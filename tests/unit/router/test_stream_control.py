@@ -71,14 +71,6 @@ def test_a_window_is_over_at_its_end(deployment: Deployment) -> None:
     assert act(deployment, "watch")["windowOver"]
 
 
-def test_a_run_that_fails_inside_the_window_is_replaced(deployment: Deployment) -> None:
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    fail_runs(deployment)
-    assert act(deployment, "watch")["running"]
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-
-
 @pytest.mark.parametrize("queued", [False, True])
 def test_outside_of_the_window_only_work_starts_a_run(deployment: Deployment, queued: bool) -> None:
     if queued:
