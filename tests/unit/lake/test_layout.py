@@ -1,7 +1,5 @@
 """Keys, partitions, arrival keys, resource names and shards: what is written is read back, the rest is refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 

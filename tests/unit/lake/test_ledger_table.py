@@ -1,7 +1,5 @@
 """The requests of the ledger's table: consistent reads, bounded queries, every page; its refusals and repetitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Manifest rows: claims and leases, generations, supersede, abandon; the lists of those that did not get through."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Settings: an invalid value is reported with its key, all of them at once; suffixes; quotas; workers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Transitions of a manifest: where each is legal, what it writes, and what a refused one was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta

@@ -1,11 +1,9 @@
 """catalog: tables are created once, never lose a column, and only ours are changed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,12 +15,10 @@ from lake.ledger.costs import MeasuredDataset
 from lake.ledger.datasets import DatasetRow
 from lake.settings import ConvertSettings
 from router.catalog.handler import catalog, key_of_column, new_table
+from router.services import Services
 from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.glue import FakeGlue
-
-if TYPE_CHECKING:
-    from router.services import Services
-    from tests.unit.router.conftest import Deployment
 
 
 @pytest.fixture(autouse=True)

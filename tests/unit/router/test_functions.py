@@ -1,14 +1,12 @@
 """What functions have in common: their services, the names of their errors, and how a wrong request is refused."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import NoRegionError
@@ -24,11 +22,8 @@ from router.plan import handler as plan
 from router.requests import backfill, promote, reprocess, resubmit
 from router.services import container_services, parse_time
 from tests.unit.lake.world import RESOURCES
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.emr import LAUNCH
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
-
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,12 +1,11 @@
 """run_status: why job runs failed, what was denied, the engine of the next one, take-over from every engine."""
 
-from __future__ import annotations
-
 import json
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -26,13 +25,9 @@ from lake.time import iso_utc
 from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
 from router.telemetry import metrics
 from tests.unit.lake.world import LEASE, MORNING
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document, plan_overnight
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.router.conftest import Deployment
 
 RUN = "s3://control/plans/overnight/runs/00000.json"
 REFUSAL = (

@@ -1,9 +1,8 @@
 """settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -12,19 +11,15 @@ from hypothesis import strategies as st
 
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import result_key
+from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
 from router.executions.run_status import run_status
 from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from lake.ledger import ManifestRow
-    from tests.unit.router.conftest import Deployment
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:

@@ -1,9 +1,6 @@
 """settle writes the page about the execution; whatever happens to it, the verdict is kept."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
@@ -12,10 +9,8 @@ from lake.time import iso_utc
 from report.figures import ManifestFigures
 from router.plan.handler import plan
 from tests.unit.report.reporting import cost_row
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 KEY = "plans/overnight/report.html"
 COMMAND = "hybrid-router report --execution overnight --stage test"

@@ -1,11 +1,9 @@
 """The verdict: outcome, message, what is in the quarantine, and what a person is told."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -29,11 +27,9 @@ from router.settle.verdict import (
     should_notify,
 )
 from tests.unit.lake.world import LEASE, MORNING, PARTITION
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
 LEASED = int((MORNING + LEASE).timestamp() * 1000)

@@ -1,11 +1,10 @@
 """stream_control: the streaming run inside its window, at its end and after it, and a job that dies at its start."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +23,6 @@ from router.sweep.repair import Repair
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment, act, measure_speed
 from tests.unit.router.events import batch, failures, message, s3_record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def runs(deployment: Deployment) -> list[str]:

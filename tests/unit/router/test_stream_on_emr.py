@@ -1,7 +1,5 @@
 """The streaming jobs on EMR Serverless: one run of a shard at a time, started, listed and ended by its API."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

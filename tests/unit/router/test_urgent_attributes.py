@@ -1,26 +1,21 @@
 """route and datasets with urgent tags or metadata: what is read of the objects, and what if it cannot be."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.ledger import ArrivalRow
+from lake.manifest import ObjectVersion
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route
 from tests.unit.lake.world import file_of
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
-
-if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
-    from tests.unit.router.conftest import Deployment
-
 
 WAITS = "waits for the overnight run"
 TAGGED, DESCRIBED = {"tags": ["priority=high"]}, {"metadata": ["priority=high"]}

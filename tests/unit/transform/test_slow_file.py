@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.unit.transform.test_run_task import run, version
 from transform.file_deadline import GRACE_SECONDS, SlowFileError, SplitDeadline, stream_seconds
 from transform.source import UnreadableFileError
 from transform.task_model import Split
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SETTINGS = ConvertSettings(split_bytes=1000, min_bytes_per_second=100, max_core_minutes=10)
 PLAIN, GZIP = b"{}\n" * 1000, gzip.compress(b"{}\n", mtime=0) + bytes(3000)

@@ -1,23 +1,19 @@
 """`hybrid-router catalog drop-columns`: only columns that no published file has are dropped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cli.catalog import drop_columns
 from cli.catalog.drop_columns import print_dropped_columns
+from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from tests.unit.cli.catalog.test_suggest import put
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """The sweep on manifests, intents and the stream lane; a killed one loses nothing, one bad item holds back no other."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -25,13 +23,10 @@ from router.telemetry import Metric, metrics
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
-from tests.unit.router.conftest import recorded
+from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
 from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
