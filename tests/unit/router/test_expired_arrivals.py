@@ -76,14 +76,7 @@ def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_ackn
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
     assert manifests(deployment) == 1
     assert item(deployment) is None
-
-
-def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt(deployment: Deployment) -> None:
-    # Given: a file that was converted, its row expired, and rules that do not route it any more
-    keep(deployment)
-    outcome(deployment)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-    expire(deployment)
+    # When rules do not route it any more, Then it leaves no row that a later rule would adopt
     deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
     assert outcome(deployment) == [ArrivalOutcome.IGNORED]
     # When the rule is back, Then

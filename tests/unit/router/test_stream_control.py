@@ -86,25 +86,19 @@ def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> 
     assert runs(deployment) == ["FAILED"]
 
 
-def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(deployment: Deployment) -> None:
+@pytest.mark.parametrize("has_room", [True, False])
+def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
+    deployment: Deployment, has_room: bool
+) -> None:
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     act(deployment, "stop")
     fail_runs(deployment)
     deployment.queued("urgent.json", lane=Lane.STREAM)
-    assert act(deployment, "stop")["stopped"]
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-    assert not deployment.ledger.stream.get().stop_requested
-
-
-def test_a_stop_without_room_for_the_work_that_is_left_ends_the_window(deployment: Deployment) -> None:
-    act(deployment, "start")
-    act(deployment, "stop")
-    fail_runs(deployment)
-    deployment.queued("urgent.json", lane=Lane.STREAM)
-    deployment.glue.quota_is_full = True
-    # The sweep starts a run when there is room.
-    assert act(deployment, "stop") == {"running": False, "windowOver": False, "stopped": True, "stopping": ""}
+    # Without room the window ends as well: the sweep starts a run when there is room.
+    deployment.glue.quota_is_full = not has_room
+    assert act(deployment, "stop") == {"running": has_room, "windowOver": False, "stopped": True, "stopping": ""}
+    assert runs(deployment) == ["FAILED", "RUNNING"][: 1 + has_room]
     assert not deployment.ledger.stream.get().stop_requested
 
 
