@@ -19,7 +19,10 @@ from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
+from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
+
+VERDICT = "s3://control/plans/overnight/verdict.json"
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
@@ -52,14 +55,11 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "notify": True,
         "message": f"1 manifest failed (first: {halves[1].id}, out of memory); "
         "1 line could not become a row and is in the quarantine",
-        "verdictUri": "s3://control/plans/overnight/verdict.json",
+        "verdictUri": VERDICT,
         "reportUri": "s3://control/plans/overnight/report.html",
         "indexUri": "s3://control/plans/index.html",
     }
-    verdict = json.loads(
-        deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
-    )
-    assert [item["manifest"] for item in verdict["notDone"]] == [halves[1].id]
+    assert [item["manifest"] for item in document(deployment, VERDICT)["notDone"]] == [halves[1].id]
     recorded = deployment.ledger.executions.get("overnight")
     assert recorded is not None
     assert {"plan", "verdict"} <= set(recorded)
@@ -110,12 +110,6 @@ def row(deployment: Deployment) -> ManifestRow:
     return row
 
 
-def verdict_document(deployment: Deployment) -> dict[str, Any]:
-    body = deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
-    document: dict[str, Any] = json.loads(body)
-    return document
-
-
 def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, row: ManifestRow) -> None:
     # Given: an object of another manifest's generation under the same partition
     prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
@@ -123,7 +117,7 @@ def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, r
     # Then
     result = settled(deployment)
     assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
-    assert verdict_document(deployment)["damaged"] == []
+    assert document(deployment, VERDICT)["damaged"] == []
 
 
 @pytest.mark.parametrize("bucket", ["lake", "quarantine"])
@@ -136,7 +130,7 @@ def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: Manife
     # Then
     assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
     assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
-    assert verdict_document(deployment)["damaged"] == [
+    assert document(deployment, VERDICT)["damaged"] == [
         {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
     ]
 
@@ -156,7 +150,7 @@ def test_an_object_that_was_replaced_is_found(
     body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=change(body))
     settled(deployment)
-    (damage,) = verdict_document(deployment)["damaged"]
+    (damage,) = document(deployment, VERDICT)["damaged"]
     assert damage["problem"].startswith(problem.format(size=len(body)))
 
 
@@ -174,7 +168,7 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
     deployment.raw_s3.delete_object(Bucket="control", Key=key)
     result = settled(deployment)
     assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
-    (damage,) = verdict_document(deployment)["damaged"]
+    (damage,) = document(deployment, VERDICT)["damaged"]
     assert damage["uri"] == f"s3://control/{key}"
     assert "is gone" in damage["problem"]
 
@@ -190,7 +184,7 @@ def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deploym
         deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
     # Then
     assert settled(deployment)["damagedObjects"] == 1
-    assert [item["manifest"] for item in verdict_document(deployment)["damaged"]] == [second.id]
+    assert [item["manifest"] for item in document(deployment, VERDICT)["damaged"]] == [second.id]
 
 
 def lake_key_of(deployment: Deployment, row: ManifestRow) -> str:
