@@ -1,7 +1,5 @@
 """One ``[[records]]`` of each kind of source, for the tests of the template and of a deployed stack."""
 
-from __future__ import annotations
-
 from lake.settings import RecordsRule
 
 KINESIS_STREAM = "clicks"

@@ -1,14 +1,9 @@
 """A role for stubs of tests, which are not about permissions: every service may assume it, and it may do everything."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from local.isolation import AwsClient
+from local.isolation import AwsClient
 
 SERVICES = ("emr-serverless", "glue", "lambda", "scheduler", "states")
 

@@ -1,19 +1,14 @@
 """Chromium without a window: what a page becomes in it, what it looks like, and what it writes to the console."""
 
-from __future__ import annotations
-
 import html
 import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from PIL import Image
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CONSOLE = re.compile(r":CONSOLE[:(].*?\] (.*)")

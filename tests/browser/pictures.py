@@ -1,7 +1,5 @@
 """The pictures of the pages: `.venv/bin/python -m tests.browser.pictures` draws them anew from a made-up day."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

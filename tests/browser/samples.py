@@ -1,23 +1,16 @@
 """Made-up days for the browser: many files and one execution, a few files and five, two hundred executions."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lake.ledger import CostRow, CostShare, State
+from lake.ledger import CostRow, CostShare, ManifestRow, State
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
-from report.days import SettledExecution, last_days, render_index
-from report.model import ExecutionFacts, cost_figures
+from report.days import Day, SettledExecution, last_days, render_index
+from report.model import ExecutionFacts, Report, cost_figures
 from tests.unit.report.reporting import cost_row, report_of, row
-
-if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
-    from report.days import Day
-    from report.model import Report
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
 NIGHT = DAY + timedelta(hours=22)

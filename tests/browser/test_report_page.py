@@ -1,7 +1,5 @@
 """The report in a real browser: no error on the console, charts with ink on them, tables that sort, light and dark."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

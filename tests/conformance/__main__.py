@@ -3,21 +3,16 @@
 Exit code 1: one of them differs in something that is not known, or agrees in something that is known to differ.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.conformance import tools
 from tests.conformance.expressions import reference_jsonata
+from tests.conformance.opinion import Opinion
 from tests.conformance.protocol import dynamodb_local, minio_server, old_models, template_checks
 from tests.conformance.readers import parquet_readers
-
-if TYPE_CHECKING:
-    from tests.conformance.opinion import Opinion
 
 PAGE = tools.REPOSITORY / "docs" / "conformance.md"
 HEAD = """\

@@ -1,20 +1,16 @@
 """Every JSONata expression of the state machines: the reference implementation beside that of the local cloud."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
 from tests.conformance.opinion import Opinion
 from tests.unit.infra.npm_packages import install
 from tests.unit.infra.test_machine_expressions import CAUSES, FILES, HERE, evaluate, expressions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REFERENCE = re.compile(r"\$(?:states\.(?:input|result|context)(?:\.\w+)*|(?!states\b)\w+\b(?!\s*\())")
 VALUES: tuple[Any, ...] = (

@@ -1,11 +1,10 @@
 """The tests of lake and router on DynamoDB Local and MinIO, and their requests in the models of older SDKs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,10 +14,6 @@ from botocore.validate import ParamValidator
 
 from tests.conformance.opinion import Opinion
 from tests.conformance.tools import REPOSITORY, ToolError, dynamodb, minio, older_python
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 PLUGIN = ("-p", "tests.conformance.plugin")
 LEDGER = ("tests/unit/lake", "tests/unit/router")

@@ -1,14 +1,12 @@
 """Parquet files of every setting, as eight readers of six implementations see them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
@@ -20,9 +18,6 @@ from tests.conformance.opinion import Opinion
 from tests.conformance.tools import ToolError, go_programs, older_python
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ROWS = 20_000
 BATCH_ROWS = 2_000

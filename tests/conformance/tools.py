@@ -1,7 +1,5 @@
 """What the second opinions are made with, from locks with SHA-256, in .cache; DynamoDB Local and MinIO on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -10,14 +8,10 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.unit.lake.world import REGION, SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]

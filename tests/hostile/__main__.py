@@ -3,8 +3,6 @@
 The exit code is 1 if one costs too much.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

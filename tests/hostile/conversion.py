@@ -4,8 +4,6 @@ python -m tests.hostile.conversion convert NUMBER COUNT GRACE
 python -m tests.hostile.conversion verify NUMBER COUNT
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -17,22 +15,19 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.manifest import ObjectVersion, Partition
 from lake.settings import ConvertSettings
 from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
-from tests.hostile.corpus import CORPUS, MIB
+from tests.hostile.corpus import CORPUS, MIB, HostileFile
 from transform import file_deadline
 from transform.file_deadline import GRACE_SECONDS
 from transform.plan_attempt import output_ratio, split_file
 from transform.run_task import run_task
 from transform.task_model import Task
 from verify.rows import InputCount, InputReader
-
-if TYPE_CHECKING:
-    from tests.hostile.corpus import HostileFile
 
 ADDRESS_SPACE = 8 << 30
 """Bytes: a file that costs more ends its process, not the machine."""

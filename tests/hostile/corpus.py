@@ -1,18 +1,14 @@
 """Hostile files: small to send, and once expensive to convert. The same count gives the same bytes."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MIB = 1 << 20
 ROWS = 300_000

@@ -1,17 +1,12 @@
 """A hostile file costs memory, output and requests in proportion to its size; ``make hostile`` has the full sizes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.hostile.conversion import DEADLINE, Cost, cost_of, problems_of_verify
-from tests.hostile.corpus import CORPUS
-
-if TYPE_CHECKING:
-    from tests.hostile.corpus import HostileFile
+from tests.hostile.corpus import CORPUS, HostileFile
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.name)

@@ -1,14 +1,12 @@
 """``python -m tests.load [name ...]``: each load test prints its figures; the exit code is 1 if a limit is exceeded."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
 from local.limits import Limits
@@ -18,9 +16,6 @@ from tests.load.lanes import stream_load, urgent_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_SLOWDOWN = 1.25
 """Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""

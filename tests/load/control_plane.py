@@ -1,14 +1,13 @@
 """The cost of old manifests for the control plane: the same rounds of work in an empty ledger and in a full one."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from router.plan.handler import plan
 from router.sweep.handler import sweep
@@ -16,9 +15,6 @@ from tests.chaos.processes import clients
 from tests.chaos.world import World
 from tests.load.lanes import load_test_settings
 from tests.load.request_counts import counted_requests
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BATCH_WRITE_ITEMS = 25
 """The maximum of BatchWriteItem."""

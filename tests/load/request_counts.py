@@ -1,15 +1,11 @@
 """Counts the requests that a part of the product sends, and the write units that they cost."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import botocore.client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WRITES = frozenset({"PutItem", "UpdateItem"})
 """Each costs one write unit for an item of less than 1 kB; a transaction costs two for each action."""

@@ -4,17 +4,16 @@ The answers of S3 and DynamoDB are made by a stand-in at the border of botocore,
 what the client costs is measured, and no table of the night has to be filled.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from zlib import crc32
 
@@ -31,9 +30,6 @@ from lake.settings import Settings
 from router.services import CLIENT_CONFIG, Services, new_session
 from router.settle.handler import settle
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 READ_SECONDS, WRITE_SECONDS = 0.025, 0.040
 """Latency that is added to each request."""

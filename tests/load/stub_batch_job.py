@@ -3,15 +3,12 @@
 The product's own functions claim every manifest of the run, commit it without any output file, and publish it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, write_commit
 from lake.documents import read_uri
@@ -19,9 +16,7 @@ from lake.layout import commit_key
 from lake.ledger import State
 from lake.publish import roll_forward
 from transform.job_main import open_services, parse_arguments
-
-if TYPE_CHECKING:
-    from transform.task_model import JobServices
+from transform.task_model import JobServices
 
 WRITE_THREADS = 16
 

@@ -1,14 +1,12 @@
 """``python -m tests.night``: 1, and everything is kept, if something is lost, doubled or not explained."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,10 +16,7 @@ from tests.night.cloud import NightFailedError, running_night
 from tests.night.day import run_day
 from tests.night.explained import explain_all
 from tests.night.files import MIN_DATASETS, make_day
-from tests.night.nights import run_nights
-
-if TYPE_CHECKING:
-    from tests.night.nights import NightDocuments
+from tests.night.nights import NightDocuments, run_nights
 
 FOLDER = Path("build/e2e-night")
 FILES = 5000

@@ -4,24 +4,17 @@ DuckDB reads the Parquet files of the lake and the Iceberg tables, the quarantin
 asked. ``verify`` proves the same afterwards.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from tests.night.cloud import BUCKET
-from tests.night.files import Part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tests.night.cloud import Night
-    from tests.night.files import Day
+from tests.night.cloud import BUCKET, Night
+from tests.night.files import Day, Part
 
 MAX_NAMED = 20
 """Of the differences that are printed."""

@@ -1,23 +1,25 @@
 """The local cloud of the night, the command line that a person runs on it, and the processes of its job runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import psutil
 
+from cli.deployed_stack import DeployedStack
 from infra.synth import CHECKOUT
 from lake.engines.glue import LIVE_STATES
 from lake.ledger import State
+from lake.manifest import Lane
 from lake.settings import (
     BatchSettings,
     DatasetRule,
@@ -35,16 +37,7 @@ from local.isolation import BUCKET_PLACE
 from local.processes import kill_followers
 from tests.e2e.scenario import Scenario
 from tests.e2e.waiting import wait_for
-from tests.night.files import FOLDERS, Part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from cli.deployed_stack import DeployedStack
-    from lake.manifest import Lane
-    from tests.night.files import Day
-
+from tests.night.files import FOLDERS, Day, Part
 
 PEAK = FOLDERS[Part.PEAK]
 STAGE, BUCKET, TIME_ZONE = "night", "landing-zone", "Europe/Berlin"

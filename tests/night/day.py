@@ -1,11 +1,9 @@
 """The day: files come in every way that they can, and the stream lane fails in the middle of it."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from cli.demo.run import notifications_paused
 from lake.ledger import State
@@ -18,14 +16,8 @@ from router.sweep.repair import read_progress
 from router.telemetry import logger
 from tests.e2e.scenario import event_body
 from tests.e2e.waiting import wait_for
-from tests.night.cloud import BUCKET, NightFailedError, kill, stall, wait_killed, working_run
-from tests.night.files import Part, cut_off
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tests.night.cloud import Night
-    from tests.night.files import Day, DayFile
+from tests.night.cloud import BUCKET, Night, NightFailedError, kill, stall, wait_killed, working_run
+from tests.night.files import Day, DayFile, Part, cut_off
 
 PUT_THREADS = 4
 EVENTS_PER_REQUEST = 10

@@ -1,26 +1,19 @@
 """Every file is explained: what the ledger says of it is what became of it."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from cli.deployed_stack import DeployedStack
 from cli.inspect.explain import explain_file
 from lake.documents import to_json
 from lake.layout import S3Uri
-from tests.night.cloud import BUCKET, NightFailedError
-from tests.night.files import Part
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cli.deployed_stack import DeployedStack
-    from tests.night.cloud import Night
-    from tests.night.files import Day, DayFile
+from tests.night.cloud import BUCKET, Night, NightFailedError
+from tests.night.files import Day, DayFile, Part
 
 SAMPLE = 50
 """Files that are explained by the command as well."""

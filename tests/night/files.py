@@ -1,7 +1,5 @@
 """The files of the day, and what has to become of each line. Nothing here knows how the product converts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import dataclass

@@ -1,25 +1,18 @@
 """The night that fails in part, what a person repairs after it, and the night that converts the rest."""
 
-from __future__ import annotations
-
 import json
 import shlex
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.manifest import Lane
 from tests.e2e.waiting import wait_for
-from tests.night.cloud import BUCKET, NightFailedError, kill, wait_killed, working_run
+from tests.night.cloud import BUCKET, Night, NightFailedError, kill, wait_killed, working_run
 from tests.night.day import PATIENCE_SECONDS, PUT_AGAIN_EACH, put_body, put_files, wait_converted
-from tests.night.files import FOLDERS, REPAIR, Part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.night.cloud import Night
-    from tests.night.files import Day, DayFile
+from tests.night.files import FOLDERS, REPAIR, Day, DayFile, Part
 
 DENIED_ACTION = "s3:GetObject"
 EXPORT = "repair.ndjson"

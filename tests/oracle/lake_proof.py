@@ -1,20 +1,15 @@
 """What `hybrid-router convert` has written, compared with what the oracle makes of the input files."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from tests.oracle import ndjson_oracle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 
 def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> list[str]:

@@ -1,18 +1,13 @@
 """``python -m tests.night``: its count of the lines notices what it is there for."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections import Counter
 
 import pytest
 
 from tests.night.check import Count, compare, expected_rejected, expected_rows, read_records
 from tests.night.cloud import BUCKET
 from tests.night.files import LINES, Day, Part, make_day
-
-if TYPE_CHECKING:
-    from collections import Counter
 
 FILES = 200
 DAY = make_day(FILES)

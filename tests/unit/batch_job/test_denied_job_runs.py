@@ -1,7 +1,5 @@
 """The list of what job runs were denied is a hint: without it nothing is left out, and its errors end no job run."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """bench-plan: the stand-in has the limits of the services, and the functions of the control plane run on it."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,20 +1,16 @@
 """Manifests that are DONE, with objects in the quarantine, as conversions leave them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.layout import commit_key, quarantine_key
 from lake.ledger import ArrivalRow, ManifestRow
+from lake.manifest import Partition
 from lake.manifest_documents import write_manifest
 from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, World
-
-if TYPE_CHECKING:
-    from lake.manifest import Partition
 
 
 def line_of(text: str, offset: int, name: str = "a", **changes: Any) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The JSON Schemas of the documents that commands print."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -8,15 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cli.deployed_stack import DeployedStack
 from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.layout import plan_summary_key
-from tests.unit.lake.world import RESOURCES
-
-if TYPE_CHECKING:
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import RESOURCES, World
 
 NIGHT = datetime(2026, 11, 19, 21, 0, tzinfo=UTC)
 """22:00 in Berlin, on the evening before the morning of the emulated world."""

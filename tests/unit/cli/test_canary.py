@@ -1,16 +1,16 @@
 """``doctor --canary``: its table, and that nothing is left however it ends. Its jobs are tested end to end."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
 
+from cli.deployed_stack import DeployedStack
 from cli.doctor.canary import ARGUMENT, Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
@@ -23,9 +23,6 @@ from lake.settings import Settings
 from lake.shards import FIRST_SHARD
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, World
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 SETTINGS = Settings(stage="dev")
 PROCESS = {
@@ -132,12 +129,9 @@ def test_a_run_that_hangs_is_stopped_and_the_others_are_reported(world: World, s
 
 
 def test_an_interrupted_canary_stops_its_runs_and_leaves_nothing(world: World, stack: DeployedStack) -> None:
-    def interrupt(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
     hung = job(stack, world, "hung", end=None)
     with pytest.raises(KeyboardInterrupt):
-        Canary(stack, SETTINGS, wait=interrupt).run([hung])
+        Canary(stack, SETTINGS, wait=Mock(side_effect=KeyboardInterrupt)).run([hung])
     assert hung.stopped == ["hung"]
     assert left_behind(world) == []
 

@@ -1,10 +1,9 @@
 """``doctor --canary --athena``: what Athena shows of the Iceberg tables. moto answers; no query is executed."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -13,16 +12,12 @@ from moto.athena.models import QueryResults, athena_backends
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_api import state_manager
 
+from cli.deployed_stack import DeployedStack
 from cli.doctor.athena import SECONDS, ask_athena
 from cli.doctor.checks import Readiness
 from local.isolation import REGION
 from tests.unit.cli.stack_world import FakeServices, stack_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.deployed_stack import DeployedStack
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import World
 
 WORKGROUP = "analysts"
 

@@ -12,6 +12,7 @@ from dataclasses import fields
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -151,10 +152,7 @@ def test_advice_names_no_option_that_some_commands_lack(error: BotoCoreError | C
 def test_why_a_stack_is_not_found_is_told(
     error: BotoCoreError | ClientError, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(**_: object) -> None:
-        raise error
-
-    monkeypatch.setattr("boto3.Session", fail)
+    monkeypatch.setattr("boto3.Session", Mock(side_effect=error))
     with pytest.raises(NotReachableError, match=re.escape(advice)) as told:
         connect_to_stage("prod", local=False)
     assert "or add --local" in str(told.value)

@@ -1,11 +1,10 @@
 """`hybrid-router sweep`, `overnight` and `backfill`: what they ask for, what they print, how they end."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
@@ -17,9 +16,7 @@ from cli.errors import ExitCode
 from lake.errors import InvalidInputError
 from router.sweep.handler import COUNTS
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with
-
-if TYPE_CHECKING:
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import World
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NIGHT = {"verdict": "SUCCEEDED", "message": "all 3 manifests are done: 101 rows"}
@@ -99,10 +96,7 @@ def test_an_execution_that_is_not_waited_for_is_named(world: World, capsys: pyte
 def test_ctrl_c_or_the_end_of_a_session_ends_the_command_and_not_the_execution(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: BaseException
 ) -> None:
-    def interrupt(_: float) -> None:
-        raise end
-
-    monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (interrupt,))
+    monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (Mock(side_effect=end),))
     with pytest.raises(type(end)):
         run(world, run_overnight, {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"

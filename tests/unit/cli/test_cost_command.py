@@ -1,15 +1,14 @@
 """`hybrid-router cost`: sums by dataset, lane, engine and day; nights beside their plans; parts that add up."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cli.cost.cost import print_cost, read_costs
+from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.costs import DueBill
@@ -17,11 +16,8 @@ from lake.ledger.table import Key
 from lake.manifest import Lane
 from router.estimate.other_costs import Units, estimate
 from tests.unit.cli.stack_world import FakeLambda, stack_with
+from tests.unit.lake.world import World
 from transform.source import CHUNK_BYTES
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from tests.unit.lake.world import World
 
 DAY = "2026-11-21"
 ORDERS = CostShare("orders", 3_000_000, 6 * 10**9, 3, 1, 9, 2, 10**9)

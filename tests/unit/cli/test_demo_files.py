@@ -1,7 +1,5 @@
 """The demo takes the files that the deployed settings take, under their own keys."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

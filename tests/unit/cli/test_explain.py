@@ -1,7 +1,5 @@
 """explain: what became of a file, its lane and attempts, and from which files an object was made."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

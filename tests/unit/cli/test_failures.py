@@ -1,12 +1,11 @@
 """failures: what did not get through, why, since when, and the command to run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect import failures
 from cli.inspect.explain import print_explanation
@@ -20,9 +19,6 @@ from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
 from tests.unit.lake.world import PARTITION, World
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list[dict[str, Any]]:

@@ -1,14 +1,13 @@
 """`hybrid-router hours`: open, failed and complete hours, with what the rows of their manifests say."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from cli.deployed_stack import DeployedStack
 from cli.inspect.hours import print_hours
 from lake.errors import InvalidInputError
 from router.sweep.handler import sweep
@@ -20,9 +19,6 @@ from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import collected
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import listed, with_events
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 
 @pytest.fixture

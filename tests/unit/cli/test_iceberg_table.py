@@ -1,7 +1,5 @@
 """What an Iceberg table shows of an hour is compared with what is published, by a reader of another project."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

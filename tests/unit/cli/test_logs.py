@@ -1,12 +1,10 @@
 """`hybrid-router logs`: how far back, and what a person sees of a function's event."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -15,10 +13,7 @@ from cli.errors import ExitCode
 from cli.inspect.logs import format_event, parse_since, print_logs
 from lake.errors import InvalidInputError
 from tests.unit.cli.stack_world import FakeServices, stack_of
-
-if TYPE_CHECKING:
-    from tests.unit.lake.world import World
-
+from tests.unit.lake.world import World
 
 CLOUDFORMATION: Any = SimpleNamespace(
     get_paginator=lambda _name: SimpleNamespace(paginate=lambda **_request: [{"StackResourceSummaries": []}])

@@ -1,11 +1,9 @@
 """night and nights: one execution on a page, the last ones in a list."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +18,7 @@ from lake.manifest import Lane
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.test_manifest_rows import done
-
-if TYPE_CHECKING:
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import World
 
 VERDICT = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1, "done": 2}
 DATASET = {

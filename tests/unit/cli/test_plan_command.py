@@ -1,7 +1,5 @@
 """`hybrid-router plan`: its request, its output, and its exit code."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

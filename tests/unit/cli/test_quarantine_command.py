@@ -1,7 +1,5 @@
 """`hybrid-router quarantine ls`, `show` and `export`: what they select and tell; lines with their neighbours."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

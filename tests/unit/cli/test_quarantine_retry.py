@@ -1,7 +1,5 @@
 """`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hybrid-router report`: the page of an execution and of a day, from ledger, documents and alarms."""
 
-from __future__ import annotations
-
 import json
 import re
 import webbrowser
@@ -9,15 +7,17 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from cli.deployed_stack import DeployedStack
 from cli.errors import NotFoundError
 from cli.inspect.alarms import MAX_CHANGES, read_alarm_changes
 from cli.inspect.report import day_report, night_report, write_last_days, write_report
 from lake.errors import InvalidInputError
+from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.manifest_documents import write_manifest
 from lake.time import iso_utc
@@ -29,10 +29,6 @@ from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.report.reporting import cost_row
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from lake.ledger import ManifestRow
 
 
 class FakeCloudWatch:

@@ -1,7 +1,5 @@
 """`hybrid-router promote` and `reprocess`: their requests, their output, and their exit codes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """``settings check`` and ``settings explain``: every error at once, what a file means, what a key means."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """status: backlog by lane and dataset, failures, the stream, tonight, last night and open alarms."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, replace

@@ -1,14 +1,13 @@
 """`hybrid-router stream`, and what commands say of the streaming jobs on EMR Serverless: runs, logs, settings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cli.change.stream import print_stream, start_stream, stop_stream
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.backlog import read_shards
 from cli.inspect.executions import local_log, log_stream
@@ -19,11 +18,8 @@ from lake.settings import EmrSettings, Settings, StreamSettings
 from lake.shards import Shards
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of
+from tests.unit.lake.world import World
 from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from tests.unit.lake.world import World
 
 RUN = run_id(APPLICATION, "00run1")
 

@@ -1,7 +1,5 @@
 """Tables on terminals of 80 and 120 columns, and in a pipe."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,14 +1,13 @@
 """`hybrid-router tables`: what Iceberg tables show, and what a person does about one that is stopped."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.tables import print_table_status, rebuild_table, restore_table
 from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
@@ -17,9 +16,6 @@ from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 
 @pytest.fixture

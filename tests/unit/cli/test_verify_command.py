@@ -1,21 +1,17 @@
 """How ``verify`` ends when it is asked for what is not there; what it proves is in tests/integration/test_verify.py."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, exit_code_of
 from cli.inspect.verify import verify
 from lake.errors import HybridRouterError
 from tests.unit.cli.stack_world import FakeServices, stack_of
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from tests.unit.lake.world import World
+from tests.unit.lake.world import World
 
 HOURS = {"dataset": "nowhere", "from": "2026-11-20", "to": "2026-11-20"}
 

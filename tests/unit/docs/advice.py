@@ -1,15 +1,10 @@
 """Commands that texts of the code advise, for the tests that check and that run them."""
 
-from __future__ import annotations
-
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from tests.unit.docs.pages import CHECKOUT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PACKAGES = (
     "batch_job",

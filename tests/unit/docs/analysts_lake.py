@@ -1,12 +1,12 @@
 """The queries of docs/analysts.md, a small lake for them that `hybrid-router convert` makes, and what they answer."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cli.offline.convert import Request, convert_files
 from lake.layout import complete_marker_key
@@ -14,10 +14,6 @@ from lake.manifest import Partition
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
 from tests.unit.docs.pages import CHECKOUT, Page
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 PAGE = Page(CHECKOUT / "docs" / "analysts.md")
 ENGINES = ("Athena", "Athena, Trino", "Trino", "DuckDB", "Spark")

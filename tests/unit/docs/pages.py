@@ -1,7 +1,5 @@
 """The project's pages as the tests of this folder read them: code, links, headings and tables of Markdown files."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,15 +1,11 @@
 """docs/analysts.md: its queries run in DuckDB on a lake that the product has converted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from tests.unit.docs.analysts_lake import DAY, EXPECTED, answers, convert_orders, python_blocks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_queries_run_in_duckdb(tmp_path: Path) -> None:

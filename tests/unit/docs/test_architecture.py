@@ -1,16 +1,11 @@
 """docs/architecture.md is the one declaration of which package may import which: the code follows its table."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.unit.docs.pages import ARCHITECTURE, CHECKOUT, Page, spans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PACKAGES = Page(ARCHITECTURE).rows("package", "content", "may import")
 

@@ -1,10 +1,9 @@
 """What the pages name exists: paths, links, commands."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import typer.main
@@ -12,10 +11,6 @@ import typer.main
 from cli.main import app
 from tests.unit.docs.advice import ALONE, PACKAGES, QUOTED, texts
 from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
 FOLDERED = re.compile(r"[\w.{},*-]+/[\w.{},*/-]*")

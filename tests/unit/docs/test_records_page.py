@@ -1,7 +1,5 @@
 """docs/records.md: its settings are valid, and its programs do what the page says."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """The pages that are made from declarations are current."""
 
-from __future__ import annotations
-
 from scripts.write_reference import reference
 
 

@@ -1,7 +1,5 @@
 """Two syntheses, checked by cdk-nag, for all tests of the template."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Programs of npm that tests run: installed once in .cache by the bundled Node's npm, from a lock in this folder."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A synthesized template with every reference replaced by the name or ARN that its resource gets on AWS."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,11 +1,8 @@
 """The alarms of a stage: few, plain, each with a way to the topic; some are raised when the stage itself is silent."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,7 +147,6 @@ def test_the_command_of_an_alarm_is_in_its_entry(assembly: Assembly, other_assem
                 assert command in entries[entry], description
 
 
-CHECKOUT = Path(__file__).parents[3]
 WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")
 
 
@@ -168,17 +164,8 @@ def read_metrics(assembly: Assembly) -> set[tuple[str, str]]:
     template = ResolvedTemplate(assembly.template)
     namespace = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
     own = namespace["POWERTOOLS_METRICS_NAMESPACE"]
-    alarms = template.of_kind("AWS::CloudWatch::Alarm").values()
-    watched = [
-        metric
-        for body in alarms
-        for metric in (
-            [item["MetricStat"]["Metric"] for item in body["Metrics"] if "MetricStat" in item]
-            if "Metrics" in body
-            else [body]
-        )
-    ]
-    found = {(body["Dimensions"][0]["Value"], body["MetricName"]) for body in watched if _is_own(body, own)}
+    metrics = [metric for alarm in template.of_kind(ALARM).values() for metric in watched(alarm)]
+    found = {(body["Dimensions"][0]["Value"], body["MetricName"]) for body in metrics if _is_own(body, own)}
     (dashboard,) = template.of_kind("AWS::CloudWatch::Dashboard").values()
     for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
         for metric in widget["properties"].get("metrics", []):
@@ -202,7 +189,6 @@ def test_every_metric_is_written_and_read(assembly: Assembly, other_assembly: As
 
 
 FILTER = "AWS::Logs::MetricFilter"
-ALARM = "AWS::CloudWatch::Alarm"
 SECOND_FIELD = re.compile(r'\[\w+, \w+ = "(\w+)", \.\.\.\]')
 """The only kind of pattern that the stack uses: fields separated by spaces, of which the second one is compared."""
 

@@ -1,7 +1,5 @@
 """The CDK command line runs the app of cdk.json with nothing but what set-up installed."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stream lane on EMR Serverless in the template: its application, and rights in the place of those on Glue."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A stage with a KMS key: everything stored is encrypted by it, and exactly those who have to may use it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

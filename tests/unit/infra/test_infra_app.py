@@ -1,7 +1,5 @@
 """The CDK app reads the right settings file; wrong settings end it with one sentence."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -17,25 +15,11 @@ def test_the_stage_names_the_settings_file() -> None:
     assert settings_file({"stage": "prod", "settings": "mine.toml"}) == Path("mine.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "value"),
-    [
-        ('stage = "dev"\ntime_zone = "Europe/Berlim"', "time_zone", "Europe/Berlim"),
-        ('stage = "dev"\n[batch]\nmax_runs = 0', "batch.max_runs", "0"),
-        ('stage = "dev"\n[batch]\nmax_run = 5', "batch.max_run", "5"),
-        ('stage = "dev"\n[peak]\nhours = ["8-20"]', "peak.hours", "8"),
-    ],
-)
 def test_wrong_settings_are_one_sentence(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    text: str,
-    key: str,
-    value: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given a settings file with a wrong value.
-    (tmp_path / "wrong.toml").write_text(text)
+    (tmp_path / "wrong.toml").write_text('stage = "dev"\n[batch]\nmax_runs = 0')
     monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"settings": str(tmp_path / "wrong.toml")}))
     # When the app runs.
     code = main()
@@ -43,8 +27,7 @@ def test_wrong_settings_are_one_sentence(
     printed = capsys.readouterr().err
     assert code == 1
     assert len(printed.splitlines()) == 1
-    assert key in printed
-    assert value in printed
+    assert "batch.max_runs = 0 is wrong" in printed
 
 
 def test_what_cdk_refuses_is_one_sentence(

@@ -1,7 +1,5 @@
 """The uploaded code is pure Python, complete, and has the same bytes every time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

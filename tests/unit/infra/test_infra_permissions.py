@@ -1,7 +1,5 @@
 """Every role has exactly the permissions that the code uses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The template has the properties that the system's promises rely on."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime

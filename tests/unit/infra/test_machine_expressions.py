@@ -1,7 +1,5 @@
 """npm's asl-validator accepts every state machine, and JSONata's reference implementation each of its expressions."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The state machines' files: reachable and described states, retries by name, placeholders that the stack fills."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

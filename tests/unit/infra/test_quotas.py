@@ -1,7 +1,5 @@
 """What a stage needs of the account's quotas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from infra.functions import SPECS

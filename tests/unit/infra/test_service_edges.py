@@ -1,7 +1,5 @@
 """Each service of the stack may make the requests that the template has it make, and for no other account."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every variant of the template is within the limits that AWS checks at deployment only, and is valid for cfn-lint."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,19 +1,15 @@
 """Requests to moto's DynamoDB without HTTP: the same handlers and tables, at a fraction of the processor time."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore import xform_name
+from botocore.model import OperationModel
 from moto.core.exceptions import ServiceException
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.dynamodb.responses import DynamoHandler
 from werkzeug.exceptions import HTTPException
-
-if TYPE_CHECKING:
-    from botocore.model import OperationModel
 
 DIRECT = frozenset(
     {

@@ -1,7 +1,5 @@
 """What job runs have used, by the engine's own answer, and what they cost: bills and their rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Dataset rows: what each write changes, how many columns have room, and which of them have a field id."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any

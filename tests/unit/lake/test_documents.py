@@ -1,7 +1,5 @@
 """Documents on S3: what is written is read back; anything else is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,21 +1,17 @@
 """Keys, partitions, arrival keys, resource names and shards: what is written is read back, the rest is refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
 from lake import layout
-from lake.errors import InvalidInputError, InvalidSettingsError
+from lake.errors import InvalidInputError
 from lake.layout import inbox, manifest_of_pointer, pointer_key
 from lake.ledger.arrivals import arrival_key
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
-from lake.settings import parse_settings
-from lake.shards import MAX_SHARDS, Shards
+from lake.shards import Shards
 from tests.unit.lake.world import PARTITION, RESOURCES
 
 MANIFEST = "20261120T093000" + "0" * 20
@@ -96,18 +92,3 @@ def test_a_pointer_is_in_the_inbox_of_its_shard(shard: str, urgent: bool) -> Non
     assert manifest_of_pointer(key) == "20261120T093000Z-1"
     # No listing of one inbox has the pointers of another one
     assert sum(key.startswith(inbox(other)) for other in ("1", "2", "20")) == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "body"),
-    [
-        ("stream.jobs", {"stream": {"jobs": 0}}),
-        ("stream.jobs", {"stream": {"jobs": MAX_SHARDS + 1}}),
-        # The nights need room beside them.
-        ("quota.dpus", {"stream": {"jobs": 5}, "quota": {"dpus": 55}}),
-    ],
-)
-def test_wrong_shards_are_refused(key: str, body: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSettingsError) as raised:
-        parse_settings({"stage": "t", **body})
-    assert raised.value.key == key

@@ -1,7 +1,5 @@
 """The requests of the ledger's table: consistent reads, bounded queries, every page; its refusals and repetitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -122,8 +120,7 @@ def transact(table: LedgerTable) -> None:
 
 
 FAILED_CONDITION = error("ConditionalCheckFailedException")
-
-
+CONFLICT = error("TransactionConflictException")
 CANCELLED = "TransactionCanceledException"
 
 
@@ -148,34 +145,6 @@ def test_only_a_condition_that_does_not_hold_refuses_a_write(
         write(table_over(FakeClient(answer)))
 
 
-def conflict(operation: str) -> ClientError:
-    answer: Any = {"Error": {"Code": "TransactionConflictException", "Message": ""}}
-    return ClientError(answer, operation)
-
-
-def cancelled(*reasons: str) -> ClientError:
-    code = {"Code": "TransactionCanceledException", "Message": ""}
-    answer: Any = {"Error": code, "CancellationReasons": [{"Code": reason} for reason in reasons]}
-    return ClientError(answer, "TransactWriteItems")
-
-
-class FailingClient:
-    """Raises the errors one after the other, then succeeds."""
-
-    def __init__(self, *errors: ClientError) -> None:
-        self.errors = list(errors)
-        self.calls: list[str] = []
-
-    def __getattr__(self, operation: str) -> Any:
-        def call(**_: Any) -> dict[str, Any]:
-            self.calls.append(operation)
-            if self.errors:
-                raise self.errors.pop(0)
-            return {}
-
-        return call
-
-
 def waiting_table(client: Any, waits: list[float]) -> LedgerTable:
     return LedgerTable(client, "ledger", waits.append)
 
@@ -191,28 +160,28 @@ def write_by(table: LedgerTable, operation: str) -> None:
 
 @pytest.mark.parametrize("operation", ["put_item", "update_item", "transact_write_items"])
 def test_a_conflict_is_repeated_after_a_wait(operation: str) -> None:
-    error = cancelled("None", "TransactionConflict") if operation.startswith("transact") else conflict(operation)
-    client = FailingClient(error, error)
+    conflict = error(CANCELLED, "None", "TransactionConflict") if operation.startswith("transact") else CONFLICT
+    client = FakeClient(conflict, conflict, {})
     waits: list[float] = []
     write_by(waiting_table(client, waits), operation)
-    assert client.calls == [operation] * 3
+    assert [request["operation"] for request in client.requests] == [operation] * 3
     assert len(waits) == 2
 
 
 def test_a_conflict_beside_a_condition_that_failed_is_decided_by_the_next_try() -> None:
-    client = FailingClient(
-        cancelled("TransactionConflict", "ConditionalCheckFailed"), cancelled("ConditionalCheckFailed")
+    client = FakeClient(
+        error(CANCELLED, "TransactionConflict", "ConditionalCheckFailed"), error(CANCELLED, "ConditionalCheckFailed")
     )
     with pytest.raises(RefusedError):
         write_by(waiting_table(client, []), "transact_write_items")
 
 
 def test_conflicts_are_repeated_a_bounded_number_of_times() -> None:
-    client = FailingClient(*[conflict("PutItem")] * 100)
+    client = FakeClient(*[CONFLICT] * 100)
     waits: list[float] = []
     with pytest.raises(ClientError, match="TransactionConflictException"):
         write_by(waiting_table(client, waits), "put_item")
-    assert len(client.calls) == MAX_TRIES
+    assert len(client.requests) == MAX_TRIES
     assert sum(waits) < 6
 
 

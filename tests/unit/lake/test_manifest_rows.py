@@ -1,14 +1,12 @@
 """Manifest rows: claims and leases, generations, supersede, abandon; the lists of those that did not get through."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from lake.errors import TerminalError
-from lake.ledger import Failure, ManifestRow, Published, PublishedTotals, State
+from lake.ledger import Failure, ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, manifest_sha256
 from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, claim, fail, force, row_in_state, supersede
@@ -66,13 +64,6 @@ def test_what_was_published_is_never_superseded(world: World) -> None:
     assert world.row(row.id) == forced
 
 
-def test_published_survives_a_reprocess_that_fails(world: World) -> None:
-    row = row_in_state(world, "DONE")
-    force(world, row)
-    fail(world, world.row(row.id))
-    assert world.row(row.id).published == Published(1, DOCUMENT, TOTALS)
-
-
 @pytest.mark.parametrize(
     ("state", "missing"),
     [("QUEUED", "manifest_sha256"), ("QUEUED", "partition"), ("DONE", "published")],
@@ -125,11 +116,7 @@ def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(wor
     assert not world.ledger.manifests.force(row, world.now, "request-2")
     assert not world.ledger.manifests.force(row, world.now)
     assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
-
-
-def test_a_later_force_forgets_the_request_of_the_generation_before(world: World) -> None:
-    row = row_in_state(world, "FAILED")
-    world.ledger.manifests.force(row, world.now, "request-1")
+    # When a later request has no name, then that of the generation before is forgotten
     fail(world, world.row(row.id))
     force(world, world.row(row.id))
     assert (world.row(row.id).generation, world.row(row.id).request) == (3, None)
@@ -145,31 +132,8 @@ def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> Ma
     return world.row(row.id)
 
 
-def test_failed_manifests_are_listed_oldest_first(world: World) -> None:
-    first = world.queued("a.json")
-    world.wait(timedelta(seconds=1))
-    second = world.queued("b.json")
-    for row in (second, first):
-        assert world.ledger.manifests.fail(row, "because", world.now)
-    assert listed(world, Failure.FAILED) == [first.id, second.id]
-    assert listed(world, Failure.FAILED, Lane.STREAM) == []
-    assert list(world.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == []
-
-
 def test_only_a_manifest_with_unreadable_files_is_listed_when_it_is_done(world: World) -> None:
     unreadable = done(world, world.queued("a.json"))
     done(world, world.queued("b.json"), replace(TOTALS, failed_files=0))
     assert listed(world, Failure.UNREADABLE) == [unreadable.id]
-    assert listed(world, Failure.FAILED) == []
-
-
-def test_a_manifest_that_is_queued_again_leaves_the_list_and_a_whole_result_keeps_it_out(world: World) -> None:
-    # Given: a manifest with an unreadable file
-    row = done(world, world.queued("a.json"))
-    # When
-    assert world.ledger.manifests.force(row, world.now)
-    # Then
-    assert listed(world, Failure.UNREADABLE) == []
-    done(world, world.row(row.id), replace(TOTALS, failed_files=0))
-    assert listed(world, Failure.UNREADABLE) == []
-    assert list(world.ledger.manifests.open(Lane.BATCH, State.PUBLISHING)) == []
+    assert listed(world, Failure.FAILED) == listed(world, Failure.UNREADABLE, Lane.STREAM) == []

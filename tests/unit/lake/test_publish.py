@@ -1,13 +1,12 @@
 """Roll-forward: from the commit document alone, repeated, and after a crash or an error at any point."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -199,34 +198,25 @@ def test_objects_that_another_process_has_published_stay_although_the_document_i
 KEY = lake_key(PARTITION, "m", 1, 0)
 
 
-class RefusingS3:
-    """An S3 that refuses one operation, with the last of its codes from then on; how often the others were called."""
+def refusing(world: World, operation: str, *codes: str) -> Any:
+    """An S3 that refuses one operation, with the last of its codes from then on."""
+    answers = ({"Error": {"Code": code, "Message": ""}} for code in (*codes, *codes[-1:] * 9))
+    return Mock(wraps=world.s3, **{f"{operation}.side_effect": [ClientError(item, operation) for item in answers]})
 
-    def __init__(self, s3: Any, operation: str, *codes: str) -> None:
-        self._s3, self._operation, self._codes = s3, operation, list(codes)
-        self.calls: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
-        def call(**request: Any) -> Any:
-            self.calls.append(name)
-            if name == self._operation:
-                code = self._codes.pop(0) if len(self._codes) > 1 else self._codes[0]
-                answer: Any = {"Error": {"Code": code, "Message": ""}}
-                raise ClientError(answer, name)
-            return getattr(self._s3, name)(**request)
-
-        return call
+def calls_of(s3: Any) -> list[str]:
+    return [name for name, *_ in s3.method_calls]
 
 
 @pytest.mark.parametrize("operation", ["complete_multipart_upload", "head_object"])
 @pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "403"])
 def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: World, operation: str, code: str) -> None:
     item = upload(world.raw_s3, "lake", KEY, b"rows")
-    refusing: Any = RefusingS3(world.s3, operation, code)
+    s3 = refusing(world, operation, code)
     with pytest.raises(ClientError, match=code):
-        complete_all(refusing, [item])
+        complete_all(s3, [item])
     # Without a request that cannot help
-    assert "list_parts" not in refusing.calls
+    assert "list_parts" not in calls_of(s3)
     # And the next process publishes it.
     assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
 
@@ -236,10 +226,10 @@ def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(
     # Given a committed manifest with one completed object
     row, item = row_in_state(world, "PUBLISHING"), upload(world.raw_s3, "lake", KEY, b"rows")
     complete_all(world.s3, [item])
-    refusing: Any = RefusingS3(world.s3, "abort_multipart_upload", code)
+    s3 = refusing(world, "abort_multipart_upload", code)
     # When / Then
     with pytest.raises(ClientError, match=code):
-        roll_back(refusing, world.ledger, row, [item], "uploads are gone", world.now)
+        roll_back(s3, world.ledger, row, [item], "uploads are gone", world.now)
     assert world.row(row.id).state == State.PUBLISHING
     assert world.keys("lake") == [KEY]
 
@@ -251,9 +241,9 @@ def with_another_etag(item: PendingObject) -> PendingObject:
 
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
     item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
-    refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart", "SlowDown")
+    s3 = refusing(world, "complete_multipart_upload", "InvalidPart", "SlowDown")
     with pytest.raises(ClientError, match="SlowDown"):
-        complete_all(refusing, [item])
+        complete_all(s3, [item])
     assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
 
 
@@ -285,11 +275,11 @@ def test_a_completion_has_the_checksums_that_s3_verifies() -> None:
 def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) -> None:
     # Given an upload, and S3, which refuses the checksum of a part that another writer has replaced
     item = upload(world.raw_s3, "lake", KEY, b"rows")
-    refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart")
+    s3 = refusing(world, "complete_multipart_upload", "InvalidPart")
     # Then the manifest is rolled back, because no repetition can complete the upload
     with pytest.raises(UploadsVanishedError, match="other content"):
-        complete_all(refusing, [item])
-    assert refusing.calls == ["complete_multipart_upload", "list_parts", "complete_multipart_upload", "head_object"]
+        complete_all(s3, [item])
+    assert calls_of(s3) == ["complete_multipart_upload", "list_parts", "complete_multipart_upload", "head_object"]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "partition": {}}'])

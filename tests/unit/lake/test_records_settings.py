@@ -1,7 +1,5 @@
 """``[[records]]``: one source each, a name of its own, and keys that the rules of the datasets take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Schedule expressions: what the scheduler refuses, the times and days of the others, and the next start."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, date, datetime
 

@@ -1,7 +1,5 @@
 """The state of an hour: a table of cases; and its counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

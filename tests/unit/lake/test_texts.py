@@ -1,7 +1,5 @@
 """Texts for people: numbers with their nouns, commands with the options of the stage, and visible characters only."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

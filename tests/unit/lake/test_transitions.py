@@ -1,7 +1,5 @@
 """Transitions of a manifest: where each is legal, what it writes, and what a refused one was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -204,12 +202,18 @@ def test_a_commit(world: World) -> None:
 
 
 def test_a_publish(world: World) -> None:
-    row = row_in_state(world, "PUBLISHING")
+    # Given a manifest with the reason of an attempt before
+    row = row_in_state(world, "RUNNING")
+    world.ledger.manifests.release(row, "it crashed", world.now)
+    world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
+    row = world.row(row.id)
+    assert row.reason == "it crashed"
     world.wait(timedelta(minutes=1))
     assert world.ledger.manifests.finish(row, TOTALS, world.now)
     now = iso_utc(world.now)
     published = Published(1, DOCUMENT, TOTALS)
-    assert_row(world, replace(row, state=State.DONE, published=published, changed_at=now, finished_at=now))
+    done = replace(row, state=State.DONE, reason=None, published=published, changed_at=now, finished_at=now)
+    assert_row(world, done)
 
 
 @pytest.mark.parametrize("state", ["QUEUED", "RUNNING", "PUBLISHING"])
@@ -252,15 +256,6 @@ def test_an_abandoned_row_has_the_time_of_its_fence(world: World) -> None:
     row = world.ledger.manifests.abandon("nobody", world.now)
     assert row == world.row("nobody")
     assert (row.id, row.changed_at) == ("nobody", iso_utc(world.now))
-
-
-def test_a_published_manifest_has_no_reason_of_an_attempt_before(world: World) -> None:
-    row = row_in_state(world, "RUNNING")
-    world.ledger.manifests.release(row, "it crashed", world.now)
-    world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
-    assert world.row(row.id).reason == "it crashed"
-    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
-    assert world.row(row.id).reason is None
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -1,7 +1,5 @@
 """Job runs without the emulator, with scripts from a folder that takes the place of a bucket."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The local cloud repeats asynchronous invocations that have failed, as Lambda does."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

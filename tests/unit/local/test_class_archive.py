@@ -1,7 +1,5 @@
 """The archive of Spark's classes: made once, used by a JVM of the same class path, silently left by any other."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

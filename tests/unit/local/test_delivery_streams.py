@@ -1,10 +1,9 @@
 """The stand-in for Firehose is held to the format that AWS documents, and acts with the roles of the template."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ministack.services import firehose  # type: ignore[import-untyped]
@@ -87,10 +86,7 @@ def test_records_wait_while_a_role_is_refused(
     written: list[tuple[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a role without a right
-    def refuse(*_: Any) -> None:
-        raise NotAllowedError("not authorized")
-
-    monkeypatch.setattr(delivery_streams, "check_role", refuse)
+    monkeypatch.setattr(delivery_streams, "check_role", Mock(side_effect=NotAllowedError("not authorized")))
     firehose.ingest_from_kinesis_source(STREAM, [("p", b"1")])
     assert written == []
     # When it has the right, and another record comes

@@ -1,7 +1,5 @@
 """Job runs of EMR Serverless on this machine: states, client tokens, bills."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

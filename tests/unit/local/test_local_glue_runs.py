@@ -1,9 +1,8 @@
 """Glue runs follow Glue's rules: real processes, without the emulator."""
 
-from __future__ import annotations
-
 import itertools
 import json
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -154,10 +153,7 @@ def test_the_event_logs_of_a_run_are_stored_when_it_ends_however_it_ends(glue, c
 
 
 def test_a_run_does_not_fail_when_its_role_may_not_store_event_logs(glue, caplog):
-    def refuse(*_):
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject")
-
-    glue.runs._store = refuse
+    glue.runs._store = Mock(side_effect=ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject"))
     kept = {"--enable-spark-ui-legacy-path": "true", "--spark-event-logs-path": "s3://control/spark-logs/"}
     run = glue.run_to_end(glue.job("open('event-logs/one', 'w').write('x')", DefaultArguments=kept))
     assert run["JobRunState"] == "SUCCEEDED"

@@ -1,7 +1,5 @@
 """The environment of child processes is built from scratch, not from the user's."""
 
-from __future__ import annotations
-
 from local.isolation import REGION, AccessKey, isolated_environment
 
 ENDPOINT = "http://127.0.0.1:1"

@@ -1,7 +1,5 @@
 """Ending a session ends all of its processes and no other."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Schedules follow their time zone at both changes of the clock."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

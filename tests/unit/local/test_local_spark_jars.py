@@ -1,7 +1,5 @@
 """Spark's jars are downloaded once, with the known bytes, completely or not at all. A folder stands in for Maven."""
 
-from __future__ import annotations
-
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,7 +1,5 @@
 """Memory is bounded and counts are exact for any input."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

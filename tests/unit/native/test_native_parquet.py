@@ -1,7 +1,5 @@
 """ParquetFile from Python: rows, footers, dictionaries and errors."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """``ndjson_arrow.read``: a file as an Arrow stream, compared with the oracle; files of other formats are recognised."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """The use of a Reader: splits, order of calls, buffers, columns after export, threads; its stub."""
 
-from __future__ import annotations
-
 import gc
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What tests of `hybrid-router convert` convert, and where its tasks run."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,16 +1,13 @@
 """Files and requests for the tests of `hybrid-router convert`."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.offline.convert import Request
+from cli.offline.convert import Request, convert_files
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
 
@@ -38,9 +35,11 @@ class KilledError(Exception):
     """A conversion was killed."""
 
 
-@contextmanager
-def killed_after(steps: int) -> Iterator[None]:
-    """Raise ``KilledError`` instead of each rename or deletion of a file after this number of them."""
+def convert_until_killed(asked: Request, steps: int) -> bool:
+    """Convert, but raise ``KilledError`` in place of each rename or deletion of a file after this number of them.
+
+    Returns whether there was one.
+    """
     left = iter(range(steps))
 
     def until(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,4 +53,8 @@ def killed_after(steps: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Path, "replace", until(Path.replace))
         patched.setattr(Path, "unlink", until(Path.unlink))
-        yield
+        try:
+            convert_files(asked)
+        except KilledError:
+            return True
+    return False

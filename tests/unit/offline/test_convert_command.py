@@ -1,7 +1,5 @@
 """hybrid-router convert: files of this machine become a lake, each version once, and what cannot be read is named."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -9,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -25,7 +24,7 @@ from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.output_folder import OutputFolder
 from tests.oracle.lake_proof import prove
-from tests.unit.offline.conversions import BAD, GOOD, SMALL, KilledError, answer, inputs, killed_after, request
+from tests.unit.offline.conversions import BAD, GOOD, SMALL, answer, convert_until_killed, inputs, request
 from transform import source
 from transform.task_model import NUMBERS_PER_TASK
 
@@ -212,13 +211,7 @@ def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_i
 @pytest.mark.parametrize("step", range(12))
 def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(folder: Path, tmp_path: Path, step: int) -> None:
     output = tmp_path / "out"
-    with killed_after(step):
-        try:
-            convert_files(request(folder, output=output))
-        except KilledError:
-            pass
-        else:
-            assert step > 8
+    assert convert_until_killed(request(folder, output=output), step) or step > 8
     # When
     convert_files(request(folder, output=output))
     # Then
@@ -319,13 +312,7 @@ def test_a_file_that_has_grown_is_converted_in_place_of_its_old_rows(
 def test_a_replacement_that_is_killed_is_completed_by_the_next_call(
     converted: Request, folder: Path, step: int
 ) -> None:
-    with killed_after(step):
-        try:
-            convert_files(replace(converted, replace=True))
-        except KilledError:
-            pass
-        else:
-            assert step > 6
+    assert convert_until_killed(replace(converted, replace=True), step) or step > 6
     # When
     convert_files(replace(converted, replace=True))
     # Then
@@ -408,21 +395,14 @@ def test_an_object_that_is_denied_is_not_quarantined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
 ) -> None:
     # Given an object whose policy or key refuses the read
-    class Refusing:
-        def get_object(self, **_: Any) -> Any:
-            response: Any = {
-                "Error": {"Code": "AccessDenied", "Message": refusal},
-                "ResponseMetadata": {"HTTPStatusCode": 403},
-            }
-            raise ClientError(response, "GetObject")
-
-    def fail(*_: Any, **__: Any) -> Any:
-        raise GenericError("403")
-
-    client: Any = Refusing()
+    response: Any = {
+        "Error": {"Code": "AccessDenied", "Message": refusal},
+        "ResponseMetadata": {"HTTPStatusCode": 403},
+    }
+    client = Mock(**{"get_object.side_effect": ClientError(response, "GetObject")})
     monkeypatch.setattr(source, "s3_client", lambda _: client)
     monkeypatch.setattr(source, "object_store", lambda *_: object())
-    monkeypatch.setattr(source.obstore, "get", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(source.obstore, "get", Mock(side_effect=GenericError("403")))  # type: ignore[attr-defined]
     file = ObjectVersion("input", "orders/a.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", None)
     item = InputFile(file, Partition("orders", "2026-03-04", 11))
     # When

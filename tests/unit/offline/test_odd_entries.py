@@ -1,7 +1,5 @@
 """`hybrid-router convert` with files that change, folders that others have prepared, and entries that are not files."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """`hybrid-router try`: what would happen to a file, without any cloud."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,24 +1,20 @@
 """The command after ``make install``: on a machine without the checkout's development packages."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from packaging.markers import Marker
 
 from cli.doctor.checks import MODULES
 from cli.errors import ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CHECKOUT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -1,7 +1,5 @@
 """What builds the project is pinned by version and hash, and another file is refused."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

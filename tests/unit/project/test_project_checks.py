@@ -1,7 +1,5 @@
 """``make check``, the Git hooks and the checks' own configuration agree, and what other runs name is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page about the last days: bounded, newest first, no execution uncounted."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What manifests add up to, and over time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """The page: everything is in it, nothing of others is markup, and its library is the one that was chosen."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """An EMR Serverless that keeps job runs in memory; it refuses requests that its real client would not send."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 from typing import Any

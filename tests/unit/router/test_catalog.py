@@ -1,11 +1,9 @@
 """catalog: tables are created once, never lose a column, and only ours are changed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,12 +15,10 @@ from lake.ledger.costs import MeasuredDataset
 from lake.ledger.datasets import DatasetRow
 from lake.settings import ConvertSettings
 from router.catalog.handler import catalog, key_of_column, new_table
+from router.services import Services
 from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.glue import FakeGlue
-
-if TYPE_CHECKING:
-    from router.services import Services
-    from tests.unit.router.conftest import Deployment
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +31,12 @@ def names(deployment: Deployment) -> list[str]:
     columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
     assert {column["Type"] for column in columns} == {"string"}
     return [column["Name"] for column in columns]
+
+
+def table_of(deployment: Deployment, *columns: str) -> dict[str, Any]:
+    deployment.ledger.datasets.reserve_columns("orders", columns, 1000)
+    catalog(deployment.services)
+    return deployment.glue.tables["orders"]
 
 
 def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
@@ -50,9 +52,8 @@ def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
 
 def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment) -> None:
     # Given: a table to which an operator has added a column
-    deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
-    catalog(deployment.services)
-    deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"].append({"Name": "added", "Type": "string"})
+    table = table_of(deployment, "b")
+    table["StorageDescriptor"]["Columns"].append({"Name": "added", "Type": "string"})
     deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
     # When
     assert catalog(deployment.services)["extended"] == ["orders"]
@@ -64,15 +65,13 @@ def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment)
 
 def test_provenance_columns_by_setting(deployment: Deployment) -> None:
     deployment.configure(convert={"provenance": True})
-    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
-    catalog(deployment.services)
+    table_of(deployment, "a")
     assert names(deployment) == ["a", "_rescued", "_source", "_offset", "_arrived_at"]
 
 
 def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
     # Given: another writer adds a column between the read and the write
-    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
-    catalog(deployment.services)
+    table_of(deployment, "a")
     deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
 
     def meanwhile() -> None:
@@ -103,21 +102,13 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
 )
 def test_a_table_or_view_of_others_is_reported_and_left_alone(deployment: Deployment, change: dict[str, Any]) -> None:
     # Given: a table of an analyst under the name of a dataset
-    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
-    catalog(deployment.services)
-    theirs = {**deployment.glue.tables["orders"], **change}
+    theirs = {**table_of(deployment, "a"), **change}
     deployment.glue.tables["orders"] = theirs
     deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
     # When
     assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": [], "foreign": ["orders"]}
     # Then
     assert deployment.glue.tables["orders"] == theirs
-
-
-def table_of(deployment: Deployment, *columns: str) -> dict[str, Any]:
-    deployment.ledger.datasets.reserve_columns("orders", columns, 1000)
-    catalog(deployment.services)
-    return deployment.glue.tables["orders"]
 
 
 def comments(table: dict[str, Any]) -> dict[str, str | None]:

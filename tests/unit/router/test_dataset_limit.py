@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
@@ -268,17 +269,12 @@ def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkey
         deployment.raw_s3.put_object(Bucket="input", Key=f"folder_{number}/a.json", Body=b"{}\n")
     deployment.now = deployment.raw_s3.head_object(Bucket="input", Key="folder_0/a.json")["LastModified"]
     deployment.wait(timedelta(hours=7))
-    listed = []
-    listing = deployment.raw_s3.list_object_versions
-
-    def recorded(**request: Any) -> Any:
-        listed.append(request["Prefix"])
-        return listing(**request)
-
-    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", recorded)
+    listed = Mock(wraps=deployment.raw_s3.list_object_versions)
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", listed)
     # When, Then: the first ones in order get the room
     assert sweep(deployment.services)["adopted"] == 1
-    assert [prefix for prefix in listed if prefix] == ["folder_0/", "folder_1/", "folder_2/"]
+    prefixes = [call.kwargs["Prefix"] for call in listed.call_args_list]
+    assert [prefix for prefix in prefixes if prefix] == ["folder_0/", "folder_1/", "folder_2/"]
 
 
 WEB_LOGS = {"dataset": "web_logs", "from": "2000-01-01", "to": "2100-01-01"}

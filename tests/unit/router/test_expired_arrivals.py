@@ -77,38 +77,7 @@ def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_ackn
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
     assert manifests(deployment) == 1
     assert item(deployment) is None
-
-
-@pytest.mark.parametrize("days", [0, 90])
-def test_a_row_that_has_expired_by_an_earlier_setting_is_not_taken_for_one_of_a_new_file(
-    deployment: Deployment, days: int
-) -> None:
-    # Given: a file whose row has expired, and a later one, when the setting is raised or switched off
-    keep(deployment)
-    outcome(deployment)
-    sweep(deployment.services)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-    expire(deployment)
-    deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "orders", "prefix": "orders/"}])
-    # When, Then
-    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
-    assert manifests(deployment) == 1
-    request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
-    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows, or has allowed"):
-        backfill(request, deployment.services)
-    # And files that have come since are taken however old they get, without an expiry
-    if not days:
-        later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
-        deployment.wait(timedelta(days=2 * KEEP_DAYS))
-        assert outcome(deployment, later) == [ArrivalOutcome.OWNED]
-
-
-def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt(deployment: Deployment) -> None:
-    # Given: a file that was converted, its row expired, and rules that do not route it any more
-    keep(deployment)
-    outcome(deployment)
-    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
-    expire(deployment)
+    # When rules do not route it any more, Then it leaves no row that a later rule would adopt
     deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
     assert outcome(deployment) == [ArrivalOutcome.IGNORED]
     # When the rule is back, Then
@@ -184,3 +153,27 @@ def test_the_sweep_reports_a_bucket_without_versions_whose_rows_should_expire(
     keep(deployment, versions)
     with pytest.raises(InvalidSettingsError, match=r"ledger\.keep_days = 60 is wrong: .*input .*switch versions on"):
         sweep(deployment.services)
+
+
+@pytest.mark.parametrize("days", [0, 90])
+def test_a_row_that_has_expired_by_an_earlier_setting_is_not_taken_for_one_of_a_new_file(
+    deployment: Deployment, days: int
+) -> None:
+    # Given: a file whose row has expired, and a later one, when the setting is raised or switched off
+    keep(deployment)
+    outcome(deployment)
+    sweep(deployment.services)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    expire(deployment)
+    deployment.configure(ledger={"keep_days": days}, datasets=[{"name": "orders", "prefix": "orders/"}])
+    # When, Then
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    assert manifests(deployment) == 1
+    request = {"action": "validate", "input": {"dataset": "orders", "from": PARTITION.date, "to": PARTITION.date}}
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days allows, or has allowed"):
+        backfill(request, deployment.services)
+    # And files that have come since are taken however old they get, without an expiry
+    if not days:
+        later = replace(file_of("orders/b.json"), arrived_at=iso_utc(deployment.now))
+        deployment.wait(timedelta(days=2 * KEEP_DAYS))
+        assert outcome(deployment, later) == [ArrivalOutcome.OWNED]

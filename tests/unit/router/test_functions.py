@@ -1,14 +1,12 @@
 """What functions have in common: their services, the names of their errors, and how a wrong request is refused."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import NoRegionError
@@ -24,39 +22,14 @@ from router.plan import handler as plan
 from router.requests import backfill, promote, reprocess, resubmit
 from router.services import container_services, parse_time
 from tests.unit.lake.world import RESOURCES
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.emr import LAUNCH
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
-
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: a Lambda's environment
-    file = tmp_path / "settings.json"
-    file.write_text(dump_settings(parse_settings({"stage": "test"})), encoding="utf-8")
-    for key, value in {
-        **RESOURCES.to_environment(),
-        "SETTINGS_FILE": str(file),
-        "AWS_DEFAULT_REGION": "eu-west-1",
-    }.items():
-        monkeypatch.setenv(key, value)
-    container_services.cache_clear()
-    # When
-    first = container_services()
-    file.unlink()
-    # Then
-    assert first.resources == RESOURCES
-    assert first.settings.stage == "test"
-    assert first.clock().tzinfo is not None
-    assert container_services() is first
-    container_services.cache_clear()
-
-
-def test_a_function_is_told_how_a_streaming_run_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given the environment of a stage whose streaming jobs are on EMR Serverless
+    # Given the environment of a Lambda in a stage whose streaming jobs are on EMR Serverless
     file = tmp_path / "settings.json"
     settings = parse_settings({"stage": "test", "stream": {"engine": "emr-serverless"}})
     file.write_text(dump_settings(settings), encoding="utf-8")
@@ -65,11 +38,15 @@ def test_a_function_is_told_how_a_streaming_run_is_started(tmp_path: Path, monke
         monkeypatch.setenv(key, value)
     container_services.cache_clear()
     # When
-    found = container_services()
-    container_services.cache_clear()
+    first = container_services()
+    file.unlink()
     # Then
-    assert found.stream_launch == LAUNCH
-    assert set(found.job_clients) == {"glue", "emr-serverless"}
+    assert (first.resources, first.settings) == (RESOURCES, settings)
+    assert first.clock().tzinfo is not None
+    assert first.stream_launch == LAUNCH
+    assert set(first.job_clients) == {"glue", "emr-serverless"}
+    assert container_services() is first
+    container_services.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,16 @@
 """plan: the account's quotas less the stream's reserve, a verification, and the runs that are alive."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 
 from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, configured_room, read_glue_room
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import plan_overnight
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
-
-
-class Runs:
-    """The part of Glue that is asked."""
-
-    def __init__(self, *states: str) -> None:
-        self._states = states
-
-    def get_job_runs(self, **_: Any) -> dict[str, Any]:
-        return {"JobRuns": [{"Id": f"jr_{number}", "JobRunState": state} for number, state in enumerate(self._states)]}
 
 
 def quotas(dpus: float, runs: float) -> Any:
@@ -42,8 +29,8 @@ def quotas(dpus: float, runs: float) -> Any:
 
 
 def with_runs(deployment: Deployment, *states: str) -> Any:
-    glue: Any = Runs(*states)
-    return replace(deployment.services, glue=glue)
+    runs = [{"Id": f"jr_{number}", "JobRunState": state} for number, state in enumerate(states)]
+    return replace(deployment.services, glue=Mock(**{"get_job_runs.return_value": {"JobRuns": runs}}))
 
 
 @pytest.mark.parametrize(

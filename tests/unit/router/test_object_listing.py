@@ -1,7 +1,5 @@
 """A listing read by the parser of the functions' sessions is that of botocore's own."""
 
-from __future__ import annotations
-
 from functools import cache
 from io import BytesIO
 from typing import Any

@@ -1,7 +1,6 @@
 """Ownership: drafts, the intent that precedes all rows, adoption, what a listing may skip, number of writes."""
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -157,30 +157,25 @@ ARRIVALS = [
 ]
 
 
-def changed(deployment: Deployment, key: str, **changes: object) -> None:
-    """The document with other values."""
-    bucket = deployment.resources.control_bucket
-    body = json.loads(deployment.raw_s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=json.dumps({**body, **changes}).encode())
-
-
 def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment: Deployment) -> None:
     key = write_intent(deployment.services, ARRIVALS, deployment.now)
     assert list(read_intent(deployment.services, key).arrivals) == ARRIVALS
 
 
-def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:
-    key = write_intent(deployment.services, ARRIVALS, deployment.now)
-    changed(deployment, key, format=2)
-    with pytest.raises(NewerDocumentError, match="its format is 2, not 1"):
-        read_intent(deployment.services, key)
-
-
-@pytest.mark.parametrize("body", [b'{"format": 1, "arri', b"{}"])
-def test_a_damaged_intent_is_named_as_such(deployment: Deployment, body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        (b'{"format": 1, "arri', InvalidDocumentError, "s3://control/{key} is damaged: restore the object"),
+        (b"{}", InvalidDocumentError, "s3://control/{key} is damaged: restore the object"),
+        (b'{"format": 2, "arrivals": []}', NewerDocumentError, "its format is 2, not 1"),
+    ],
+)
+def test_an_intent_that_is_damaged_or_of_another_format_is_named_as_such(
+    deployment: Deployment, body: bytes, error: type[Exception], message: str
+) -> None:
     key = write_intent(deployment.services, ARRIVALS, deployment.now)
     deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
-    with pytest.raises(InvalidDocumentError, match=f"s3://control/{key} is damaged: restore the object"):
+    with pytest.raises(error, match=message.format(key=key)):
         read_intent(deployment.services, key)
 
 
@@ -251,10 +246,8 @@ def test_a_read_without_an_answer_makes_nothing_known(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # Given reads of the arrivals, or of their owners, that get no answer
-    def no_answer(_: object) -> None:
-        raise ReadTimeoutError(endpoint_url="loopback")
-
-    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", lambda _, keys: no_answer(keys))
+    no_answer = Mock(side_effect=ReadTimeoutError(endpoint_url="loopback"))
+    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", no_answer)
 
     # When / Then every arrival stays, for the writes that decide
     assert without_known(deployment.ledger, pool, arrivals) == arrivals

@@ -1,7 +1,5 @@
 """plan: the engine, the number of runs, what is in each of them, and the forecast; pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace

@@ -8,7 +8,7 @@ import pytest
 from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import CommitReference, ManifestRow, State
-from lake.manifest import Lane, Manifest, Partition
+from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest
 from router.ownership import RoutedArrival, take_ownership
 from router.requests import promote as move
@@ -19,6 +19,7 @@ from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
+from tests.unit.router.planning import HOURS
 
 
 def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
@@ -220,9 +221,6 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     (row,) = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
-
-
-HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
+from tests.unit.router.planning import HOURS
 from tests.unit.router.reprocessing import ask, convert, done, fail, failed, generations, superseded
 
 
@@ -135,9 +136,6 @@ def test_an_invocation_without_a_request_id_uses_its_own(
     assert counts(handler_module.handler({"manifests": [manifest]}, context))["queued"] == 1
     assert counts(handler_module.handler({"manifests": [manifest]}, context)) == {"repeated": 1}
     assert deployment.row(manifest).request == "the-aws_request_id"
-
-
-HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
 
 
 @pytest.mark.parametrize(

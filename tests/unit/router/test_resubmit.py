@@ -1,15 +1,14 @@
 """Repaired lines become one file of their hour: recorded once, owned once, whatever dies or races."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from lake.documents import encode_body, put_document
 from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
 from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
+from lake.ledger import ResubmissionRow
 from lake.manifest import Lane, Partition, new_manifest_id
 from lake.manifest_documents import read_manifest
 from lake.resubmission import RejectedLines, Resubmission
@@ -19,11 +18,8 @@ from router.requests.resubmit import resubmit
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.reprocessing import convert, done, failed
-
-if TYPE_CHECKING:
-    from lake.ledger import ResubmissionRow
-    from tests.unit.router.conftest import Deployment
 
 SOURCE = "s3://input/orders/a"
 WRITES = ("intent", "resubmission", "arrival", "document", "part", "end of the intent")

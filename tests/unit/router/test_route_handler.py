@@ -104,12 +104,6 @@ def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
     assert row.reason == "the bucket other is not the input of this deployment"
 
 
-def test_a_message_that_is_not_an_event_fails_alone(deployment: Deployment) -> None:
-    event = batch(raw_message("bad", "no JSON"), message("good", s3_record("orders/a.ndjson")))
-    assert failures(route(event, deployment.services)) == ["bad"]
-    assert len(list(deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED))) == 1
-
-
 def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
     # Given: a duplicate whose writes (backlog, intent, row, end of the intent) are fine, but StartJobRun has no answer
     event = batch(message("m1", s3_record("orders/a.ndjson")))
@@ -169,18 +163,12 @@ def test_an_outage_of_an_hour_fills_no_dead_letters() -> None:
     assert INVISIBLE_TIMEOUTS > 1
 
 
-def test_a_fresh_heartbeat_spares_the_start(deployment: Deployment) -> None:
-    deployment.ledger.stream.record_heartbeat("jr_9", deployment.now)
-    route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
-    assert deployment.glue.runs == {}
-
-
-@pytest.mark.parametrize("state", ["stale", "stopping"])
-def test_a_run_that_is_late_or_stopping_does_not(deployment: Deployment, state: str) -> None:
+@pytest.mark.parametrize("state", ["fresh", "stale", "stopping"])
+def test_only_a_fresh_heartbeat_of_a_run_that_goes_on_spares_the_start(deployment: Deployment, state: str) -> None:
     deployment.ledger.stream.record_heartbeat("jr_9", deployment.now - timedelta(minutes=5 * (state == "stale")))
     deployment.ledger.stream.request_stop(state == "stopping")
     route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
-    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
+    assert deployment.glue.runs == ({} if state == "fresh" else {"stream-job": {"jr_1": "RUNNING"}})
 
 
 def test_the_lambda_handler_prints_its_metrics(
@@ -229,17 +217,12 @@ def test_a_message_that_cannot_be_routed_fails_alone(deployment: Deployment) -> 
 def test_an_error_of_all_messages_returns_them_all(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    calls = []
-
-    def raising(*arguments: object) -> None:
-        calls.append(arguments)
-        raise error
-
-    monkeypatch.setattr(route_module, "route_arrivals", raising)
+    calls = Mock(side_effect=error)
+    monkeypatch.setattr(route_module, "route_arrivals", calls)
     event = batch(*(message(f"m{number}", s3_record(f"orders/{number}.ndjson")) for number in range(4)))
     assert failures(route(event, deployment.services)) == ["m0", "m1", "m2", "m3"]
     # A fault that passes concerns all of them: no part is tried by itself.
-    assert len(calls) == (1 if isinstance(error, TransientError) else 7)
+    assert calls.call_count == (1 if isinstance(error, TransientError) else 7)
 
 
 KEY = "clicks/a.json"

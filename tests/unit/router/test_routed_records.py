@@ -1,10 +1,7 @@
 """Objects of Firehose: their keys take the lane of the rules, and what it could not deliver belongs to no dataset."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,10 +15,8 @@ from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
 from router.route.handler import route
 from router.telemetry import metrics
 from tests.unit.lake.world import file_of
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
 PEAK, NIGHT = (datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in (10, 23))

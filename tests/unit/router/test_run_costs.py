@@ -1,10 +1,9 @@
 """The cost of the job runs of a run: recorded once, divided without a remainder, added up by day."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -20,10 +19,8 @@ from router.executions.costs import cost_shares
 from router.executions.run_status import run_status
 from router.sweep.handler import sweep
 from router.telemetry import Metric, metrics
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 RUN = "s3://control/plans/overnight/runs/00000.json"
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
@@ -164,12 +161,9 @@ def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
     done(deployment, row, 10)
     ended(deployment, holder(deployment, row))
 
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
     # When, Then
     with monkeypatch.context() as patch:
-        patch.setattr("lake.ledger.costs.Costs.record", refuse)
+        patch.setattr("lake.ledger.costs.Costs.record", Mock(side_effect=error))
         assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
     # And the next status writes it
     run_status({"run": RUN}, deployment.services)

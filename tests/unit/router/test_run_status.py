@@ -1,12 +1,11 @@
 """run_status: why job runs failed, what was denied, the engine of the next one, take-over from every engine."""
 
-from __future__ import annotations
-
 import json
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -22,19 +21,13 @@ from lake.layout import denial_key
 from lake.ledger import DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.manifest_documents import format_blocked_run, write_denied
-from lake.settings import BatchSettings, EmrSettings, Settings
 from lake.time import iso_utc
-from router.estimate.night import offers
 from router.executions.run_status import found_no_capacity, next_engine, release_unheld, run_status
 from router.telemetry import metrics
 from tests.unit.lake.world import LEASE, MORNING
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document, plan_overnight
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.router.conftest import Deployment
 
 RUN = "s3://control/plans/overnight/runs/00000.json"
 REFUSAL = (
@@ -311,46 +304,26 @@ def test_an_engine_that_the_settings_do_not_allow_is_refused(deployment: Deploym
     assert deployment.keys("control", "plans/") == []
 
 
-def test_each_engine_has_its_price() -> None:
-    # Given workers with 8 vCPUs and 32 GB, which are 2 DPUs
-    settings = Settings(stage="t", batch=BatchSettings(worker_type="G.2X"))
-    # Then $0.203 or $0.308 per DPU; 8 vCPUs x $0.052624 + 32 GB x $0.0057785
-    prices = {offer.engine.value: round(offer.dollars_per_hour, 4) for offer in offers(settings)}
-    assert prices == {"glue-flex": 0.406, "glue": 0.616, "emr-serverless": 0.6059}
-    # And on Arm 8 x $0.042094 + 32 x $0.004628
-    on_arm = replace(settings, emr=EmrSettings(architecture="arm64"))
-    (arm,) = (offer for offer in offers(on_arm) if offer.engine == Engine.EMR_SERVERLESS)
-    assert arm.dollars_per_hour == pytest.approx(0.4848, abs=0.0001)
-
-
-@pytest.mark.parametrize("state", ["QUEUED", "CANCELLING"])
-def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment, emr: Any, state: str) -> None:
-    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
-    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
-    set_state(emr, state)
-    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
-    assert deployment.row(row.id).state == State.RUNNING
-
-
-@pytest.mark.parametrize("state", ["SUCCESS", "CANCELLED"])
-def test_manifests_of_an_ended_run_on_emr_serverless_are_released(deployment: Deployment, emr: Any, state: str) -> None:
-    # Given: two manifests of one run, which is asked for once
+@pytest.mark.parametrize(
+    ("state", "is_released"),
+    [("QUEUED", False), ("CANCELLING", False), ("SUCCESS", True), ("CANCELLED", True), (None, False)],
+)
+def test_manifests_are_released_once_their_run_on_emr_serverless_has_ended(
+    deployment: Deployment, emr: Any, state: str | None, is_released: bool
+) -> None:
+    # Given: two manifests of one run, which is asked for once; where the service does not know it the lease decides
     deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
     rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
-    set_state(emr, state)
+    if state is None:
+        emr.add_client_error("get_job_run", "ResourceNotFoundException", http_status_code=404)
+    else:
+        set_state(emr, state)
     # When
     released = release_unheld(deployment.services, [deployment.row(row.id) for row in rows])
     # Then
-    assert [row.id for row in released] == [row.id for row in rows]
-    assert {deployment.row(row.id).state for row in rows} == {"QUEUED"}
+    assert [row.id for row in released] == [row.id for row in rows] * is_released
+    assert {deployment.row(row.id).state for row in rows} == {State.QUEUED if is_released else State.RUNNING}
     emr.assert_no_pending_responses()
-
-
-def test_a_run_that_emr_serverless_does_not_know_keeps_its_lease(deployment: Deployment, emr: Any) -> None:
-    deployment.services = replace(deployment.services, engines={"emr-serverless": emr.client})
-    row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
-    emr.add_client_error("get_job_run", "ResourceNotFoundException", http_status_code=404)
-    assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
 
 
 def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(deployment: Deployment) -> None:

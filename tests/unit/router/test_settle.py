@@ -1,9 +1,9 @@
 """settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,19 +11,18 @@ from hypothesis import strategies as st
 
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import result_key
+from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
 from router.executions.run_status import run_status
 from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3
 from tests.unit.lake.world import MORNING
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from lake.ledger import ManifestRow
-    from tests.unit.router.conftest import Deployment
+VERDICT = "s3://control/plans/overnight/verdict.json"
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
@@ -56,14 +55,11 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "notify": True,
         "message": f"1 manifest failed (first: {halves[1].id}, out of memory); "
         "1 line could not become a row and is in the quarantine",
-        "verdictUri": "s3://control/plans/overnight/verdict.json",
+        "verdictUri": VERDICT,
         "reportUri": "s3://control/plans/overnight/report.html",
         "indexUri": "s3://control/plans/index.html",
     }
-    verdict = json.loads(
-        deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
-    )
-    assert [item["manifest"] for item in verdict["notDone"]] == [halves[1].id]
+    assert [item["manifest"] for item in document(deployment, VERDICT)["notDone"]] == [halves[1].id]
     recorded = deployment.ledger.executions.get("overnight")
     assert recorded is not None
     assert {"plan", "verdict"} <= set(recorded)
@@ -114,12 +110,6 @@ def row(deployment: Deployment) -> ManifestRow:
     return row
 
 
-def verdict_document(deployment: Deployment) -> dict[str, Any]:
-    body = deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
-    document: dict[str, Any] = json.loads(body)
-    return document
-
-
 def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, row: ManifestRow) -> None:
     # Given: an object of another manifest's generation under the same partition
     prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
@@ -127,7 +117,7 @@ def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, r
     # Then
     result = settled(deployment)
     assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
-    assert verdict_document(deployment)["damaged"] == []
+    assert document(deployment, VERDICT)["damaged"] == []
 
 
 @pytest.mark.parametrize("bucket", ["lake", "quarantine"])
@@ -140,7 +130,7 @@ def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: Manife
     # Then
     assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
     assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
-    assert verdict_document(deployment)["damaged"] == [
+    assert document(deployment, VERDICT)["damaged"] == [
         {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
     ]
 
@@ -160,7 +150,7 @@ def test_an_object_that_was_replaced_is_found(
     body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=change(body))
     settled(deployment)
-    (damage,) = verdict_document(deployment)["damaged"]
+    (damage,) = document(deployment, VERDICT)["damaged"]
     assert damage["problem"].startswith(problem.format(size=len(body)))
 
 
@@ -178,7 +168,7 @@ def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment
     deployment.raw_s3.delete_object(Bucket="control", Key=key)
     result = settled(deployment)
     assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
-    (damage,) = verdict_document(deployment)["damaged"]
+    (damage,) = document(deployment, VERDICT)["damaged"]
     assert damage["uri"] == f"s3://control/{key}"
     assert "is gone" in damage["problem"]
 
@@ -194,7 +184,7 @@ def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deploym
         deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
     # Then
     assert settled(deployment)["damagedObjects"] == 1
-    assert [item["manifest"] for item in verdict_document(deployment)["damaged"]] == [second.id]
+    assert [item["manifest"] for item in document(deployment, VERDICT)["damaged"]] == [second.id]
 
 
 def lake_key_of(deployment: Deployment, row: ManifestRow) -> str:
@@ -272,13 +262,8 @@ def test_the_listing_leaps_over_what_no_manifest_of_the_night_has_written() -> N
     for number in range(30):
         s3.put_object(Bucket="lake", Key=f"{FOLDER}a-g1-{number:05d}.parquet", Body=b"")
     s3.put_object(Bucket="lake", Key=f"{FOLDER}b-g1-00000.parquet", Body=b"")
-    pages, list_page = [], s3.list_objects_v2
-
-    def counted(**request: Any) -> Any:
-        pages.append(request)
-        return list_page(**request)
-
-    s3.list_objects_v2 = counted  # type: ignore[method-assign]
+    pages = Mock(wraps=s3.list_objects_v2)
+    s3.list_objects_v2 = pages  # type: ignore[method-assign]
     # When, Then
     (found,) = list_digests(s3, "lake", FOLDER, [f"{FOLDER}b-g1-"])  # type: ignore[arg-type]
-    assert (found.count, len(pages)) == (1, 1)
+    assert (found.count, pages.call_count) == (1, 1)

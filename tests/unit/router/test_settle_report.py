@@ -1,9 +1,7 @@
 """settle writes the page about the execution; whatever happens to it, the verdict is kept."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,10 +9,8 @@ from lake.time import iso_utc
 from report.figures import ManifestFigures
 from router.plan.handler import plan
 from tests.unit.report.reporting import cost_row
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 KEY = "plans/overnight/report.html"
 COMMAND = "hybrid-router report --execution overnight --stage test"
@@ -90,10 +86,7 @@ def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) 
 def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("a defect")
-
-    monkeypatch.setattr(ManifestFigures, "add", fail)
+    monkeypatch.setattr(ManifestFigures, "add", Mock(side_effect=ValueError("a defect")))
     assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
 
 

@@ -1,15 +1,11 @@
 """The verdict: outcome, message, what is in the quarantine, and what a person is told."""
 
-from __future__ import annotations
-
-import json
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from lake.layout import verdict_key
 from lake.ledger import ManifestRow, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
 from lake.manifest import Lane, Partition
@@ -29,11 +25,9 @@ from router.settle.verdict import (
     should_notify,
 )
 from tests.unit.lake.world import LEASE, MORNING, PARTITION
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
 from tests.unit.router.settling import done, planned, settled
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
 LEASED = int((MORNING + LEASE).timestamp() * 1000)
@@ -236,16 +230,15 @@ def test_the_verdict_document_names_datasets_and_unreadable_files(deployment: De
     # When
     answer = settled(deployment)
     # Then
-    body = deployment.raw_s3.get_object(Bucket="control", Key=verdict_key("overnight"))["Body"].read()
-    document = json.loads(body)
-    (dataset,) = document["datasets"]
+    verdict = document(deployment, answer["verdictUri"])
+    (dataset,) = verdict["datasets"]
     assert (dataset["dataset"], dataset["rows"], dataset["rejects"], dataset["failed_files"]) == (
         "orders",
         3,
         {"not JSON": 2},
         1,
     )
-    assert document["unreadableFiles"] == [
+    assert verdict["unreadableFiles"] == [
         {"uri": "s3://input/orders/b", "version": "v1", "manifest": row.id, "reason": "it was deleted"}
     ]
     assert answer["datasetsAboveShare"] == 1

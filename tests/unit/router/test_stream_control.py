@@ -1,11 +1,10 @@
 """stream_control: the streaming run inside its window, at its end and after it, and a job that dies at its start."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +23,6 @@ from router.sweep.repair import Repair
 from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment, act, measure_speed
 from tests.unit.router.events import batch, failures, message, s3_record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def runs(deployment: Deployment) -> list[str]:
@@ -71,14 +67,6 @@ def test_a_window_is_over_at_its_end(deployment: Deployment) -> None:
     assert act(deployment, "watch")["windowOver"]
 
 
-def test_a_run_that_fails_inside_the_window_is_replaced(deployment: Deployment) -> None:
-    act(deployment, "start")
-    deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    fail_runs(deployment)
-    assert act(deployment, "watch")["running"]
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-
-
 @pytest.mark.parametrize("queued", [False, True])
 def test_outside_of_the_window_only_work_starts_a_run(deployment: Deployment, queued: bool) -> None:
     if queued:
@@ -98,25 +86,19 @@ def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> 
     assert runs(deployment) == ["FAILED"]
 
 
-def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(deployment: Deployment) -> None:
+@pytest.mark.parametrize("has_room", [True, False])
+def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
+    deployment: Deployment, has_room: bool
+) -> None:
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     act(deployment, "stop")
     fail_runs(deployment)
     deployment.queued("urgent.json", lane=Lane.STREAM)
-    assert act(deployment, "stop")["stopped"]
-    assert runs(deployment) == ["FAILED", "RUNNING"]
-    assert not deployment.ledger.stream.get().stop_requested
-
-
-def test_a_stop_without_room_for_the_work_that_is_left_ends_the_window(deployment: Deployment) -> None:
-    act(deployment, "start")
-    act(deployment, "stop")
-    fail_runs(deployment)
-    deployment.queued("urgent.json", lane=Lane.STREAM)
-    deployment.glue.quota_is_full = True
-    # The sweep starts a run when there is room.
-    assert act(deployment, "stop") == {"running": False, "windowOver": False, "stopped": True, "stopping": ""}
+    # Without room the window ends as well: the sweep starts a run when there is room.
+    deployment.glue.quota_is_full = not has_room
+    assert act(deployment, "stop") == {"running": has_room, "windowOver": False, "stopped": True, "stopping": ""}
+    assert runs(deployment) == ["FAILED", "RUNNING"][: 1 + has_room]
     assert not deployment.ledger.stream.get().stop_requested
 
 

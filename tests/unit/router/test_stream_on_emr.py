@@ -1,10 +1,9 @@
 """The streaming jobs on EMR Serverless: one run of a shard at a time, started, listed and ended by its API."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -75,10 +74,7 @@ def test_a_run_that_cannot_be_killed_is_an_error(
 ) -> None:
     act(deployment, "start")
 
-    def refuse(**_: Any) -> None:
-        raise emr_error("ValidationException", "CancelJobRun")
-
-    monkeypatch.setattr(emr, "cancel_job_run", refuse)
+    monkeypatch.setattr(emr, "cancel_job_run", Mock(side_effect=emr_error("ValidationException", "CancelJobRun")))
     with pytest.raises(ClientError, match="ValidationException"):
         act(deployment, "kill")
 
@@ -106,10 +102,9 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
 ) -> None:
     # Given a manifest that a streaming run holds, and one that a run on Glue held before the engine was changed: no
     # role may ask for its job any more
-    def refuse(**_: Any) -> None:
-        raise emr_error("AccessDeniedException", "GetJobRun")
-
-    monkeypatch.setattr(deployment.glue, "get_job_run", refuse)
+    monkeypatch.setattr(
+        deployment.glue, "get_job_run", Mock(side_effect=emr_error("AccessDeniedException", "GetJobRun"))
+    )
     act(deployment, "start")
     holder = begin(deployment, emr)
     rows = [
@@ -187,11 +182,8 @@ def test_a_window_begins_while_the_application_is_stopping(
     deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given an application that takes no run for the moment
-    def refuse(**_: Any) -> None:
-        raise emr_error("ValidationException")
-
     with monkeypatch.context() as patch:
-        patch.setattr(emr, "start_job_run", refuse)
+        patch.setattr(emr, "start_job_run", Mock(side_effect=emr_error("ValidationException")))
         # When a window begins, then it is open without a run, and its watch is told why
         assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
         with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
@@ -207,10 +199,7 @@ def test_a_window_begins_while_the_application_is_stopping(
 def test_an_error_that_does_not_pass_is_raised(
     deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(**_: Any) -> None:
-        raise emr_error("AccessDeniedException")
-
-    monkeypatch.setattr(emr, "start_job_run", refuse)
+    monkeypatch.setattr(emr, "start_job_run", Mock(side_effect=emr_error("AccessDeniedException")))
     with pytest.raises(ClientError, match="AccessDeniedException"):
         ensure_running(deployment.services, "1")
 

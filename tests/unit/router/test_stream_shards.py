@@ -1,7 +1,5 @@
 """The control plane with several streaming jobs: each has its inbox, row, window, backlog and starts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 

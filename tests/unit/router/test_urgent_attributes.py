@@ -1,25 +1,21 @@
 """route and datasets with urgent tags or metadata: what is read of the objects, and what if it cannot be."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.ledger import ArrivalRow
+from lake.manifest import ObjectVersion
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route
 from tests.unit.lake.world import file_of
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
-
-if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
-    from tests.unit.router.conftest import Deployment
-
 
 WAITS = "waits for the overnight run"
 TAGGED, DESCRIBED = {"tags": ["priority=high"]}, {"metadata": ["priority=high"]}
@@ -48,25 +44,6 @@ def put(deployment: Deployment, name: str, **options: Any) -> dict[str, Any]:
 def arrival(deployment: Deployment, name: str) -> ArrivalRow:
     (row,) = deployment.ledger.arrivals.versions("input", f"orders/{name}.json")
     return row
-
-
-class FailingS3:
-    """Answers one operation with an error."""
-
-    def __init__(self, client: Any, operation: str, error: Exception) -> None:
-        self._client, self._operation, self._error = client, operation, error
-
-    def __getattr__(self, name: str) -> Any:
-        return self._raise if name == self._operation else getattr(self._client, name)
-
-    def _raise(self, **_: Any) -> None:
-        raise self._error
-
-
-def fail(deployment: Deployment, operation: str, error: Exception) -> None:
-    """S3 answers the operation with the error from now on."""
-    s3: Any = FailingS3(deployment.raw_s3, operation, error)
-    deployment.services = replace(deployment.services, s3=s3)
 
 
 def error_of(operation: str, code: str, status: int) -> ClientError:
@@ -127,6 +104,7 @@ def test_metadata_of_a_later_object_is_not_taken_for_that_of_the_arrival(at_nigh
 )
 def test_a_denied_request_changes_no_lane_and_is_logged_once(
     at_night: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     operation: str,
     code: str,
@@ -135,7 +113,7 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
     action: str | None,
 ) -> None:
     records = [put(at_night, str(number)) for number in range(3)]
-    fail(at_night, operation, error_of(operation, code, status))
+    monkeypatch.setattr(at_night.raw_s3, operation, Mock(side_effect=error_of(operation, code, status)))
     # When
     answer = route(batch(*(message(str(number), record) for number, record in enumerate(records))), at_night.services)
     # Then every arrival has the lane of the other rules, and its reason says what was not read
@@ -152,35 +130,22 @@ def test_a_denied_request_changes_no_lane_and_is_logged_once(
 @pytest.mark.parametrize(
     "error", [error_of("GetObjectTagging", "SlowDown", 503), ReadTimeoutError(endpoint_url="https://loopback")]
 )
-def test_a_throttled_request_returns_its_own_message_only(at_night: Deployment, error: Exception) -> None:
+def test_a_throttled_request_returns_its_own_message_only(
+    at_night: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     # Given a file whose tags decide, one whose key decides, and one of another dataset
     records = {"tags": put(at_night, "a", Tagging="priority=high"), "key": put(at_night, "urgent/b")}
     records["other"] = s3_record("clicks/c.json")
     event = batch(*(message(name, record) for name, record in records.items()))
-    fail(at_night, "get_object_tagging", error)
+    monkeypatch.setattr(at_night.raw_s3, "get_object_tagging", Mock(side_effect=error))
     # When, Then
     assert failures(route(event, at_night.services)) == ["tags"]
     assert at_night.ledger.arrivals.versions("input", "orders/a.json") == []
     assert arrival(at_night, "urgent/b").lane == "stream"
     # When S3 answers again, it is urgent
-    at_night.services = replace(at_night.services, s3=at_night.s3)
+    monkeypatch.undo()
     assert failures(route(event, at_night.services)) == []
     assert arrival(at_night, "a").lane == "stream"
-
-
-class CountingS3:
-    """Answers every request with nothing that is urgent."""
-
-    def __init__(self) -> None:
-        self.requests: list[str] = []
-
-    def get_object_tagging(self, **_: Any) -> dict[str, Any]:
-        self.requests.append("tags")
-        return {"TagSet": []}
-
-    def head_object(self, **_: Any) -> dict[str, Any]:
-        self.requests.append("metadata")
-        return {"Metadata": {}}
 
 
 def arrivals(count: int) -> list[ObjectVersion]:
@@ -190,12 +155,12 @@ def arrivals(count: int) -> list[ObjectVersion]:
 
 
 @pytest.mark.parametrize(
-    ("urgent", "expected"), [({}, {}), ({**TAGGED, **DESCRIBED}, {"tags": 2500, "metadata": 2500})]
+    ("urgent", "expected"), [({}, {}), ({**TAGGED, **DESCRIBED}, {"get_object_tagging": 2500, "head_object": 2500})]
 )
 def test_requests_for_10_000_messages(deployment: Deployment, urgent: dict[str, Any], expected: dict[str, int]) -> None:
     configure(deployment, {**urgent, "max_bytes": 10})
-    s3 = CountingS3()
-    services = replace(deployment.services, s3=s3)  # type: ignore[arg-type]
+    s3 = Mock(**{"get_object_tagging.return_value": {"TagSet": []}, "head_object.return_value": {"Metadata": {}}})
+    services = replace(deployment.services, s3=s3)
     decisions = decide_lanes(services, arrivals(10_000), deployment.now)
     assert len(decisions) == 10_000
-    assert Counter(s3.requests) == expected
+    assert Counter(name for name, *_ in s3.method_calls) == expected

@@ -1,7 +1,5 @@
 """The control plane and the simulator agree exactly on lanes, manifests, bytes, runs and the price of seconds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Arrivals of a profile and of a past day: every file once, when the curve or the ledger says."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

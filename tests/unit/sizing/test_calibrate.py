@@ -1,7 +1,5 @@
 """calibrate: what it converts, its figures, and what it advises."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import signal

@@ -1,7 +1,5 @@
 """The stream lane in virtual time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

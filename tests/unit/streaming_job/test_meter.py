@@ -1,7 +1,5 @@
 """The streaming job's own meter: live workers over time, in rows that add up to the run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """One micro-batch: its pointers, its portions, and that portions are converted side by side."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -167,10 +168,7 @@ def test_pointers_that_cannot_be_deleted_are_not_read_again_by_a_new_query(
     # Given an inbox that denies deletions
     denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
 
-    def deny(**_: object) -> None:
-        raise ClientError(denied, "DeleteObject")
-
-    monkeypatch.setattr(lane.world.raw_s3, "delete_object", deny)
+    monkeypatch.setattr(lane.world.raw_s3, "delete_object", Mock(side_effect=ClientError(denied, "DeleteObject")))
     # When
     lane.run()
     # Then one query reads them all, and each micro-batch raises the alarm with the permission

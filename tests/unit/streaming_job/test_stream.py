@@ -1,7 +1,5 @@
 """The streaming job: how long it is at its micro-batch, when it ends, and which inboxes it reads."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -63,10 +62,7 @@ def test_the_micro_batch_of_a_run_that_failed_is_not_that_of_the_next_run(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a run that ends in the middle of a micro-batch
-    def fail(*_: object, **__: object) -> list[Any]:
-        raise TransientError("no answer")
-
-    monkeypatch.setattr(stream, "convert_manifests", fail)
+    monkeypatch.setattr(stream, "convert_manifests", Mock(side_effect=TransientError("no answer")))
     with pytest.raises(TransientError):
         InboxStream(context_of(world))._run_micro_batch(BATCH, 0)
     assert world.ledger.stream.get().micro_batch_since is not None
@@ -370,13 +366,8 @@ def test_spark_lists_exactly_the_inboxes_of_the_job() -> None:
 
 
 def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -> None:
-    contexts: list[Any] = []
-
-    def record(context: Any) -> Any:
-        contexts.append(context)
-        return SimpleNamespace(run=lambda: None)
-
-    monkeypatch.setattr(main, "InboxStream", record)
+    stream = Mock()
+    monkeypatch.setattr(main, "InboxStream", stream)
     with new_world() as world:
         # When the job of the second shard runs, and then that of the first one, which has no such argument
         main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
@@ -385,4 +376,4 @@ def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -
         row = world.ledger.stream
         assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
         assert row.get() == row.of("1").get()
-    assert [context.services.ledger.stream.shard for context in contexts] == ["2", "1"]
+    assert [call.args[0].services.ledger.stream.shard for call in stream.call_args_list] == ["2", "1"]

@@ -1,7 +1,5 @@
 """Urgent pointers: converted while a micro-batch works, before every peak file that has not begun, and deleted once."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The audit accepts results that add up and nothing else: each case takes one thing away."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,10 +1,10 @@
 """A writer that loses, doubles, swaps or changes values is found before anything of its file is uploaded."""
 
-from __future__ import annotations
-
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import ndjson_arrow
 import pyarrow as pa
@@ -19,10 +19,6 @@ from tests.unit.native.reader_driver import batch_of
 from transform import parquet_writer
 from transform.chunk_sample import DECODED_BYTES, ChunkSample, Sampling, digest
 from transform.parquet_writer import ParquetFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ROWS: list[dict[str, Any]] = [
     {"a": f"value {row}", "b": None if row % 3 == 0 else f"{row}", "c": ""} for row in range(200)

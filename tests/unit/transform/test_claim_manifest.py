@@ -1,13 +1,12 @@
 """A run claims a manifest, finishes what another run began, or leaves it; the leases of its claims are renewed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -106,11 +105,8 @@ def test_a_committed_manifest_is_published_and_not_converted(world: World) -> No
 def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise NewerDocumentError("deploy it again")
-
     row = publishing(world)
-    monkeypatch.setattr(claim_manifest, "roll_forward", refuse)
+    monkeypatch.setattr(claim_manifest, "roll_forward", Mock(side_effect=NewerDocumentError("deploy it again")))
     assert given(world, row.id) == ConversionOutcome(row.id, WAITING, reason="deploy it again")
 
 

@@ -1,10 +1,8 @@
 """Clients of a process: one session, whose credentials are asked for patiently and used only while they are valid."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import botocore.credentials
 import pytest
@@ -15,9 +13,6 @@ from lake.manifest import ObjectVersion
 from transform import clients
 from transform.give_up import fault_of
 from transform.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REGION = "eu-central-1"
 FILE = ObjectVersion("input", "orders/a.ndjson", "e", 10, "2026-11-22T10:00:00Z")

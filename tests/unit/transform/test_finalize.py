@@ -1,7 +1,5 @@
 """The end of an attempt: it is published, or given up so that nothing of it is left; a commit without an answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace

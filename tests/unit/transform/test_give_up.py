@@ -1,7 +1,5 @@
 """A manifest that is given up, its successors, and what a person reads about a fault of the environment."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

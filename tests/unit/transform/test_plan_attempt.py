@@ -1,7 +1,5 @@
 """The plan of an attempt: splits, tasks, portions, the sampled output ratio; and what it has measured."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 from itertools import pairwise

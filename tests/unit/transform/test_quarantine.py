@@ -1,7 +1,5 @@
 """The quarantine: what a record says, how much may be written, and that lost or changed records are found."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A task without Spark and S3: every split size gives the same rows and rejects, and the audit accepts them."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json
@@ -10,6 +8,7 @@ import tempfile
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -181,10 +180,7 @@ TASK = Task(
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def failing(*_: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(module, "run_task", failing)
+    monkeypatch.setattr(module, "run_task", Mock(side_effect=error))
     monkeypatch.setattr(module, "s3_client", lambda _: None)
 
 

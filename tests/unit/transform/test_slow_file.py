@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from lake.errors import InvalidSettingsError
 from lake.settings import ConvertSettings, parse_settings
 from tests.unit.transform.test_run_task import run, version
 from transform.file_deadline import GRACE_SECONDS, SlowFileError, SplitDeadline, stream_seconds
 from transform.source import UnreadableFileError
 from transform.task_model import Split
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SETTINGS = ConvertSettings(split_bytes=1000, min_bytes_per_second=100, max_core_minutes=10)
 PLAIN, GZIP = b"{}\n" * 1000, gzip.compress(b"{}\n", mtime=0) + bytes(3000)
@@ -93,19 +89,6 @@ def test_the_stream_has_a_file_for_its_latency_goal_and_at_least_a_minute(goal: 
 def test_without_a_slowest_speed_only_the_time_is_limited() -> None:
     slow = parse_settings({"stage": "t", "convert": {"min_bytes_per_second": 0}}).convert
     spend(3600, 10, settings=slow)
-
-
-@pytest.mark.parametrize(
-    ("table", "key", "value"),
-    [
-        ("convert", "convert.max_core_minutes", {"max_core_minutes": 241}),
-        ("convert", "convert.min_bytes_per_second", {"min_bytes_per_second": 70_000}),
-    ],
-)
-def test_size_speed_and_times_have_to_fit_together(table: str, key: str, value: dict[str, int]) -> None:
-    with pytest.raises(InvalidSettingsError) as error:
-        parse_settings({"stage": "t", table: value})
-    assert error.value.key == key
 
 
 def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

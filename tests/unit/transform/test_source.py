@@ -1,10 +1,9 @@
 """Reading the input: whose fault an error is, and chunks in order, whichever request ends first."""
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
@@ -34,14 +33,6 @@ NAMED_FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd"
 
 
-class FailingClient:
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def get_object(self, **_: Any) -> Any:
-        raise self._error
-
-
 def source_that_fails(
     monkeypatch: pytest.MonkeyPatch, error: Exception, input_keys: tuple[str, ...] | None = None
 ) -> Source:
@@ -51,7 +42,7 @@ def source_that_fails(
         raise GenericError(f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})")
 
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
-    client: Any = FailingClient(error)
+    client = Mock(**{"get_object.side_effect": error})
     store: Any = object()
     return Source(lambda _: store, lambda: client, input_keys)
 

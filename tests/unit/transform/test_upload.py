@@ -1,10 +1,11 @@
 """An uploaded object is the file that was written, and an error leaves no upload."""
 
-from __future__ import annotations
-
 import base64
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -14,10 +15,6 @@ from moto import mock_aws
 from lake.errors import AuditError, TransientError
 from lake.publish import complete_all
 from transform.upload import Uploads
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -84,17 +81,13 @@ def test_an_error_in_the_task_aborts_its_uploads(s3: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("answer", [{"ETag": '"e"', "ChecksumCRC32": "AAAAAA=="}, {"ETag": '"e"'}])
-def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path, answer: dict[str, str]) -> None:
-    class Lossy:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(s3, name)
-
-        def upload_part(self, **_request: Any) -> dict[str, str]:
-            return answer
+def test_a_part_that_is_not_the_file_is_an_audit_error(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, str]
+) -> None:
+    monkeypatch.setattr(s3, "upload_part", lambda **_: answer)
 
     def task() -> None:
-        lossy: Any = Lossy()
-        with Uploads(lossy) as uploads:
+        with Uploads(s3) as uploads:
             uploads.add(written(tmp_path), "lake", "k1", 1)
             uploads.finish()
 
@@ -104,11 +97,8 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path, 
 
 
 def test_an_upload_that_is_refused_says_which(tmp_path: Path) -> None:
-    class Refusing:
-        def create_multipart_upload(self, **_: Any) -> Any:
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "CreateMultipartUpload")
-
-    refusing: Any = Refusing()
+    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "CreateMultipartUpload")
+    refusing = Mock(**{"create_multipart_upload.side_effect": denied})
 
     def task() -> None:
         with Uploads(refusing) as uploads:

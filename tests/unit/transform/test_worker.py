@@ -1,7 +1,5 @@
 """A Python worker gives back memory between tasks, and its results fit the driver."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

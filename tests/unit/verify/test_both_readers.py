@@ -1,7 +1,5 @@
 """The conversion's reader and the verification's read the same lines in every file, or refuse it both."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The listing of the input: each page is compared with the ledger and put on disk before the next one is requested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From the manifests that arrivals name to those that have the files now."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,16 +1,14 @@
 """An hour is more than what is left of it in the input bucket: what is not published is never proven."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lake.commit import read_commit, write_commit
+from lake.commit import CommitDocument, read_commit, write_commit
 from lake.layout import commit_key, complete_marker_key
-from lake.ledger import ArrivalRow
+from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
 from router.sweep.handler import sweep
@@ -85,11 +83,11 @@ def test_a_listed_manifest_without_a_row_is_not_proven(deployment: Deployment) -
     assert "20261120T090000aa is not recorded yet" in report.unproven[0]
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one_keeps_it(
-    deployment: Deployment, share: float
-) -> None:
-    # Given a second generation that keeps an object of the lake of the first one, and not that of the quarantine
+def committed_again(deployment: Deployment) -> tuple[ManifestRow, CommitDocument]:
+    """PUBLISHING in a second generation that keeps what the first one has in the lake, and not what is in quarantine.
+
+    The document is that of the first generation.
+    """
     row = published(deployment, listed(deployment, "a.json"))
     assert row.published is not None
     first = read_commit(deployment.raw_s3, "control", row.published.document)
@@ -98,7 +96,15 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
     document = replace(first, generation=2, quarantine=())
     reference = write_commit(deployment.raw_s3, "control", commit_key(row.id, 2, 2, "n"), document)
     deployment.ledger.manifests.commit(claim, reference, deployment.now)
-    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(row.id), deployment.clock)
+    return deployment.row(row.id), first
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one_keeps_it(
+    deployment: Deployment, share: float
+) -> None:
+    publishing, first = committed_again(deployment)
+    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
     # When
     report = verified(deployment, share)
     # Then
@@ -108,15 +114,7 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
 
 def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deployment: Deployment) -> None:
     # Given a manifest of which both generations are visible: the second one is not DONE yet
-    row = published(deployment, listed(deployment, "a.json"))
-    assert row.published is not None
-    first = read_commit(deployment.raw_s3, "control", row.published.document)
-    deployment.ledger.manifests.force(row, deployment.now)
-    claim = deployment.claimed(deployment.row(row.id))
-    reference = write_commit(
-        deployment.raw_s3, "control", commit_key(row.id, 2, 2, "n"), replace(first, generation=2, quarantine=())
-    )
-    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    _, first = committed_again(deployment)
     key = first.objects[0].key.replace("-g1-", "-g2-")
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"")
     # When

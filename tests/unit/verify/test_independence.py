@@ -1,7 +1,5 @@
 """The verification shares no code with the conversion: what it imports does not import it either."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

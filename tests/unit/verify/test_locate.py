@@ -1,7 +1,5 @@
 """The second look at rows that differ: it finds the place with bounded memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import repeat
 

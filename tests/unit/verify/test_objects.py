@@ -1,7 +1,5 @@
 """Objects as lines: every compression, every range size, lines that are too long to be kept."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

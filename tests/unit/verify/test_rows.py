@@ -1,7 +1,5 @@
 """Rows of the verification: the fast parser and the slow rules agree, no two rows look alike, memory is bounded."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which dates are verified, and how the work of a manifest is divided."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Types that are proposed for text: what each accepts, and that the casts of the views agree with it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,12 +1,10 @@
 """`hybrid-router catalog suggest`: which objects it reads, what it tells, and that its view runs."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +18,7 @@ from cli.catalog.sample import MAX_WHOLE_BYTES, read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, quoted, spark_view, text_names
 from cli.commands.tables import suggest
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from lake.layout import lake_key
@@ -28,9 +27,6 @@ from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World
 from tests.unit.router.glue import FakeGlue
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
 
 ROWS = [{"amount": "12.50", "id": "1"}, {"amount": "n/a", "id": "2"}, *[{"amount": "3.99", "id": "3"}] * 18]
 

@@ -3,6 +3,7 @@
 import hashlib
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -88,16 +89,12 @@ def test_a_deletion_lists_the_objects_of_its_manifest_and_no_others(
 ) -> None:
     row = reprocessed(deployment)
     deployment.wait(timedelta(minutes=61))
-    listing, prefixes = deployment.raw_s3.list_objects_v2, []
-
-    def listed(**request: Any) -> Any:
-        prefixes.append((request["Bucket"], request.get("Prefix")))
-        return listing(**request)
-
+    listed = Mock(wraps=deployment.raw_s3.list_objects_v2)
     monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", listed)
     # When the first sweep after the grace period runs, Then its time does not depend on the size of the lake
     assert sweep(deployment.services)["deleted"] == 3
     prefix = manifest_prefix(row.partition, row.id)
+    prefixes = [(call.kwargs["Bucket"], call.kwargs.get("Prefix")) for call in listed.call_args_list]
     assert [item for item in prefixes if item[0] != "control"] == [("lake", prefix), ("quarantine", prefix)]
     assert generations(deployment) == {"g2"}
 

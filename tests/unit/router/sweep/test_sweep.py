@@ -1,10 +1,9 @@
 """The sweep on manifests, intents and the stream lane; a killed one loses nothing, one bad item holds back no other."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -24,13 +23,10 @@ from router.telemetry import Metric, metrics
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
-from tests.unit.router.conftest import recorded
+from tests.unit.router.conftest import Deployment, recorded
 from tests.unit.router.owning import orphan
 from tests.unit.router.sweep.sweeping import changes, committed, published, unfinished, upload
 from tests.unit.router.sweep.test_sweep_missed import owned_keys, put
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
@@ -55,15 +51,6 @@ def test_an_expired_lease_is_released_and_a_live_one_is_not(deployment: Deployme
     assert deployment.row(row.id).state == State.QUEUED
 
 
-def test_a_lease_of_an_ended_run_is_released_at_once(deployment: Deployment) -> None:
-    deployment.glue.runs = {"batch-job": {"jr_1": "FAILED", "jr_2": "RUNNING"}}
-    ended = deployment.claimed(deployment.queued("a"), "jr_1").row
-    live = deployment.claimed(deployment.queued("b"), "jr_2").row
-    assert changes(sweep(deployment.services)) == {"released": 1}
-    assert deployment.row(ended.id).state == State.QUEUED
-    assert deployment.row(live.id).state == State.RUNNING
-
-
 def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given manifests that a live run holds, and others of a run that has ended
     deployment.glue.runs = {"batch-job": {"jr_1": "RUNNING", "jr_2": "FAILED"}}
@@ -71,19 +58,14 @@ def test_the_leases_of_a_live_run_cost_one_request(deployment: Deployment, monke
         deployment.claimed(deployment.queued(name), "jr_1")
     for name in "de":
         deployment.claimed(deployment.queued(name), "jr_2")
-    asked, ask = list[str](), deployment.glue.get_job_run
-
-    def asking(**request: str) -> Any:
-        asked.append(request["RunId"])
-        return ask(**request)
-
-    monkeypatch.setattr(deployment.glue, "get_job_run", asking)
+    asked = Mock(wraps=deployment.glue.get_job_run)
+    monkeypatch.setattr(deployment.glue, "get_job_run", asked)
     # When
     repair = Repair(deployment.services, deployment.now + timedelta(minutes=1))
     with counted_requests() as requests:
         release_leases(repair)
     # Then that of the ended one costs another, for its bill
-    assert sorted(asked) == ["jr_1", "jr_2", "jr_2"]
+    assert sorted(call.kwargs["RunId"] for call in asked.call_args_list) == ["jr_1", "jr_2", "jr_2"]
     assert (repair.counts["released"], requests["GetItem"]) == (2, 2)
 
 
@@ -210,19 +192,13 @@ def test_a_repair_that_fails_does_not_stop_the_others(deployment: Deployment) ->
     deployment.claimed(deployment.queued("a"))
     done = published(deployment, deployment.queued("b"))
     upload(deployment, "lake", lake_key(done.partition, done.id, 1, 9))
-    deployment.glue.get_job_run = _throttled(deployment)
+    throttled = deployment.glue.exceptions.ClientError({"Error": {"Code": "ThrottlingException"}}, "GetJobRun")
+    deployment.glue.get_job_run = Mock(side_effect=throttled)
     # When the sweep runs
     with pytest.raises(Exception, match="Throttling"):
         sweep(deployment.services)
     # Then the error is raised, and the upload is aborted
     assert unfinished(deployment) == []
-
-
-def _throttled(deployment: Deployment) -> Any:
-    def get_job_run(**_: Any) -> None:
-        raise deployment.glue.exceptions.ClientError({"Error": {"Code": "ThrottlingException"}}, "GetJobRun")
-
-    return get_job_run
 
 
 TIME_FOR_WORK_UNDER_WAY = timedelta(minutes=5)

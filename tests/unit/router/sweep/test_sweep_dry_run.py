@@ -1,9 +1,6 @@
 """A dry run of the sweep counts what the next sweep repairs, and writes nothing."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from lake.layout import lake_key
 from lake.manifest import Lane
@@ -11,11 +8,9 @@ from router.ownership import RoutedArrival
 from router.ownership.resolve import write_intent
 from router.sweep.handler import sweep
 from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import changes, committed, published, upload
 from tests.unit.router.sweep.test_sweep_missed import put
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
 
 
 def test_a_dry_run_says_what_the_next_sweep_does(deployment: Deployment) -> None:

@@ -1,14 +1,12 @@
 """Hours: readers are told once an hour is complete, and when something comes after it, whatever goes wrong."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,12 +22,10 @@ from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import valid_json
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import HOUR, listed, marker, published, repair, swept, with_events
-
-if TYPE_CHECKING:
-    from tests.unit.router.conftest import Deployment
-    from tests.unit.router.event_bridge import FakeEventBridge
 
 
 @pytest.fixture

@@ -76,18 +76,6 @@ def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: D
     assert owned_keys(deployment) == ["gone/b.json", *["orders/a.json"] * 3]
 
 
-def test_a_sweep_that_was_off_for_a_week_looks_back_a_week(deployment: Deployment) -> None:
-    # Given a round before the object was put, and no sweep for a week
-    modified = put(deployment, "orders/a.json")
-    deployment.now = modified - timedelta(hours=1)
-    assert sweep(deployment.services)["adopted"] == 0
-    deployment.wait(A_WEEK)
-    # When
-    counts = sweep(deployment.services)
-    # Then
-    assert counts["adopted"] == 1
-
-
 def test_a_page_whose_intent_was_not_written_is_listed_again(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

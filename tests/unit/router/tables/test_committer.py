@@ -304,29 +304,20 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     assert commit(deployment) is None
 
 
-def test_a_batch_has_no_further_hour_once_it_is_large(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        publish(deployment, listed(deployment, f"{hour}{name}", partition=replace(PARTITION, hour=hour)))
-        for hour in range(3)
-        for name in "ab"
-    ]
+@pytest.mark.parametrize(("has_files", "batches"), [(True, [1, 2, 3]), (False, [1, 2])])
+def test_a_batch_looks_at_no_further_hour_once_it_is_large(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_files: bool, batches: list[int]
+) -> None:
+    hours = [replace(PARTITION, hour=hour) for hour in range(3) for _ in "ab"]
+    rows = [listed(deployment, f"{number}", partition=hour) for number, hour in enumerate(hours)]
+    rows = [publish(deployment, row) for row in rows if has_files]
     deployment.ledger.tables.create("orders", "uuid")
     rebuild_table(deployment.services, "orders")
     monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
     # The entries of the generations are in the last batch
-    assert [commit(deployment) for _ in range(4)] == [1, 2, 3, None]
+    assert [commit(deployment) for _ in batches] == batches
+    assert commit(deployment) is None
     assert shown(deployment) == sorted(map(name_of, rows))
-
-
-def test_a_batch_does_not_look_at_all_hours_of_a_dataset_without_files(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for hour in range(5):
-        listed(deployment, f"{hour}", partition=replace(PARTITION, hour=hour))
-    deployment.ledger.tables.create("orders", "uuid")
-    rebuild_table(deployment.services, "orders")
-    monkeypatch.setattr(batch, "MAX_MANIFESTS", 2)
-    assert [commit(deployment) for _ in range(4)] == [1, 2, 3, None]
 
 
 def test_a_large_hour_that_waits_holds_back_no_later_hour(
