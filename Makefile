@@ -46,8 +46,8 @@ test-measured: setup ## all tests, and their coverage, whose floor is in pyproje
 NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_verify.py test_engines.py \
   test_removed_permissions.py)
 
-# Tests of the emulator show nothing new until it or what it runs on has changed.
-EMULATOR = $(shell git diff --name-only origin/main -- local uv.lock 2>/dev/null)
+# Tests of the emulator show nothing new until they, it or what it runs on has changed.
+EMULATOR = $(shell git diff --name-only origin/main -- local uv.lock tests/unit/local tests/e2e/local 2>/dev/null)
 
 test-night: setup ## one night on one local cloud, and one history of chaos
 	@$(PYTEST) $(NIGHT) $(if $(EMULATOR),tests/e2e/local)

@@ -106,7 +106,7 @@ class Results:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "about": self._about(),
+            "about": self._about(self.sizes),
             "load_before": self.load,
             "ndjson_bytes": self.sizes,
             "figures": [asdict(figure) for figure in self.figures],
@@ -117,7 +117,7 @@ class Results:
     def as_markdown(self) -> str:
         return join_sections(
             [
-                self._about(),
+                self._about(self.sizes),
                 [f"- `{competitor.name}`: {competitor.description}" for competitor in COMPETITORS],
                 speed_table(self.figures),
                 output_table(self.figures),
@@ -128,16 +128,16 @@ class Results:
     def lakes_as_markdown(self) -> str:
         return join_sections(
             [
-                self._about(),
+                self._about({}),
                 lake_sizes_table(self.lakes),
                 lake_queries_table(self.lakes),
                 outcome_of_targets(check_lakes(self.lakes)),
             ]
         )
 
-    def _about(self) -> list[str]:
+    def _about(self, ndjson_bytes: Mapping[str, int]) -> list[str]:
         versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-        sizes = ", ".join(f"{shape} {size / 1e6:.0f}" for shape, size in self.sizes.items())
+        sizes = ", ".join(f"{shape} {size / 1e6:.0f}" for shape, size in ndjson_bytes.items())
         return [
             f"Measured on {self.started:%Y-%m-%d}, {self.cores} cores of {_cpu()}, {platform.system()}, "
             f"Python {platform.python_version()}, {versions}.",

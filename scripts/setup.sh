@@ -25,16 +25,17 @@ java_works() {
     "$1" --list-modules 2>/dev/null | grep -q '^jdk.incubator.vector'
 }
 ensure_java() {
-  local java=java
-  [ -n "${JAVA_HOME:-}" ] && java="$JAVA_HOME/bin/java"
-  java_works "$java" && return
+  if [ -n "${JAVA_HOME:-}" ]; then
+    java_works "$JAVA_HOME/bin/java" && return
+    fail "JAVA_HOME is $JAVA_HOME, and Spark needs Java 17 or newer with the module jdk.incubator.vector: unset JAVA_HOME or let it name such a Java, then run the same command again"
+  fi
+  java_works java && return
   local sudo=""
   [ "$(id -u)" = 0 ] || sudo="sudo -n"
   if command -v apt-get >/dev/null && { [ -z "$sudo" ] || sudo -n true 2>/dev/null; }; then
     log "Java 17 or newer is missing: installing Debian's headless JRE"
     $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null ||
       fail "could not install Java: run 'sudo apt-get install default-jre-headless', then the same command again"
-    unset JAVA_HOME
     java_works java && return
   fi
   fail "Spark needs Java 17 or newer with the module jdk.incubator.vector: install OpenJDK 17 (Debian: 'sudo apt-get install openjdk-17-jre-headless', macOS: 'brew install openjdk@17'), then run the same command again"

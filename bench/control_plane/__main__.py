@@ -17,8 +17,7 @@ from urllib.request import urlopen
 
 from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS, Night
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
-from infra.functions import FunctionSpec
-from infra.synth import use_bundled_node
+from infra.functions import SPECS, FunctionSpec
 from scripts.markdown_page import markdown_table, replace_between
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -168,9 +167,6 @@ def _row(item: Measured) -> Sequence[str]:
 
 
 def _spec(function: str) -> FunctionSpec:
-    use_bundled_node()
-    from infra.functions import SPECS  # noqa: PLC0415
-
     return next(spec for spec in SPECS if spec.name == function)
 
 

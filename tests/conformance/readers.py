@@ -1,4 +1,4 @@
-"""Parquet files of every setting, as eight readers of six implementations see them."""
+"""Parquet files of every setting, as nine readers of six implementations see them."""
 
 import itertools
 import json

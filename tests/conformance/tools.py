@@ -3,9 +3,11 @@
 import contextlib
 import hashlib
 import os
+import platform
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +38,9 @@ def go_programs() -> Path:
 
 def older_python() -> Path:
     """The site-packages with Spark 3.5 and an old botocore (320 MB, by uv)."""
-    folder = _installed("older-python", ["python/pyproject.toml", "python/uv.lock"], _install_older_python)
+    # Its interpreter is this one: a cache that outlives an update of Python is not complete.
+    name = f"older-python-{platform.python_version()}"
+    folder = _installed(name, ["python/pyproject.toml", "python/uv.lock"], _install_older_python)
     return next(folder.glob("lib/python3*/site-packages"))
 
 
@@ -78,7 +82,7 @@ def _install_older_python(folder: Path) -> None:
     uv = CACHE / "uv" / "bin" / "uv"
     environment = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(folder), "UV_SYSTEM_CERTS": "true"}
     command = [str(uv) if uv.exists() else "uv", "sync", "--locked", "--quiet", "--project", str(HERE / "python")]
-    _run(command, environment=environment)
+    _run([*command, "--python", sys.executable], environment=environment)
 
 
 def _run(command: Sequence[str], *, cwd: Path = HERE, environment: dict[str, str] | None = None) -> None:

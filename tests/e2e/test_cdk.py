@@ -6,16 +6,16 @@ import re
 import subprocess
 from pathlib import Path
 
-from infra.synth import CHECKOUT, node_binary, synth
+from infra.synth import CHECKOUT, synth
 from lake.settings import AlarmSettings, Settings
 from local.cloud import LocalCloud
-from tests.unit.infra.npm_packages import install
+from tests.unit.infra.npm_packages import NODE_BINARY, install
 
 
 def cdk(cloud: LocalCloud, assembly: Path, *arguments: str) -> tuple[int, str]:
     """Run the CDK command line with the template of this folder, as the principal that has deployed the stack."""
     program = install(CHECKOUT / "tests" / "unit" / "infra" / "cdk_command_line", "aws-cdk/bin/cdk")
-    command = [str(node_binary()), str(program), *arguments, "--app", str(assembly), "--no-notices", "--no-color"]
+    command = [str(NODE_BINARY), str(program), *arguments, "--app", str(assembly), "--no-notices", "--no-color"]
     environment = {
         **cloud.environment,
         "HOME": str(assembly.parent),

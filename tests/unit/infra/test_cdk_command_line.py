@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.synth import CHECKOUT, node_binary, synth
+from infra.synth import CHECKOUT, synth
 from lake.settings import load_settings
-from tests.unit.infra.npm_packages import install
+from tests.unit.infra.npm_packages import NODE_BINARY, install
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def cdk(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     }
 
     def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(node_binary()), str(program), *arguments, "--no-notices", "--no-color"]
+        command = [str(NODE_BINARY), str(program), *arguments, "--no-notices", "--no-color"]
         command += ["--output", str(tmp_path / "cdk.out")]
         return subprocess.run(command, capture_output=True, text=True, cwd=checkout, check=False, env=environment)
 

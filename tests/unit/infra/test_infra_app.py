@@ -1,6 +1,9 @@
 """The CDK app reads the right settings file; wrong settings end it with one sentence."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,10 @@ def test_what_cdk_refuses_is_one_sentence(
     assert code == 1
     assert len(printed.splitlines()) == 1
     assert "maximum of 500" in printed
+
+
+def test_cdk_needs_no_node_of_the_machine(tmp_path: Path) -> None:
+    # Given a machine without Node
+    environment = {name: value for name, value in os.environ.items() if name != "JSII_NODE"} | {"PATH": str(tmp_path)}
+    # When a program imports a construct before it synthesizes anything, then CDK runs on the bundled Node
+    subprocess.run([sys.executable, "-c", "import infra.jobs"], cwd=CHECKOUT, env=environment, check=True)

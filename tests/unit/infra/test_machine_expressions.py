@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from infra.synth import node_binary
 from lake.settings.operation import STOP_GRACE_MINUTES
 from router.listing import unrecorded
 from router.requests import reprocess
-from tests.unit.infra.npm_packages import install
+from tests.unit.infra.npm_packages import NODE_BINARY, install
 
 HERE = Path(__file__).parent
 FILES = sorted((HERE.parents[2] / "statemachines").glob("*.asl.json"))
@@ -70,7 +69,7 @@ def library() -> Path:
 
 
 def evaluate(library: Path, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    command = [str(node_binary()), str(HERE / "evaluate_jsonata.js"), str(library)]
+    command = [str(NODE_BINARY), str(HERE / "evaluate_jsonata.js"), str(library)]
     result = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True)
     answers: list[dict[str, Any]] = json.loads(result.stdout)
     return answers
@@ -159,7 +158,7 @@ def validator() -> Path:
 
 
 def validate(validator: Path, file: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(node_binary()), str(validator), "--json-path", str(file)]
+    command = [str(NODE_BINARY), str(validator), "--json-path", str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

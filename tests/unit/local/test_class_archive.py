@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -44,17 +45,18 @@ def spark_run(folder: Path, archive: Path) -> str:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_session_uses_the_archive_that_set_up_made_and_has_its_properties(tmp_path: Path) -> None:
-    # Given the archive of this environment
-    archive = make_archive()
+    # Given the archive of this environment, and a folder whose name has a space
+    archive, folder = make_archive(), tmp_path / "a run"
+    folder.mkdir()
     # When, Then
-    assert re.sub(r"\s+", " ", spark_run(tmp_path, archive)).strip() == "conf a b mapped True"
+    assert re.sub(r"\s+", " ", spark_run(folder, archive)).strip() == "conf a b mapped True"
 
 
 def test_an_archive_that_is_missing_or_damaged_is_no_error_and_says_nothing(tmp_path: Path) -> None:
-    damaged = tmp_path / "damaged.jsa"
+    damaged = tmp_path / "a damaged one.jsa"
     damaged.write_bytes(b"\0" * 5000)
-    for archive in (tmp_path / "missing.jsa", damaged):
-        command = [java_command(), *java_options(archive).split(), "-version"]
+    for archive in (tmp_path / "a missing one.jsa", damaged):
+        command = [java_command(), *shlex.split(java_options(archive)), "-version"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "")
         assert "rror" not in done.stderr

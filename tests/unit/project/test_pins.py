@@ -1,4 +1,4 @@
-"""What builds the project is pinned by version and hash, and another file is refused."""
+"""Set-up: builds are pinned by version and hash, and another file is refused; a wrong JAVA_HOME is named."""
 
 import os
 import shutil
@@ -49,3 +49,24 @@ def test_a_uv_with_another_hash_is_not_installed(checkout: Path, tmp_path: Path)
     assert "DO NOT MATCH THE HASHES" in result.stderr
     assert f"could not install uv {version} with a hash of scripts/uv.txt" in result.stderr
     assert not (checkout / ".cache" / "uv").exists()
+
+
+def test_a_java_home_that_spark_cannot_use_is_named(checkout: Path, tmp_path: Path) -> None:
+    # Given a JAVA_HOME with Java 11
+    programs = {"java": "echo 'openjdk version \"11.0.2\"' >&2", "apt-get": "exit 1"}
+    (tmp_path / "bin").mkdir()
+    for name, line in programs.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    # When
+    result = subprocess.run(
+        [str(checkout / "scripts" / "setup.sh")],
+        env={**os.environ, "PATH": path, "JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Then another Java is not installed, which Spark would not take
+    assert result.returncode == 1
+    assert f"JAVA_HOME is {tmp_path}" in result.stderr

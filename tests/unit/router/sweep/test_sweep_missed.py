@@ -162,7 +162,7 @@ def test_old_days_do_not_lengthen_the_listing_of_recent_ones(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given five files of each old day, in the folder of this day, and one of today that had no event
-    now = datetime.now(UTC)
+    now = put(deployment, "a file in no folder")
     days = [now - timedelta(days=30 + day) for day in range(40)]
     put(deployment, *(f"orders/{day:%Y/%m/%d}/{number}.json" for day in days for number in range(5)))
     # The emulated S3 passes over the first key after a marker that names no version.
