@@ -161,6 +161,12 @@ class _Conversion:
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
         """None: the attempt was given up, and may be repeated."""
+        try:
+            return self._plan_or_end(claim)
+        except Exception as error:
+            return self._give_up_after(error, claim)
+
+    def _plan_or_end(self, claim: Claim) -> Attempt | ConversionOutcome | None:
         context, services = self._context, self._context.services
         try:
             return plan_attempt(context, claim)
@@ -171,8 +177,6 @@ class _Conversion:
             reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
             failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
-        except Exception as error:
-            return self._give_up_after(error, claim)
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
         attempts = [attempt for attempt in attempts if not keeper.lost(attempt.manifest.id)]

@@ -18,6 +18,7 @@ MAGIC_NUMBERS = (
     (b"\x04\x22\x4d\x18", "an LZ4 file"),
     (b"\xfd7zXZ", "an XZ file"),
     (b"\xff\x06\x00\x00sNaPpY", "a Snappy file"),
+    (b"\x1f\x8b", "a gzip file that was compressed twice"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
     (b"%PDF", "a PDF file"),

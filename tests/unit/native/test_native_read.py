@@ -144,6 +144,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
         ([b"a\tb", b"1\t2"], 0, "tab-separated"),
         ([b"PAR1\x15\x04"], 0, "a Parquet file"),
         ([b"\xff\xfe{\x00"], 0, "UTF-16"),
+        ([b"\x1f\x8b\x08"], 0, "compressed twice"),
         ([b"<?xml version='1.0'?>", b"<a/>"], 0, "XML"),
     ],
 )

@@ -13,9 +13,10 @@ from botocore.exceptions import ClientError
 
 from lake.commit import CommitDocument, SourceCount, write_commit
 from lake.documents import put_document
-from lake.errors import LeaseLostError, NewerDocumentError
+from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError
 from lake.layout import commit_key, manifest_key
 from lake.ledger import Claim, ManifestRow, State
+from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
 from lake.publish import roll_forward
@@ -130,6 +131,23 @@ def test_only_what_can_pass_is_repeated_by_what_gave_the_manifest_to_the_run(
     # Then a stream does not end because of a manifest that it would meet again at once
     assert isinstance(outcome, ConversionOutcome)
     assert (outcome.state, outcome.unanswered) == (WAITING, repeated)
+
+
+@pytest.mark.parametrize("error", [NewerDocumentError("deploy it again"), InvalidDocumentError("it is cut")])
+def test_a_plan_whose_end_the_ledger_refuses_stops_no_other_manifest(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    # Given documents that cannot be used, and a ledger that cannot be written
+    claim = given(world, world.queued("a.json").id)
+    assert isinstance(claim, Claim)
+    denied = Mock(side_effect=ClientError({"Error": {"Code": "AccessDeniedException"}}, "UpdateItem"))
+    monkeypatch.setattr(convert_module, "plan_attempt", Mock(side_effect=error))
+    monkeypatch.setattr(convert_module, "give_up", denied)
+    monkeypatch.setattr(Manifests, "fail", denied)
+    # When, Then
+    outcome = convert_module._Conversion(context_of(world))._plan(claim)
+    assert isinstance(outcome, ConversionOutcome)
+    assert outcome.state == WAITING
 
 
 @pytest.mark.parametrize(
