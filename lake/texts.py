@@ -87,7 +87,8 @@ def shell_word(text: str) -> str:
 def _shell_character(char: str) -> str:
     if _is_visible(char):
         return f"\\{char}" if char in "\\'" else char
-    return f"\\x{ord(char):02x}" if char.isascii() else f"\\U{ord(char):08x}"
+    # By its bytes, which a shell writes in every locale; a byte of a file's name need not be a character.
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def advise_reprocess(manifest: str) -> str:

@@ -87,7 +87,7 @@ def restore_table(stack: DeployedStack, dataset: str) -> int:
 
 
 def rebuild_table(stack: DeployedStack, dataset: str) -> int:
-    """Invoke the function that makes a new table and lists all hours for it."""
+    """Invoke the function that makes a new table, which the committer fills."""
     check_dataset_is_known(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})
     hours = format_count(answer["hours"], "hour")

@@ -209,6 +209,7 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     resubmitted = ResubmittedLines(stack)
     answers: list[dict[str, Any]] = []
     refused: dict[Partition, str] = {}
+    waiting: set[Partition] = set()
     for partition, lines in sorted(by_hour.items()):
         given_back = resubmitted.of(partition)
         fresh = [line for line in lines if line.origin.identity not in given_back]
@@ -217,10 +218,13 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         names = {given_back[line.origin.identity].name for line in lines if line.origin.identity in given_back}
         for name in sorted(names) if not dry_run else ():
             stack.invoke("resubmit", {"resubmission": name})
+        if names:
+            waiting.add(partition)
         parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
         for part in parts:
             try:
                 answers.append(_resubmit(stack, partition, part, dry_run=dry_run))
+                waiting.add(partition)
             except InvalidInputError as error:
                 refused[partition] = stack.runnable(str(error))
     body = {
@@ -229,7 +233,7 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         **{name: left_out[name] for name in LEFT_OUT},
         "refused": {str(partition): why for partition, why in refused.items()},
     }
-    executions = _start(stack, by_hour.keys() - refused.keys()) if now and not dry_run else []
+    executions = _start(stack, waiting) if now and not dry_run else []
     typer.echo(json.dumps({**body, "executions": executions}, indent=1) if as_json else _given_back(body, executions))
     return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
 

@@ -342,9 +342,18 @@ def _another_table(world: TableWorld, rows: list[ManifestRow]) -> None:
     world.swap({**world.metadata(), "table-uuid": "another"})
 
 
+def _rebuilt(world: TableWorld, rows: list[ManifestRow]) -> None:
+    """A person has made a new table, which has no hour yet."""
+    del rows
+    world.commit()
+    world.restored = True
+    rebuild_table(world.world.services, DATASET)
+
+
 SCENARIOS: dict[str, Callable[[TableWorld, list[ManifestRow]], None]] = {
     "batches": lambda *_: None,
     "compacted": lambda world, _: world.compact(),
+    "rebuilt": _rebuilt,
     "rolled back": _roll_back_main,
     "rows of another writer": _other_rows,
     "another table": _another_table,

@@ -20,7 +20,7 @@ from router.iceberg import metadata as iceberg
 from router.sweep import leftovers
 from router.tables import committer
 from router.tables.batch import TableCatalog, write_batch
-from tests.model.mutations import all_of, replaced
+from tests.model.mutations import all_of, changed, replaced
 from tests.model.pools import InlinePool, pools_replaced_by
 from tests.model.table_histories import SCENARIOS, BrokenPromiseError, histories
 
@@ -178,6 +178,10 @@ RULES: dict[str, tuple[str, Mutation]] = {
     "compacted hours are not built anew": (
         "compacted",
         replaced(f"{COMMITTER}._rebuilt_hours", lambda _, planned: replace(committer._change(planned), remove=())),
+    ),
+    "a new table is listed before its hours": (
+        "rebuilt",
+        changed(f"{COMMITTER}._list_hours", "def list_hour", "tables.note_listed(row)\n\n    def list_hour"),
     ),
     "ancestry is not compared": ("rolled back", NO_COMPARISON_OF_ANCESTRY),
     "UUID is not compared": ("another table", replaced(f"{COMMITTER}.is_applied", applied_to_any_table)),

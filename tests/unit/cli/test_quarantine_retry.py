@@ -137,10 +137,13 @@ def test_an_interrupted_retry_is_completed(
     assert stack.ledger.arrivals.get(row.file) is not None
 
 
+@pytest.mark.parametrize(("before", "first"), [(b"\n\n\n\n", "10"), (b'{"a":1}\n\n\n\n', "09")])
 def test_an_hour_that_is_converted_again_keeps_no_other_back(
-    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], before: bytes, first: str
 ) -> None:
-    # Given repaired lines of two hours, and a reprocess of the first
+    # Given repaired lines of two hours, and a reprocess of the first, perhaps after one of its lines was given back
+    exported.write_bytes(before)
+    retry(stack, exported, capsys)
     exported.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":4}\n')
     (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
     stack.ledger.manifests.force(stack.row(manifest), stack.now)
@@ -151,7 +154,7 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
         assert (code, list(body["refused"])) == (ExitCode.NOT_SO, [str(PARTITION)])
         assert f"manifest {manifest} is QUEUED" in body["refused"][str(PARTITION)]
         assert [answer["partition"] for answer in body["resubmissions"]] == [str(LATER)]
-    assert body["executions"] == ["execution of orders 2026-11-20T10 2026-11-20T10"]
+    assert body["executions"] == [f"execution of orders 2026-11-20T{first} 2026-11-20T10"]
     retry_lines(stack, exported, dry_run=False, now=False, as_json=False)
     assert f"\n{PARTITION}: manifest {manifest} is QUEUED, so" in capsys.readouterr().out
 

@@ -1,5 +1,6 @@
 """Texts for people: numbers with their nouns, commands with the options of the stage, and visible characters only."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -89,15 +90,16 @@ def test_it_is_one_line_that_can_be_written_anywhere(text: str) -> None:
     printable(text).encode()
 
 
-@pytest.mark.parametrize("key", [KEY, "a/it's $HOME\\ `x`\u05d0b\x85\U000e0100 größe😀+%41", "a b", "a"])
-def test_an_advised_command_names_a_key_that_cannot_be_seen_so_that_a_shell_reads_it(key: str) -> None:
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+@pytest.mark.parametrize(
+    "key", [KEY, "a/it's $HOME\\ `x`\u05d0b\x85\U000e0100 größe😀+%41", "a\n1f", "a b", "a", os.fsdecode(b"a \xff")]
+)
+def test_an_advised_command_names_a_key_that_cannot_be_seen_so_that_a_shell_reads_it(key: str, locale: str) -> None:
     command = explain_command(key)
     assert command == printable(command)
     word = command.removeprefix("hybrid-router explain ")
-    shell = subprocess.run(
-        ["bash", "-c", f"printf %s {word}"], env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True
-    )
-    assert shell.stdout.decode() == key
+    shell = subprocess.run(["bash", "-c", f"printf %s {word}"], env={"LC_ALL": locale}, capture_output=True, check=True)
+    assert shell.stdout == os.fsencode(key)
 
 
 def _log(key: str) -> None:
