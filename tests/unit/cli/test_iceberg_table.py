@@ -92,6 +92,13 @@ def test_a_table_whose_metadata_is_damaged_is_a_difference(
     assert reader(deployment).hidden([("a", 1)]) == []
 
 
+def test_an_entry_that_is_no_iceberg_table_is_a_difference(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    deployment.glue.tables["orders"] = {"Name": "orders", "TableType": "VIRTUAL_VIEW", "VersionId": "0"}
+    (difference,) = checked(deployment, rows).differences
+    assert "run 'hybrid-router tables rebuild orders'" in difference.problem
+    assert reader(deployment).hidden([("a", 1)]) == []
+
+
 def test_a_file_too_many(deployment: Deployment, rows: list[ManifestRow]) -> None:
     path = f"s3://lake/orders/date=2026-11-20/hour=09/{rows[0].id}-g1-00000.parquet"
     change(deployment, add=(DataFile(path, 1, 1, (20777, 9)),))
