@@ -12,11 +12,13 @@ from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
+from lake.documents import read_uri
 from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
+from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
 
 if TYPE_CHECKING:
@@ -115,6 +117,15 @@ class DeployedStack:
             stream_client=client(ENGINES[stack_outputs.stream_engine].service),
             open_client=client,
         )
+
+    def settings(self) -> Settings:
+        """The settings of the deployment, as its jobs read them."""
+        job = self.glue.get_job(JobName=self.resources.batch_job)["Job"]
+        return parse_settings(json.loads(read_uri(self.s3, job["DefaultArguments"]["--settings"])))
+
+    def has_table(self, dataset: str) -> bool:
+        """Whether the dataset has an Iceberg table that follows it; not one from before it was moved back to Hive."""
+        return bool(self.outputs.tables) and self.settings().has_table(dataset)
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
         """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them."""

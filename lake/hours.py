@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import ConvertedCounts, HourCounts, HourRow, HourState, Ledger, ManifestCounts, ManifestRow, State
+from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane
 from lake.successors import follow
 
@@ -143,8 +144,10 @@ def read_hour(ledger: Ledger, partition: Partition, *, has_table: bool, until_wa
         return contents
     newest_first = sorted(ledger.partitions.manifests(partition), reverse=True)
     for page in follow(ledger, newest_first, parallel=1):
+        # Read after the rows: a rebuild that has begun before shows nothing yet of what they are marked with.
+        table = ledger.tables.get(partition.dataset) if has_table else None
         for manifest, row in page:
-            contents.add(manifest, row)
+            contents.add(manifest, row and with_current_mark(row, table))
         if until_waiting and contents.waits_for is not None:
             break
     return contents

@@ -111,6 +111,8 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns
     unnumbered = frozenset() if dataset is None else dataset.unnumbered
+    if settings.provenance and not (dataset and dataset.provenance):
+        services.ledger.datasets.note_provenance(manifest.partition.dataset)
     limit = settings.column_limit
     if dataset is not None:
         limit = dataset.column_limit(limit, context.clock().astimezone(UTC).date())

@@ -100,6 +100,7 @@ class HoursCheck:
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
+        ours = self._stack.with_current_marks(ours)
         chosen = [row for row in ours if _is_counted(report, row) and self._effort.chooses(row.id)]
         checked = zip(chosen, pool.map(self._compare, chosen), strict=True)
         for row, outcome in checked:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
 from lake.hours import stamps_between
-from lake.ledger import Ledger
+from lake.ledger import Ledger, ManifestRow
+from lake.ledger.tables import with_current_mark
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import ConvertSettings, Settings
@@ -61,6 +62,11 @@ class Stack:
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
         has_table = settings.has_table(dataset)
         return cls(s3, ledger, resources, settings.convert, prefixes, belongs, clock, has_table)
+
+    def with_current_marks(self, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
+        """Manifests of a dataset without the marks of an Iceberg table that a rebuild has replaced."""
+        table = self.ledger.tables.get(rows[0].partition.dataset) if rows and self.has_table else None
+        return [with_current_mark(row, table) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import partition_prefix
+from lake.ledger.table import batches_of
 from lake.texts import format_count
 from verify.report import Difference
 
@@ -65,8 +66,10 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
         return
     if shown == expected:
         return
-    current = dict(zip(ids := [row.id for row in published], stack.ledger.manifests.get_many(ids), strict=True))
-    if any((found := current[row.id]) is None or found.tabled != row.tabled for row in published):
+    names = [row.id for row in published]
+    read = [row for batch in batches_of(names) for row in stack.ledger.manifests.get_many(batch)]
+    current = stack.with_current_marks([row for row in read if row is not None])
+    if [row.tabled for row in current] != [row.tabled for row in published]:
         report.cannot_be_proven("the Iceberg table has changed meanwhile: verify this hour again")
         return
     prefix = f"s3://{stack.resources.lake_bucket}/{partition_prefix(partition)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
@@ -18,8 +19,11 @@ from cli.errors import ExitCode, NotFoundError
 from cli.terminal import print_table
 from lake.documents import format_json
 from lake.errors import InvalidInputError
+from lake.ledger.datasets import DatasetRow
 from lake.texts import format_count, printable
-from router.iceberg.metadata import table_column
+from router.iceberg.metadata import shown_columns
+from router.services import Services
+from router.tables.batch import CatalogEntry, TableCatalog
 
 SHOWN_CHARACTERS = 40
 """Maximum length of an example on the terminal; ``--json`` has all of it."""
@@ -45,7 +49,7 @@ def print_suggestion(
         raise NotFoundError(f"{folder} has no Parquet object yet: run 'hybrid-router status' to see what waits")
     columns = [*row.columns, *(name for name in sample.values if name not in row.columns)]
     proposals = _proposals(columns, sample)
-    views = _views(stack, dataset, columns, proposals)
+    views = _views(stack, row, columns, proposals)
     return _print_all(dataset, sample, proposals, views, dialect, as_json=as_json)
 
 
@@ -101,17 +105,17 @@ def _print_all(
 
 
 def _views(
-    stack: DeployedStack, dataset: str, columns: Sequence[str], proposals: dict[str, Proposal]
+    stack: DeployedStack, row: DatasetRow, columns: Sequence[str], proposals: dict[str, Proposal]
 ) -> dict[Dialect, str]:
-    resources, typed, attach = stack.resources, _typed(proposals), ""
+    dataset, resources, typed, attach = row.name, stack.resources, _typed(proposals), ""
     database, source = resources.catalog_database, duckdb_folder(f"s3://{resources.lake_bucket}/{dataset}")
-    if stack.ledger.tables.get(dataset) is not None:
-        database, columns = resources.tables_database, [table_column(name) for name in columns]
-        typed = {table_column(name): kind for name, kind in typed.items()}
+    if (table := _iceberg_table(stack, dataset)) is not None:
+        shown = shown_columns(table.metadata, columns, row.unnumbered)
+        database, columns = resources.tables_database, [*shown.values()]
+        typed = {shown[name]: kind for name, kind in typed.items() if name in shown}
         if stack.local:
             # The local cloud has no Iceberg endpoint: the view is that of the current snapshot.
-            table = stack.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
-            source = f"iceberg_scan('{table['Parameters']['metadata_location']}')"
+            source = f"iceberg_scan('{table.location}')"
         else:
             account = stack.outputs.overnight.split(":")[4]
             attach = f"ATTACH IF NOT EXISTS '{account}' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');\n"
@@ -121,6 +125,13 @@ def _views(
         Dialect.DUCKDB: attach + duckdb_view(source, dataset, columns, typed),
         Dialect.SPARK: spark_view(database, dataset, columns, typed),
     }
+
+
+def _iceberg_table(stack: DeployedStack, dataset: str) -> CatalogEntry | None:
+    if not stack.outputs.tables or not (settings := stack.settings()).has_table(dataset):
+        return None
+    services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
+    return TableCatalog(services, dataset).load()
 
 
 def _document(

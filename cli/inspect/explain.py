@@ -32,6 +32,7 @@ from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State
+from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane, Partition
 from lake.result import ResultObject, find_result
 from lake.settings.records import FAILED_RECORDS
@@ -192,7 +193,7 @@ def _lane_since(trace: Trace) -> str | None:
 
 
 def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
-    shown = row.tabled
+    shown = row.tabled and with_current_mark(row, stack.ledger.tables.get(row.partition.dataset)).tabled
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
         manifest=row.id,

@@ -53,7 +53,7 @@ def _read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: 
     stamps = stamps_between(begin, end)
     rows = {stamp: HourRow(Partition.parse(f"{dataset}#{stamp}")) for stamp in stamps}
     rows |= {row.partition.stamp: row for row in stack.ledger.partitions.hours(dataset, begin, end)}
-    has_table = stack.ledger.tables.get(dataset) is not None
+    has_table = stack.has_table(dataset)
     return tuple(
         _read_hour(stack, row, now, is_empty=not row.touched and stamp not in collected, has_table=has_table)
         for stamp, row in rows.items()

@@ -67,12 +67,18 @@ class IcebergTable:
             if (name not in mapped if number is None else number not in ids or name not in names.get(number, [name]))
         ]
 
+    @property
+    def _rebuild(self) -> str:
+        return f"run 'hybrid-router tables rebuild {self._hours.dataset}'"
+
     def _current(self) -> tuple[TableMetadata | None, Shown]:
         try:
             table: Any = self._glue.get_table(DatabaseName=self._database, Name=self._hours.dataset)["Table"]
         except self._glue.exceptions.EntityNotFoundException:
             return None, {}
-        location = table["Parameters"]["metadata_location"]
+        location = table.get("Parameters", {}).get("metadata_location")
+        if location is None:
+            raise InvalidDocumentError(f"its entry in the catalog is not an Iceberg table: {self._rebuild}")
         if location != self._location:
             self._read = self._read_table(location)
             self._location = location
@@ -91,8 +97,7 @@ class IcebergTable:
             raise
         except Exception as error:  # Its decoders have no common error for damage.
             reason = f"{type(error).__name__}: {error}"
-        rebuild = f"run 'hybrid-router tables rebuild {self._hours.dataset}'"
-        return InvalidDocumentError(f"it cannot be read from {location} ({reason}): {rebuild}")
+        return InvalidDocumentError(f"it cannot be read from {location} ({reason}): {self._rebuild}")
 
     def _shown(self, metadata: TableMetadata, files: FileIO) -> Shown:
         snapshot = metadata.current_snapshot()

@@ -48,8 +48,11 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
 
 
 def _rows(stack: DeployedStack, dataset: str | None) -> Iterator[TableRow]:
-    names = stack.ledger.datasets.names() if dataset is None else iter([dataset])
-    for batch in batches_of(names):
+    """The tables that are brought up to date: not those of datasets that were moved back to Hive."""
+    if not stack.outputs.tables:
+        return
+    names, settings = stack.ledger.datasets.names() if dataset is None else iter([dataset]), stack.settings()
+    for batch in batches_of(filter(settings.has_table, names)):
         yield from stack.ledger.tables.get_many(batch)
 
 

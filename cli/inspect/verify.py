@@ -11,9 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
-from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
-from lake.settings import Settings, parse_settings
+from lake.settings import Settings
 from lake.texts import printable
 from router.requests.selection import check_kept, parse_selection
 from router.services import Services
@@ -31,7 +30,7 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
     try:
-        settings = _settings(stack)
+        settings = stack.settings()
         hours = _hours(stack, settings, options)
         for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
             reports.append(report)
@@ -52,11 +51,6 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         return ExitCode.NOT_SO
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
     return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
-
-
-def _settings(stack: DeployedStack) -> Settings:
-    job = stack.glue.get_job(JobName=stack.resources.batch_job)["Job"]
-    return parse_settings(json.loads(read_uri(stack.s3, job["DefaultArguments"]["--settings"])))
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:

@@ -107,6 +107,8 @@ class DatasetRow:
     history: ColumnHistory = NO_HISTORY
     unnumbered: frozenset[str] = frozenset()
     """Columns whose field id another column has: a file with one of them has no field ids."""
+    provenance: bool = False
+    """Whether files of it may have the columns ``PROVENANCE``, whatever the setting is now."""
 
     def column_limit(self, column_limit: int, today: date) -> int:
         """How many columns it may have today (UTC), at most ``column_limit``."""
@@ -289,6 +291,10 @@ class Datasets:
             return refused
         return ()
 
+    def note_provenance(self, name: str) -> None:
+        """Files of the dataset are about to get the columns ``PROVENANCE``: its tables have them from now on."""
+        self._table.update(_columns_key(name), assign={"provenance": True})
+
     def drop_columns(self, name: str, columns: Collection[str], dropped: Collection[str]) -> bool:
         """Remove names from ``columns``, which the dataset has; False: it has got others meanwhile."""
         left = set(columns).difference(dropped)
@@ -373,8 +379,14 @@ def field_id(column: str) -> int:
 
 
 def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
-    history = decode_partial(NO_HISTORY, columns)
-    return DatasetRow(name, _columns(columns), decode_partial(NOT_MEASURED, measured), history, _unnumbered(columns))
+    return DatasetRow(
+        name,
+        _columns(columns),
+        decode_partial(NOT_MEASURED, measured),
+        decode_partial(NO_HISTORY, columns),
+        _unnumbered(columns),
+        provenance=columns is not None and "provenance" in columns,
+    )
 
 
 def name_key(dataset: str) -> Key:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from lake.ledger.manifest_row import ManifestRow
     from lake.ledger.table import LedgerTable
 
 OUTBOX = "outbox"
@@ -211,6 +212,12 @@ class Tables:
         if row.pending is None:
             conditions.append(Condition("pending", "missing"))
         return self._table.update_once(_key(row.dataset), changes, remove, conditions)
+
+
+def with_current_mark(row: ManifestRow, table: TableRow | None) -> ManifestRow:
+    """The row without the mark of an earlier table, whose place ``table``, which was read after it, has taken. Pure."""
+    is_earlier = table is not None and row.tabled is not None and row.tabled.batch <= table.first
+    return replace(row, tabled=None) if is_earlier else row
 
 
 def generation_entry(manifest: str, generation: int) -> str:

@@ -16,7 +16,6 @@ from router.telemetry import logger
 
 if TYPE_CHECKING:
     from lake.ledger import DatasetRow
-    from lake.settings import ConvertSettings
 
 
 MAX_TRIES = 5
@@ -74,7 +73,7 @@ def catalog(services: Services) -> dict[str, Any]:
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
-    wanted = new_table(dataset, services.settings.convert, resources.lake_bucket, resources.quarantine_bucket)
+    wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     for number in range(MAX_TRIES):
         table = _current_table(services, dataset.name)
         try:
@@ -130,15 +129,12 @@ CHANGED_FIELDS = ("StorageDescriptor", "PartitionKeys", "Description", "Paramete
 """Fields in which a table can lack something."""
 
 
-def column_names(dataset: DatasetRow, convert: ConvertSettings) -> list[str]:
+def column_names(dataset: DatasetRow) -> list[str]:
     """Columns of the dataset's files: those that the ledger knows, then the product's own."""
-    added = (RESCUED, *PROVENANCE) if convert.provenance else (RESCUED,)
-    return [*(name for name in dataset.columns if name not in added), *added]
+    return [*dataset.columns, RESCUED, *(PROVENANCE if dataset.provenance else ())]
 
 
-def new_table(
-    dataset: DatasetRow, convert: ConvertSettings, lake_bucket: str, quarantine_bucket: str
-) -> dict[str, Any]:
+def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> dict[str, Any]:
     """A ``TableInput`` with partition projection: Athena needs neither a crawler nor ``MSCK REPAIR``."""
     location = f"s3://{lake_bucket}/{dataset.name}/"
     return {
@@ -166,7 +162,7 @@ def new_table(
         },
         "StorageDescriptor": {
             "Location": location,
-            "Columns": _commented({"Name": name, "Type": "string"} for name in column_names(dataset, convert)),
+            "Columns": _commented({"Name": name, "Type": "string"} for name in column_names(dataset)),
             **PARQUET_FORMAT,
         },
     }

@@ -125,8 +125,7 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     ``unnumbered`` has an id that no file has: files with it are read by the name mapping, as all files without ids.
     """
     schema = current_schema(metadata)
-    encoded = metadata["properties"].get(NAME_MAPPING)
-    mapping = json.loads(encoded) if encoded else _mapping(schema["fields"])
+    mapping = _mapping_of(metadata)
     mapped = {name for item in mapping for name in item["names"]}
     names = {item["field-id"]: item["names"] for item in mapping}
     numbered = {field_id(name): name for name in columns if name not in unnumbered}
@@ -173,11 +172,28 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     }
 
 
+def shown_columns(metadata: Metadata, columns: Iterable[str], unnumbered: Collection[str] = ()) -> dict[str, str]:
+    """The name in the table of each column of the files, whatever another writer has renamed it to.
+
+    A column that the table does not have is left out. ``unnumbered``: as in ``with_columns``.
+    """
+    mapped = {name: item["field-id"] for item in _mapping_of(metadata) for name in item["names"]}
+    shown = {field["id"]: field["name"] for field in current_schema(metadata)["fields"]}
+    ids = {name: mapped.get(name) if name in unnumbered else field_id(name) for name in columns}
+    return {name: shown[number] for name, number in ids.items() if number in shown}
+
+
 def table_column(name: str, taken: Collection[str] = ()) -> str:
     """The name in the table of a column of the files, where other columns have the names that are ``taken``."""
     while name in METADATA_COLUMNS or name in taken:
         name += "__"
     return name
+
+
+def _mapping_of(metadata: Metadata) -> list[dict[str, Any]]:
+    encoded = metadata["properties"].get(NAME_MAPPING)
+    mapping: list[dict[str, Any]] = json.loads(encoded) if encoded else _mapping(current_schema(metadata)["fields"])
+    return mapping
 
 
 def _mapping(fields: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

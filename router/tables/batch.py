@@ -24,6 +24,7 @@ from lake.ledger.table import batches_of
 from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
 from lake.successors import follow
+from router.catalog.handler import TABLE_INPUT_FIELDS
 from router.iceberg.metadata import BATCH, DataFile, Metadata, batch_of, current_schema, following, hour_of
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
@@ -223,9 +224,8 @@ class CatalogEntry:
     """Compared by the swap."""
     location: str
     """URI of the document."""
-    parameters: Mapping[str, str]
-    types: Mapping[str, str]
-    """Of its columns, by name in lower case: those of another writer have names of their own in the catalog."""
+    table: Mapping[str, Any]
+    """Glue's answer: what others have put there stays."""
     metadata: Metadata
 
 
@@ -249,10 +249,7 @@ class TableCatalog:
             raise InvalidDocumentError(
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
-        metadata = parse_document(self.read(location), location)
-        columns = table.get("StorageDescriptor", {}).get("Columns", ())
-        types = {column["Name"].lower(): column["Type"] for column in columns if "Type" in column}
-        return CatalogEntry(table["VersionId"], location, table["Parameters"], types, metadata)
+        return CatalogEntry(table["VersionId"], location, table, parse_document(self.read(location), location))
 
     def exists(self) -> bool:
         """Whether the database has a table of this name."""
@@ -266,7 +263,7 @@ class TableCatalog:
         """Create the entry; False: there is one of this name."""
         glue, location = self.services.glue, self._write_document(metadata, 0)
         try:
-            glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}, {}))
+            glue.create_table(DatabaseName=self._database, TableInput=self._input(metadata, location, {}))
         except glue.exceptions.AlreadyExistsException:
             return False
         return True
@@ -282,7 +279,7 @@ class TableCatalog:
         version = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]["VersionId"]
         glue.update_table(
             DatabaseName=self._database,
-            TableInput=self._input(metadata, self._write_document(metadata, 0), {}, {}),
+            TableInput=self._input(metadata, self._write_document(metadata, 0), {}),
             SkipArchive=True,
             VersionId=version,
         )
@@ -295,11 +292,11 @@ class TableCatalog:
         glue = self.services.glue
         number = int(entry.location.rsplit("/", 1)[-1].partition("-")[0]) + 1
         location = self._write_document(following(metadata, entry.location), number)
-        parameters = {**entry.parameters, "previous_metadata_location": entry.location}
+        parameters = {**entry.table["Parameters"], "previous_metadata_location": entry.location}
         try:
             glue.update_table(
                 DatabaseName=self._database,
-                TableInput=self._input(metadata, location, parameters, entry.types),
+                TableInput=self._input(metadata, location, {**entry.table, "Parameters": parameters}),
                 SkipArchive=True,
                 VersionId=entry.version,
             )
@@ -337,11 +334,16 @@ class TableCatalog:
         self.write(path, json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode())
         return path
 
-    def _input(self, metadata: Metadata, location: str, parameters: Mapping[str, str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
+    def _input(self, metadata: Metadata, location: str, table: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """A ``TableInput`` of ``table`` for this document, with comments, and the types of other writers' columns."""
+        descriptor = table.get("StorageDescriptor", {})
+        known = {column["Name"].lower(): column for column in descriptor.get("Columns", ())}
         columns = [
             {
+                "Type": "string",
+                **known.get(field["name"].lower(), {}),
                 "Name": field["name"],
-                "Type": field["type"] if field["type"] in OWN_TYPES else types.get(field["name"].lower(), "string"),
+                **({"Type": field["type"]} if field["type"] in OWN_TYPES else {}),
                 "Parameters": {
                     "iceberg.field.id": str(field["id"]),
                     "iceberg.field.optional": "true",
@@ -351,11 +353,12 @@ class TableCatalog:
             for field in current_schema(metadata)["fields"]
         ]
         return {
+            **{name: table[name] for name in TABLE_INPUT_FIELDS if table.get(name, "") != ""},
             "Name": self.dataset,
             "TableType": "EXTERNAL_TABLE",
-            "StorageDescriptor": {"Location": self.location, "Columns": columns},
+            "StorageDescriptor": {**descriptor, "Location": self.location, "Columns": columns},
             "Parameters": {
-                **parameters,
+                **table.get("Parameters", {}),
                 "EXTERNAL": "TRUE",
                 "table_type": "ICEBERG",
                 POINTER: location,

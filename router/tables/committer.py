@@ -177,7 +177,7 @@ def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntr
     now = services.clock()
     dataset = services.ledger.datasets.get(batch.dataset)
     assert dataset is not None
-    columns = column_names(dataset, services.settings.convert)
+    columns = column_names(dataset)
     keep_from = epoch_milliseconds(now - timedelta(hours=services.settings.tables.keep_hours))
 
     def next_of(change: Batch) -> Metadata:

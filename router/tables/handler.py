@@ -23,7 +23,7 @@ from router.telemetry import Metric, count, logger, metrics
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lake.ledger import TableRow
+    from lake.ledger import OutboxEntry, TableRow
 
 
 TIME_PER_CALL = timedelta(seconds=240)
@@ -80,7 +80,7 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
     """
     batches = 0
     errors: list[Exception] = []
-    waiting = [entry.dataset for entry in services.ledger.tables.waiting()]
+    waiting = [entry.dataset for entry in _waiting(services)]
     random.shuffle(waiting)
     while waiting:
         left = []
@@ -98,10 +98,15 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
     return batches, errors
 
 
+def _waiting(services: Services) -> list[OutboxEntry]:
+    """The first entry of each table; that of a dataset which was moved back to Hive stays as it is."""
+    return [entry for entry in services.ledger.tables.waiting() if services.settings.has_table(entry.dataset)]
+
+
 def _minutes_behind(services: Services) -> float:
     """Age of the oldest published generation that is not in its table."""
     ages = [0.0]
-    for hint in sorted(services.ledger.tables.waiting(), key=lambda entry: entry.listed_at):
+    for hint in sorted(_waiting(services), key=lambda entry: entry.listed_at):
         oldest = next(services.ledger.tables.outbox(hint.dataset), None)
         if oldest is not None:
             age = services.clock() - datetime.fromisoformat(oldest.listed_at)

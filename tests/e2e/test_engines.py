@@ -17,7 +17,6 @@ from lake.engines import Engine
 from lake.ledger import State
 from local.limits import Limits
 from router.catalog.handler import extended_table, new_table
-from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +95,7 @@ def check_catalog(scenario: Scenario, dataset: str, capsys: pytest.CaptureFixtur
     assert (comments["__gr__0f6___0df_e"], comments["only"]) == ("key Größe", None)
     row = ledger.datasets.get(dataset)
     assert row is not None
-    wanted = new_table(row, e2e_settings().convert, resources.lake_bucket, resources.quarantine_bucket)
+    wanted = new_table(row, resources.lake_bucket, resources.quarantine_bucket)
     assert extended_table(table, wanted) is None
     assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]
     capsys.readouterr()

@@ -151,6 +151,10 @@ def test_provenance_tells_two_versions_of_a_key_apart(world: ConversionWorld, sp
         }
         for version, value, offset in ((first, "1", "0"), (second, "2", "1"))
     ]
+    # And tables that are made after the setting is off have these columns, too
+    dataset = world.services.ledger.datasets.get("orders")
+    assert dataset is not None
+    assert dataset.provenance
 
 
 def test_the_original_key_is_in_the_parquet_metadata(world: ConversionWorld, spark: SparkSession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from cli.deployed_stack import DeployedStack
 from infra.outputs import OPTIONAL, StackOutputs, output_key
 from lake.layout import plan_summary_key
+from lake.settings.model import dump_settings
+from router.services import Services
 from tests.unit.lake.world import RESOURCES, World
 
 NIGHT = datetime(2026, 11, 19, 21, 0, tzinfo=UTC)
@@ -119,6 +121,15 @@ def stack_of(world: World, services: FakeServices, records: Mapping[str, str] | 
     outputs = StackOutputs.from_outputs({**resources, **names, **({"Records": json.dumps(records)} if records else {})})
     clients = {"cloudwatch": fake, "scheduler": fake, "stream_client": fake}
     return DeployedStack(outputs, world.raw_s3, world.ledger, fake, fake, fake, fake, **clients)
+
+
+def with_settings(stack: DeployedStack, services: Services) -> DeployedStack:
+    """The stack as it was deployed with these settings, and with the Glue of these services."""
+    glue: Any = services.glue
+    services.s3.put_object(Bucket="control", Key="settings.json", Body=dump_settings(services.settings).encode())
+    glue.jobs[stack.resources.batch_job] = {"DefaultArguments": {"--settings": "s3://control/settings.json"}}
+    tables = "tables" if services.settings.has_tables else ""
+    return replace(stack, outputs=replace(stack.outputs, tables=tables), s3=services.s3, glue=glue)
 
 
 def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, minutes: int = 70) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cli.inspect.explain import explain_file, explain_object, print_explanation,
 from lake.commit import SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
-from lake.ledger import ArrivalRow, HourCounts, HourState, Tabled
+from lake.ledger import ArrivalRow, BatchReference, HourCounts, HourState, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.result import ResultObject
@@ -202,6 +202,13 @@ def test_what_the_iceberg_table_shows_is_named(world: World, capsys: pytest.Capt
         "snapshot": str(1 << 62),
     }
     assert f"generation 1 since today 10:00: batch 7, snapshot {1 << 62}\n" in text
+    # And a rebuild that has begun with this batch shows nothing of it yet
+    tables = world.ledger.tables
+    assert tables.intend(tables.create("orders", "old"), BatchReference(7, "key", "hash"))
+    row = tables.get("orders")
+    assert row is not None
+    assert tables.replace(row, "new")
+    assert explained(world, capsys)[0]["manifests"][0]["tabled"] is None
 
 
 def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,11 @@ import pytest
 from cli.inspect.iceberg_table import IcebergTable
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
+from lake.ledger.table import MAX_BATCH_KEYS
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile, with_columns
 from router.tables.batch import TableCatalog
+from router.tables.handler import rebuild_table
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
@@ -88,6 +90,13 @@ def test_a_table_whose_metadata_is_damaged_is_a_difference(
     assert reader(deployment).hidden([("a", 1)]) == []
 
 
+def test_an_entry_that_is_no_iceberg_table_is_a_difference(deployment: Deployment, rows: list[ManifestRow]) -> None:
+    deployment.glue.tables["orders"] = {"Name": "orders", "TableType": "VIRTUAL_VIEW", "VersionId": "0"}
+    (difference,) = checked(deployment, rows).differences
+    assert "run 'hybrid-router tables rebuild orders'" in difference.problem
+    assert reader(deployment).hidden([("a", 1)]) == []
+
+
 def test_a_file_too_many(deployment: Deployment, rows: list[ManifestRow]) -> None:
     path = f"s3://lake/orders/date=2026-11-20/hour=09/{rows[0].id}-g1-00000.parquet"
     change(deployment, add=(DataFile(path, 1, 1, (20777, 9)),))
@@ -119,6 +128,11 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     commit(deployment)
     (reason,) = checked(deployment, rows).unproven
     assert "has changed meanwhile" in reason
+    # Nor is a table whose rebuild has begun between them
+    rows = [deployment.row(row.id) for row in [*rows, late]]
+    rebuild_table(deployment.services, "orders")
+    (reason,) = checked(deployment, rows).unproven
+    assert "has changed meanwhile" in reason
 
 
 @pytest.mark.parametrize("too_many", [0, 1])
@@ -129,6 +143,9 @@ def test_rows_of_a_compacted_hour_are_counted(deployment: Deployment, rows: list
     compacted = DataFile("s3://lake/_tables/orders/data/x.parquet", 1, number, (20777, 9))
     swapped(deployment, by_another_writer(deployment, "replace", Batch(0, [compacted], files)))
     assert [item.uri for item in checked(deployment, rows).differences] == ["the Iceberg table orders"] * too_many
+    # And an hour may have more manifests than one request reads
+    gone = [replace(rows[0], id=str(number)) for number in range(MAX_BATCH_KEYS)]
+    assert "has changed meanwhile" in checked(deployment, [*rows, *gone]).unproven[0]
 
 
 def test_rows_that_another_writer_has_deleted(

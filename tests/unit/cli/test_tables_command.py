@@ -9,11 +9,13 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
+from cli.inspect.hours import print_hours
 from cli.inspect.tables import print_table_status, rebuild_table, restore_table
 from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
 from router.tables.handler import rebuild_table as rebuild
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.stack_world import FakeLambda, stack_with
+from tests.unit.cli.stack_world import FakeLambda, stack_with, with_settings
+from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
 
@@ -29,9 +31,8 @@ def deployment(deployment: Deployment) -> Deployment:
 @pytest.fixture
 def stack(deployment: Deployment) -> DeployedStack:
     """Its functions answer as after a restore and a rebuild."""
-    stack = stack_with(FakeLambda({"batch": 2, "hours": 1}))
-    outputs = replace(stack.outputs, tables="tables")
-    return replace(stack, outputs=outputs, s3=deployment.raw_s3, ledger=deployment.ledger)
+    stack = replace(stack_with(FakeLambda({"batch": 2, "hours": 1})), ledger=deployment.ledger)
+    return with_settings(stack, deployment.services)
 
 
 def status(stack: DeployedStack, capsys: pytest.CaptureFixture[str], dataset: str | None = None) -> tuple[int, Any]:
@@ -98,6 +99,21 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     deployment.ledger.tables.stop(row, "changed by \x1b[2J")
     print_table_status(stack, "orders", as_json=False)
     assert "orders: changed by \\x1b[2J\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("others", [[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}], []])
+def test_a_dataset_that_was_moved_back_has_no_table(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str], others: list[dict[str, str]]
+) -> None:
+    # Given a table with an entry that is never brought in, and an hour that its manifest has not reached the table for
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    publish(deployment, listed(deployment, "b"))
+    deployment.configure(datasets=[*others, {"name": "{folder}"}])
+    stack = with_settings(stack, deployment.services)
+    # Then
+    assert status(stack, capsys) == (ExitCode.FINE, [])
+    assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.FINE
 
 
 def test_restore_and_rebuild_ask_the_function(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ class FakeGlue:
     def __init__(self) -> None:
         self.exceptions = glue_client().exceptions
         self.runs: dict[str, dict[str, str]] = {}
+        self.jobs: dict[str, dict[str, Any]] = {}
         self.tables: dict[str, dict[str, Any]] = {}
         self.before_update = lambda: None
         self.bills: dict[str, dict[str, Any]] = {}
@@ -46,6 +47,9 @@ class FakeGlue:
         run = f"jr_{next(self._numbers)}"
         runs[run] = "RUNNING"
         return {"JobRunId": run}
+
+    def get_job(self, JobName: str) -> dict[str, Any]:  # noqa: N803
+        return {"Job": self.jobs[JobName]}
 
     def get_job_run(self, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
         try:

@@ -13,7 +13,6 @@ from ndjson_arrow import column_name, original_key
 from lake.ledger import Ledger
 from lake.ledger.costs import MeasuredDataset
 from lake.ledger.datasets import DatasetRow
-from lake.settings import ConvertSettings
 from router.catalog.handler import catalog, key_of_column, new_table
 from router.services import Services
 from tests.model.fake_dynamodb import FakeDynamoDB
@@ -63,10 +62,16 @@ def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment)
     assert deployment.glue.tables["orders"]["VersionId"] == "1"
 
 
-def test_provenance_columns_by_setting(deployment: Deployment) -> None:
-    deployment.configure(convert={"provenance": True})
-    table_of(deployment, "a")
-    assert names(deployment) == ["a", "_rescued", "_source", "_offset", "_arrived_at"]
+def test_a_new_table_has_the_provenance_columns_of_older_files(deployment: Deployment) -> None:
+    # Given files from a time when convert.provenance was on, and a table that a person has deleted
+    deployment.ledger.datasets.note_provenance("orders")
+    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
+    for _ in range(2):
+        # When
+        assert catalog(deployment.services)["created"] == ["orders"]
+        # Then
+        assert names(deployment) == ["a", "_rescued", "_source", "_offset", "_arrived_at"]
+        del deployment.glue.tables["orders"]
 
 
 def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
@@ -164,7 +169,7 @@ def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
     names = tuple(column_name(key) for key in ("a\n\x1b[2J", "Ä" * 30 + "\t" * 10))
     row = DatasetRow("orders", names, MeasuredDataset())
     # When
-    told = comments(new_table(row, ConvertSettings(), "lake", "quarantine"))
+    told = comments(new_table(row, "lake", "quarantine"))
     # Then
     assert told[names[0]] == "key a\\n\\x1b[2J"
     assert all(text is None or (len(text) <= 255 and text.isprintable()) for text in told.values())

@@ -23,10 +23,14 @@ from cli.errors import ExitCode, NotFoundError
 from lake.errors import InvalidInputError, TerminalError, UnknownDatasetError
 from lake.layout import lake_key
 from lake.manifest import Partition
+from router.iceberg.metadata import new_metadata, with_columns
+from router.tables.batch import TableCatalog
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.stack_world import FakeServices, stack_of
+from tests.unit.cli.stack_world import FakeServices, stack_of, with_settings
+from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import World
-from tests.unit.router.glue import FakeGlue
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.tables.tabling import TABLES, swapped, table
 
 ROWS = [{"amount": "12.50", "id": "1"}, {"amount": "n/a", "id": "2"}, *[{"amount": "3.99", "id": "3"}] * 18]
 
@@ -95,10 +99,19 @@ def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
 
 
 def test_the_views_of_an_iceberg_table_are_over_that_table(
-    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.ledger.tables.create("orders", "uuid")
-    put(world, 9, [{"_pos": "1", "amount": "1.00"}])
+    # Given a table whose column another engine has renamed, and a column that no batch has brought into it yet
+    deployment.configure(datasets=TABLES)
+    stack = with_settings(stack_of(deployment, FakeServices()), deployment.services)
+    tables = TableCatalog(deployment.services, "orders")
+    first, second = WITH_ONE_FIELD_ID
+    columns = ["_pos", first, second]
+    tables.create(with_columns(new_metadata(tables.location, "uuid", 0, 0), columns, [second]))
+    renamed = json.dumps(table(deployment)).replace(f'"name": "{first}"', '"name": "name"')
+    swapped(deployment, json.loads(renamed.replace(f'"name": "{second}"', '"name": "amount"')))
+    deployment.ledger.datasets.reserve_columns("orders", [*columns, "later"], 100)
+    put(deployment, 9, [{"_pos": "1", first: "a", second: "1.00"}])
     database = stack.resources.tables_database
     for dialect, catalog in ((Dialect.ATHENA, ""), (Dialect.SPARK, ""), (Dialect.DUCKDB, '"glue".')):
         print_suggestion(stack, "orders", 5, dialect, as_json=False)
@@ -107,21 +120,25 @@ def test_the_views_of_an_iceberg_table_are_over_that_table(
         # Iceberg reserves the name.
         assert '"_pos__"' in view
         assert '"_pos"' not in view
+        assert not [name for name in (first, second, "later") if f'"{name}"' in view]
     # And DuckDB has to know the catalog first
     attach, view = view.split("\n", 1)
     assert attach == "ATTACH IF NOT EXISTS '111122223333' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');"
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH ':memory:' AS glue; CREATE SCHEMA glue.{database}")
-        connection.execute(f"CREATE TABLE glue.{database}.orders AS SELECT '1' AS _pos__, '1.00' AS amount")
+        connection.execute(
+            f"CREATE TABLE glue.{database}.orders AS SELECT '1' AS _pos__, 'a' AS name, '1.00' AS amount"
+        )
         connection.execute(view)
         assert connection.execute("SELECT _pos__, amount_text FROM orders_typed").fetchall() == [(1, "1.00")]
     # And the local cloud has none for it
-    glue = FakeGlue()
-    glue.create_table(
-        database, {"Name": "orders", "Parameters": {"metadata_location": "s3://lake/00001.metadata.json"}}
-    )
-    print_suggestion(replace(stack, local=True, glue=glue), "orders", 5, Dialect.DUCKDB, as_json=False)
-    assert capsys.readouterr().out.endswith("FROM iceberg_scan('s3://lake/00001.metadata.json');\n")
+    print_suggestion(replace(stack, local=True), "orders", 5, Dialect.DUCKDB, as_json=False)
+    location = deployment.glue.tables["orders"]["Parameters"]["metadata_location"]
+    assert capsys.readouterr().out.endswith(f"FROM iceberg_scan('{location}');\n")
+    # And a table from before the dataset was moved back to Hive gets no new rows
+    deployment.configure(datasets=[{"name": "clicks", "prefix": "clicks/", "table": "iceberg"}, {"name": "{folder}"}])
+    print_suggestion(with_settings(stack, deployment.services), "orders", 5, Dialect.SPARK, as_json=False)
+    assert f"FROM `{stack.resources.catalog_database}`.`orders`" in capsys.readouterr().out
 
 
 def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:

@@ -116,7 +116,7 @@ def test_reserved_names_are_renamed_by_the_name_mapping(deployment: Deployment) 
     )
 
 
-def test_the_catalog_keeps_the_types_of_columns_that_another_writer_has_added(deployment: Deployment) -> None:
+def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deployment) -> None:
     publish(deployment, listed(deployment, "a"))
     commit(deployment)
     # Given columns of another writer, who has described them to the catalog
@@ -128,11 +128,19 @@ def test_the_catalog_keeps_the_types_of_columns_that_another_writer_has_added(de
     swapped(deployment, {**metadata, "schemas": [{**schema, "fields": [*schema["fields"], *fields]}]})
     columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
     columns[-2:] = [{"Name": name, "Type": kind} for name, (_, kind) in added.items()]
+    # And what a person says of the table
+    (a,) = [column for column in columns if column["Name"] == "a"]
+    a["Comment"] = "an amount"
+    described = {"Description": "Orders of the shop", "Owner": "sales"}
+    deployment.glue.tables["orders"] |= described
     # When the next batch comes
     publish(deployment, listed(deployment, "b"))
     assert commit(deployment) == 2
     # Then Glue takes the entry, and has their types
-    columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
+    entry = deployment.glue.tables["orders"]
+    assert entry | described == entry
+    columns = entry["StorageDescriptor"]["Columns"]
+    assert [column["Comment"] for column in columns if column["Name"] == "a"] == ["an amount"]
     types = {column["Name"]: column["Type"] for column in columns}
     assert types | {name: kind for name, (_, kind) in added.items()} == types
     assert {type(kind) for kind in types.values()} == {str}

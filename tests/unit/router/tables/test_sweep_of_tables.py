@@ -17,6 +17,7 @@ from router.sweep.hours import announce_hours
 from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
 from router.tables.batch import TableCatalog
+from router.tables.handler import rebuild_table
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
@@ -147,7 +148,12 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
     # Given an entry that an older version has not written: the sweep lists it
     assert hours(deployment) == HourState.OPEN
     assert commit(deployment) == 1
+    # And a rebuild that has begun shows nothing of what the table before it has shown
+    rebuild_table(deployment.services, "orders")
+    assert hours(deployment) == HourState.OPEN
+    assert commit(deployment) == 2
     assert hours(deployment) == HourState.COMPLETE
+    assert deployment.ledger.partitions.get(PARTITION).counts.batch == 2
 
 
 def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:

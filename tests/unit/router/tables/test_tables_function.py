@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.ledger import Ledger
 from lake.ledger import tables as ledger_of_tables
+from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
 from router.tables import handler
 from router.tables.handler import TIME_PER_CALL, commit_tables
@@ -39,6 +40,7 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
 def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given three tables, the second of which has more entries than a page
+    deployment.configure(datasets=TABLES)
     monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
     for name, entries in zip(NAMES, (2, 9, 1), strict=True):
         for number in range(entries):
@@ -69,6 +71,18 @@ def test_no_table_has_a_second_batch_before_every_other_has_its_first(
 ) -> None:
     commit_tables(deployment.services, lambda _: None)
     assert sorted(begun.values()) == [1, 1, 2]
+
+
+def test_a_dataset_that_was_moved_back_holds_up_and_alarms_nobody(deployment: Deployment, begun: Counter[str]) -> None:
+    # Given a table that is no longer brought up to date, with an entry of the time before
+    deployment.wait(timedelta(days=1))
+    for name in NAMES[:2]:
+        deployment.ledger.tables.forget(name, EXPIRY_ENTRY)
+    moved = {"name": NAMES[2], "prefix": f"{NAMES[2]}/"}
+    deployment.configure(datasets=[moved, {"name": "{folder}", "table": "iceberg"}])
+    # When, Then
+    assert recorded(lambda: commit_tables(deployment.services, lambda _: None), Metric.TABLES_BEHIND_MINUTES) == [0]
+    assert not begun
 
 
 def test_a_table_that_takes_all_the_time_starves_no_other(
