@@ -201,10 +201,15 @@ class HoursCheck:
         )
         run_tasks = self._effort.run_tasks or self._run_here
         try:
-            return check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+            checked = check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+            current = self._stack.ledger.manifests.get(row.id) if checked.report.differences else row
         except Exception as error:
             # What uploaders have sent decides what a library raises, and a task can run out of memory.
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
+        if current is None or current.published != row.published:
+            # The sweep may have deleted objects of the generation that was compared.
+            return "was converted again meanwhile: verify this hour again"
+        return checked
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
         return (function(self._stack.s3, task) for task in tasks)

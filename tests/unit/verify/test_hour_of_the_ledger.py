@@ -125,6 +125,28 @@ def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deploym
     assert f"s3://lake/{key} is of generation 2, which is being published: verify this hour again" in report.unproven
 
 
+def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a published manifest, whose objects are replaced and deleted before they are read
+    row = published(deployment, listed(deployment, "a.json"))
+    replaced = deployment.raw_s3.list_objects_v2(Bucket="lake")["Contents"]
+
+    def check(*given: Any, **options: Any) -> Any:
+        deployment.ledger.manifests.force(row, deployment.now)
+        published(deployment, deployment.row(row.id))
+        for item in replaced:
+            deployment.raw_s3.delete_object(Bucket="lake", Key=item["Key"])
+        return check_manifest(*given, **options)
+
+    monkeypatch.setattr(module, "check_manifest", check)
+    # When
+    report = verified(deployment)
+    # Then
+    assert (report.outcome, report.differences) == (HourOutcome.UNPROVEN, [])
+    assert f"manifest {row.id} was converted again meanwhile: verify this hour again" in report.unproven
+
+
 def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment) -> None:
     # Given an hour that a sweep has announced
     with_events(deployment)
