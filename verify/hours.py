@@ -46,7 +46,10 @@ class Effort:
     find_place: bool = True
     """Whether rows that differ are searched for in a second look."""
     stop_at: datetime | None = None
-    """No manifest is begun after it: aware."""
+    """No page of the input is listed and no manifest is begun after it: aware."""
+    old_days: bool = True
+    """Whether folders of days before the hours are listed: a file that was added to one, and has no row in the ledger,
+    is found by the sweep, too."""
 
     def chooses(self, manifest: str) -> bool:
         """Whether a manifest is in the share: the same ones each time."""
@@ -69,14 +72,16 @@ class HoursCheck:
     def run(self) -> Iterator[HourReport]:
         """The report of each hour, in order.
 
-        Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer.
+        Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer;
+        ``TimeOverError``: the time was over before the files were listed.
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
             FileIndex(Path(folder)) as index,
             ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
         ):
-            unowned = find_files(self._stack, self._hours, index)
+            effort = self._effort
+            unowned = find_files(self._stack, self._hours, index, effort.stop_at, old_days=effort.old_days)
             for stamp in self._hours.stamps():
                 report = HourReport(hour=stamp)
                 _report_unowned_files(report, unowned.get(stamp, UnownedFiles()), self._hours, self._stack.clock())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
+from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule, takes_no_folder
 from lake.hours import stamps_between
 from lake.ledger import Ledger
 from lake.manifest import Partition
@@ -38,6 +38,8 @@ class Stack:
     """Whether the dataset has an Iceberg table: replaced objects stay for its earlier snapshots."""
     table: ShownTable | None = None
     """This table; None: it is not compared."""
+    flat_prefixes: frozenset[str] = frozenset()
+    """Those of ``prefixes`` after which no key of the dataset has a folder."""
 
     @classmethod
     def of(
@@ -60,7 +62,9 @@ class Stack:
         folder = ledger.datasets.folder(dataset) or dataset
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
         has_table = settings.has_table(dataset)
-        return cls(s3, ledger, resources, settings.convert, prefixes, belongs, clock, has_table)
+        flat = frozenset(prefix for prefix in prefixes if takes_no_folder(prefix, settings.datasets))
+        convert = settings.convert
+        return cls(s3, ledger, resources, convert, prefixes, belongs, clock, has_table, flat_prefixes=flat)
 
 
 @dataclass(frozen=True, slots=True)
