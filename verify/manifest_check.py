@@ -16,7 +16,6 @@ from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
-from lake.settings import ConvertSettings
 from verify.elements import Line
 from verify.find_files import locate
 from verify.objects import GoneError, download
@@ -136,7 +135,8 @@ class _Comparison:
 
     def _input_tasks(self, expected: list[ExpectedFile], *, provenance: bool) -> list[InputTask]:
         parts = group_by_size([item.file.size for item in expected])
-        return [InputTask(tuple(expected[part]), self.stack.convert, provenance) for part in parts]
+        rules = (self.document.max_line_bytes, self.document.concatenated)
+        return [InputTask(tuple(expected[part]), *rules, provenance) for part in parts]
 
     def _read_quarantine(self) -> Quarantine:
         files: Quarantine = {}
@@ -152,7 +152,7 @@ class _Comparison:
         return files
 
     def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> list[Difference]:
-        reader = InputReader(self.stack.s3, self.stack.convert)
+        reader = InputReader(self.stack.s3, self.document.max_line_bytes, self.document.concatenated)
         rows = (
             (file, line, pairs) for file in files for line, pairs in reader.read(file, provenance=in_lake.provenance)
         )
@@ -229,7 +229,8 @@ class ExpectedFile:
 @dataclass(frozen=True, slots=True)
 class InputTask:
     files: tuple[ExpectedFile, ...]
-    convert: ConvertSettings
+    max_line_bytes: int
+    concatenated: bool
     provenance: bool
     """Whether the rows of the lake have provenance."""
 
@@ -272,7 +273,7 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
 def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
     """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
     digest = SideDigest()
-    reader = InputReader(s3, task.convert)
+    reader = InputReader(s3, task.max_line_bytes, task.concatenated)
     for expected in task.files:
         _read_file(reader, expected, digest, provenance=task.provenance)
     return digest

@@ -12,7 +12,7 @@ from lake.hours import stamps_between
 from lake.ledger import Ledger
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
-from lake.settings import ConvertSettings, Settings
+from lake.settings import Settings
 from verify.table_check import ShownTable
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ class Stack:
     s3: S3Client
     ledger: Ledger
     resources: ResourceNames
-    convert: ConvertSettings
     prefixes: tuple[str, ...]
     """Prefixes in the input bucket under which all keys of the dataset are."""
     belongs: Callable[[str], bool]
@@ -63,8 +62,7 @@ class Stack:
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
         has_table = settings.has_table(dataset)
         flat = frozenset(prefix for prefix in prefixes if takes_no_folder(prefix, settings.datasets))
-        convert = settings.convert
-        return cls(s3, ledger, resources, convert, prefixes, belongs, clock, has_table, flat_prefixes=flat)
+        return cls(s3, ledger, resources, prefixes, belongs, clock, has_table, flat_prefixes=flat)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ import pytest
 
 from lake.ledger import ArrivalRow
 from lake.manifest import Identity, Lane, ObjectVersion, Partition
-from lake.settings import ConvertSettings
 from verify.find_files import FileIndex, TimeOverError, find_files
 from verify.report import MAX_DIFFERENCES
 from verify.stack import Hours, Stack
@@ -47,8 +46,7 @@ def stack(
     s3: Any = SimpleNamespace(list_object_versions=list_page)
     ledger: Any = SimpleNamespace(arrivals=SimpleNamespace(get=rows))
     resources: Any = SimpleNamespace(input_bucket="input")
-    convert, is_ours = ConvertSettings(), lambda key: "foreign" not in key
-    return Stack(s3, ledger, resources, convert, ("orders/",), is_ours, lambda: NOON, **rules)
+    return Stack(s3, ledger, resources, ("orders/",), lambda key: "foreign" not in key, lambda: NOON, **rules)
 
 
 def page(files: list[ObjectVersion], instant: datetime = NOON) -> dict[str, Any]:
