@@ -18,7 +18,7 @@ from lake.layout import complete_marker_key, is_complete_marker, parse_generatio
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.texts import format_count
-from verify.find_files import FileIndex, UnownedFiles, current_rows, find_files
+from verify.find_files import WINDOW, FileIndex, UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
 from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
@@ -226,7 +226,8 @@ def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours,
     if unknown.number > len(unknown.first):
         problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
     for file, _ in unknown.first:
-        _report_unowned(report, file, problem, now)
+        # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
+        _report_unowned(report, file, problem, now, WINDOW if "-" in file.etag else ROUTING_TIME)
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
     among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
     for file, reason in ignored.first:
@@ -236,9 +237,11 @@ def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours,
         )
 
 
-def _report_unowned(report: HourReport, file: ObjectVersion, problem: str, now: datetime) -> None:
+def _report_unowned(
+    report: HourReport, file: ObjectVersion, problem: str, now: datetime, routing_time: timedelta = ROUTING_TIME
+) -> None:
     """A file that no manifest has: a difference, unless it may still be on its way."""
-    if now - datetime.fromisoformat(file.arrived_at) < ROUTING_TIME:
+    if now - datetime.fromisoformat(file.arrived_at) < routing_time:
         report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
     else:
         report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))

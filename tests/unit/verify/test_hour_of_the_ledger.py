@@ -197,6 +197,30 @@ def test_an_ignored_file_that_a_rule_selects_today_is_unproven_with_the_command(
     assert f"'hybrid-router backfill --dataset orders --from {HOUR} --to {HOUR}'" in reason
 
 
+@pytest.mark.parametrize(
+    ("minutes", "in_parts", "outcome"),
+    [
+        (29, False, HourOutcome.UNPROVEN),
+        (31, False, HourOutcome.DIFFERS),
+        # The listing has the time at which the upload began.
+        (31, True, HourOutcome.UNPROVEN),
+        (25 * 60, True, HourOutcome.DIFFERS),
+    ],
+)
+def test_a_file_that_may_be_on_its_way_is_not_proven(
+    deployment: Deployment, minutes: int, in_parts: bool, outcome: HourOutcome
+) -> None:
+    name: dict[str, Any] = {"Bucket": "input", "Key": "orders/a.json"}
+    if in_parts:
+        name["UploadId"] = deployment.raw_s3.create_multipart_upload(**name)["UploadId"]
+        part = {"ETag": deployment.raw_s3.upload_part(**name, PartNumber=1, Body=b"{}")["ETag"], "PartNumber": 1}
+        deployment.raw_s3.complete_multipart_upload(**name, MultipartUpload={"Parts": [part]})
+    else:
+        deployment.raw_s3.put_object(**name, Body=b"{}")
+    deployment.now = MORNING + timedelta(minutes=minutes)
+    assert verified(deployment).outcome == outcome
+
+
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:
     ignored(deployment, "orders/a.txt")
     assert verified(deployment).is_empty
