@@ -29,6 +29,8 @@ from verify.stack import HOUR_FORMAT, Hours, Stack
 
 PARALLEL_READS = 8
 """Threads: boto3 keeps 10 connections."""
+ROUTING_TIME = timedelta(minutes=30)
+"""A younger file may still be in the arrivals queue."""
 WINDOW = timedelta(days=1)
 """A multipart upload is modified when it starts and arrives when it ends: an earlier one may be of these hours."""
 

@@ -18,7 +18,7 @@ from lake.layout import complete_marker_key, is_complete_marker, parse_generatio
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.texts import format_count
-from verify.find_files import WINDOW, FileIndex, UnownedFiles, current_rows, find_files
+from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
 from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
@@ -28,8 +28,6 @@ from verify.table_check import check_table
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-ROUTING_TIME = timedelta(minutes=30)
-"""A younger file may still be in the arrivals queue."""
 TOO_LATE = "was not compared: the time of this verification was over"
 
 

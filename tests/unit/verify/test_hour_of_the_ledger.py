@@ -10,9 +10,10 @@ import pytest
 
 from lake.commit import read_commit, write_commit
 from lake.layout import commit_key, complete_marker_key
-from lake.ledger import ArrivalRow
+from lake.ledger import ArrivalRow, ResubmissionRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
+from lake.time import iso_utc
 from router.sweep.handler import sweep
 from tests.modified_at import ModifiedAt
 from tests.unit.lake.world import MORNING, PARTITION
@@ -219,6 +220,20 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
         deployment.raw_s3.put_object(**name, Body=b"{}")
     deployment.now = MORNING + timedelta(minutes=minutes)
     assert verified(deployment).outcome == outcome
+
+
+@pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
+def test_lines_that_are_being_given_back_are_not_proven(
+    deployment: Deployment, minutes: int, outcome: HourOutcome
+) -> None:
+    # Given a resubmission that is recorded, and has no owner yet
+    lines = ObjectVersion("control", "resubmissions/a.ndjson", "e", 3, iso_utc(deployment.now), None)
+    row = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(deployment.now))
+    assert deployment.ledger.resubmissions.record(row, 0)
+    deployment.wait(timedelta(minutes=minutes))
+    report = verified(deployment)
+    assert report.outcome == outcome
+    assert "no manifest has it" in "".join([*map(str, report.differences), *report.unproven])
 
 
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:
