@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import Fault, judge
+from lake.layout import partition_prefix
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
@@ -75,7 +76,13 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
             _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
-        objects = (f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine))
+        objects = []
+        for bucket, items in zip(stack.resources.output_buckets, (document.objects, document.quarantine), strict=True):
+            folder = f"s3://{bucket}/{partition_prefix(manifest.partition)}"
+            for item in items:
+                objects.append(uri := f"s3://{item.bucket}/{item.key}")
+                if not uri.startswith(folder):
+                    report.differs(Difference(uri, "is not in the folder of its hour: readers do not see it"))
         files = (Identity.of(file) for file in manifest.files)
         return CheckedManifest(report, frozenset(files), frozenset(objects))
     return CheckedManifest(report)

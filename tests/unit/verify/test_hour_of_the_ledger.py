@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lake.commit import read_commit, write_commit
-from lake.layout import commit_key, complete_marker_key
+from lake.commit import CommitDocument, read_commit, write_commit
+from lake.layout import commit_key, complete_marker_key, partition_prefix
 from lake.ledger import ArrivalRow, ResubmissionRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
@@ -19,7 +19,7 @@ from tests.modified_at import ModifiedAt
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import listed, published, with_events
+from tests.unit.router.sweep.sweeping import listed, published, upload, with_events
 from verify import hours as module
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest
@@ -27,6 +27,7 @@ from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
 HOUR = PARTITION.stamp
+PARTITION_FOLDER = partition_prefix(PARTITION).rstrip("/")
 
 
 def verified(deployment: Deployment, share: float = 1.0) -> HourReport:
@@ -124,6 +125,24 @@ def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deploym
     report = verified(deployment)
     # Then
     assert f"s3://lake/{key} is of generation 2, which is being published: verify this hour again" in report.unproven
+
+
+@pytest.mark.parametrize(
+    ("bucket", "folder"), [("lake", "orders/date=2026-11-20/hour=23"), ("quarantine", PARTITION_FOLDER)]
+)
+def test_an_object_outside_of_the_folder_of_its_hour_is_found(deployment: Deployment, bucket: str, folder: str) -> None:
+    # Given a manifest that has published an object where no reader of its hour sees it
+    claim = deployment.claimed(listed(deployment, "a.json"))
+    item = upload(deployment, bucket, f"{folder}/{claim.row.id}-g1-0.parquet")
+    document = CommitDocument(claim.row.id, 1, 1, PARTITION, "jr_1", "", (item,), (), (), (), 1)
+    reference = write_commit(deployment.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(claim.row.id), deployment.clock)
+    # When
+    report = verified(deployment)
+    # Then
+    problems = [difference.problem for difference in report.differences if difference.uri.endswith(item.key)]
+    assert "is not in the folder of its hour: readers do not see it" in problems
 
 
 def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
