@@ -13,12 +13,13 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
-from lake.errors import InvalidInputError
+from lake.errors import HybridRouterError, InvalidInputError
 from lake.layout import VERIFICATIONS, list_objects, verification_key
 from lake.settings.operation import STALLED
 from lake.texts import format_count
@@ -27,6 +28,7 @@ from transform.clients import s3_client
 from transform.outcome import ALARM
 from transform.spark_job import JobFailedError, failure_reason
 from transform.task_model import ConversionContext
+from verify.find_files import TimeOverError
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import SideDigest
 from verify.report import HourOutcome, HourReport
@@ -42,9 +44,11 @@ MAX_DUE_DATES = 3
 """Maximum number of dates of one run: after a longer pause older ones are left out."""
 PARALLEL_MANIFESTS = 4
 """Threads of the driver: the tasks of small manifests fill the workers together."""
+MAX_UNREADABLE = 20
+"""Maximum number of datasets whose files or rows cannot be read."""
 TIME_SHARE = 0.9
-"""Share of ``batch.run_timeout_minutes`` in which datasets and manifests are begun: Glue ends a run after it without a
-report."""
+"""Share of ``batch.run_timeout_minutes`` in which pages are listed and manifests begun: Glue ends a run after it
+without a report."""
 TIME_IS_OVER = (
     "because the run's time was over: lower verify.share, or raise batch.run_timeout_minutes or batch.workers"
 )
@@ -73,6 +77,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
         parallel_manifests=PARALLEL_MANIFESTS,
         find_place=False,
         stop_at=now + timedelta(minutes=settings.batch.run_timeout_minutes) * TIME_SHARE,
+        old_days=False,
     )
     found = [DateCheck(context, day, early=day > last, effort=effort).run() for day in dates]
     context.log(f"verify: dates: {', '.join(dates) or 'none is due'}")
@@ -135,11 +140,8 @@ class DateCheck:
         names = list(named_datasets(services.settings.datasets) | set(services.ledger.datasets.names()))
         # What there is no time for is not the same every day.
         random.shuffle(names)
-        reports = dict(self._reports(names))
+        reports = self._reports(names)
         left = len(names) - len(reports)
-        if left:
-            not_compared = format_count(left, "dataset was", "datasets were")
-            self.context.log(f"{ALARM} verify {self.date}: {not_compared} not compared, {TIME_IS_OVER}")
         if not reports and left:
             return False
         body = {
@@ -169,12 +171,26 @@ class DateCheck:
         differs = any(report.outcome == HourOutcome.DIFFERS for report in hours)
         return not (left or late or failed or differs)
 
-    def _reports(self, names: Iterable[str]) -> Iterator[tuple[str, list[HourReport]]]:
-        """The reports of each dataset, in order, until the run's time is over."""
-        for name in names:
-            if self.effort.stop_at is not None and self.context.clock() >= self.effort.stop_at:
-                return
-            yield name, self._check_dataset(name)
+    def _reports(self, names: Sequence[str]) -> dict[str, list[HourReport]]:
+        """The reports of each dataset that could be compared before the run's time was over; logs what could not.
+
+        Raises the error of a dataset that cannot be read after ``MAX_UNREADABLE`` others: it is not the dataset's.
+        """
+        reports: dict[str, list[HourReport]] = {}
+        for number, name in enumerate(names):
+            try:
+                if self.effort.stop_at is not None and self.context.clock() >= self.effort.stop_at:
+                    raise TimeOverError
+                reports[name] = self._check_dataset(name)
+            except TimeOverError:
+                not_compared = format_count(len(names) - number, "dataset was", "datasets were")
+                self.context.log(f"{ALARM} verify {self.date}: {not_compared} not compared, {TIME_IS_OVER}")
+                break
+            except (BotoCoreError, ClientError, HybridRouterError) as error:
+                if number - len(reports) == MAX_UNREADABLE:
+                    raise
+                self.context.log(f"{ALARM} verify {self.date}: the dataset {name} could not be compared: {error}")
+        return reports
 
     def _check_dataset(self, dataset: str) -> list[HourReport]:
         context, services = self.context, self.context.services

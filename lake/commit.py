@@ -20,6 +20,7 @@ from lake.documents import decode_body, encode_body, get_bound_document, put_doc
 from lake.layout import lake_prefix
 from lake.ledger.manifest_row import CommitReference, PublishedObjects, PublishedTotals, digest_objects
 from lake.manifest import Partition
+from lake.settings import ConvertSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -86,6 +87,9 @@ class CommitDocument:
     """Column names that the dataset did not have before the attempt."""
     task_milliseconds: int
     """Time of the attempt's tasks, summed over cores."""
+    max_line_bytes: int = ConvertSettings().max_line_bytes
+    """This setting, and the next one, of the attempt: they decide what its lines are."""
+    concatenated: bool = False
 
     @property
     def written(self) -> tuple[PendingObject, ...]:

@@ -79,6 +79,8 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         sources,
         tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
         sum(result.milliseconds for result in results),
+        services.settings.convert.max_line_bytes,
+        services.settings.convert.concatenated,
     )
 
 

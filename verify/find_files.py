@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from lake.day_folders import skip_old_days
 from lake.errors import InvalidDocumentError
 from lake.ledger import ManifestRow, State
 from lake.manifest import Identity, ObjectVersion, Partition
@@ -27,6 +29,8 @@ from verify.stack import HOUR_FORMAT, Hours, Stack
 
 PARALLEL_READS = 8
 """Threads: boto3 keeps 10 connections."""
+ROUTING_TIME = timedelta(minutes=30)
+"""A younger file may still be in the arrivals queue."""
 WINDOW = timedelta(days=1)
 """A multipart upload is modified when it starts and arrives when it ends: an earlier one may be of these hours."""
 
@@ -55,14 +59,21 @@ class UnownedFiles:
     """IGNORED when they arrived, and the settings' rules give them to the dataset today; with the reason of then."""
 
 
-def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, UnownedFiles]:
+class TimeOverError(Exception):
+    """The time of a verification was over before the listing ended."""
+
+
+def find_files(
+    stack: Stack, hours: Hours, index: FileIndex, stop_at: datetime | None = None, *, old_days: bool = True
+) -> dict[str, UnownedFiles]:
     """List the dataset's prefixes, every version; the files that have a manifest are added to ``index``.
 
-    Memory holds one page of the listing. Returns the others, by hour.
+    Memory holds one page of the listing. ``old_days``: also read folders of days that ended ``LISTING_DAYS`` before the
+    hours. Returns the others, by hour. Raises ``TimeOverError``: a page was still to be listed at ``stop_at`` (aware).
     """
     unowned: dict[str, UnownedFiles] = {}
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        for page in _pages(stack, hours):
+        for page in _pages(stack, hours, stop_at, old_days=old_days):
             known: dict[tuple[str, str], list[ObjectVersion]] = {}
             for file, row in zip(page, pool.map(stack.ledger.arrivals.get, page), strict=True):
                 if row is None or row.manifest is None:
@@ -108,12 +119,17 @@ def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str
     return rows
 
 
-def _pages(stack: Stack, hours: Hours) -> Iterator[list[ObjectVersion]]:
+def _pages(stack: Stack, hours: Hours, stop_at: datetime | None, *, old_days: bool) -> Iterator[list[ObjectVersion]]:
     """Versions that may be of these hours."""
     bucket = stack.resources.input_bucket
     first, last = (datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC) for text in (hours.first, hours.last))
     for prefix in stack.prefixes:
-        for page in stack.s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        delimiter: dict[str, Any] = {"Delimiter": "/"} if prefix in stack.flat_prefixes else {}
+        markers: dict[str, Any] | None = {}
+        while markers is not None:
+            if stop_at is not None and stack.clock() >= stop_at:
+                raise TimeOverError
+            page = stack.s3.list_object_versions(Bucket=bucket, Prefix=prefix, **delimiter, **markers)
             yield [
                 ObjectVersion.of(
                     bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], item.get("VersionId")
@@ -123,6 +139,12 @@ def _pages(stack: Stack, hours: Hours) -> Iterator[list[ObjectVersion]]:
                 and first - item["LastModified"] <= WINDOW
                 and item["LastModified"] - last < WINDOW
             ]
+            markers = None
+            if page["IsTruncated"]:
+                key = page["NextKeyMarker"]
+                after = key if old_days else skip_old_days(key, hours.first)
+                version = page.get("NextVersionIdMarker") if after == key else None
+                markers = {"KeyMarker": after} | ({"VersionIdMarker": version} if version else {})
 
 
 SCHEMA = """

@@ -18,7 +18,7 @@ from lake.layout import complete_marker_key, is_complete_marker, parse_generatio
 from lake.ledger import HourRow, HourState, ManifestRow, State
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.texts import format_count
-from verify.find_files import FileIndex, UnownedFiles, current_rows, find_files
+from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, RunTasks, SideDigest, check_manifest
 from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
@@ -28,8 +28,6 @@ from verify.table_check import check_table
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-ROUTING_TIME = timedelta(minutes=30)
-"""A younger file may still be in the arrivals queue."""
 TOO_LATE = "was not compared: the time of this verification was over"
 
 
@@ -46,7 +44,10 @@ class Effort:
     find_place: bool = True
     """Whether rows that differ are searched for in a second look."""
     stop_at: datetime | None = None
-    """No manifest is begun after it: aware."""
+    """No page of the input is listed and no manifest is begun after it: aware."""
+    old_days: bool = True
+    """Whether folders of days before the hours are listed: a file that was added to one, and has no row in the ledger,
+    is found by the sweep, too."""
 
     def chooses(self, manifest: str) -> bool:
         """Whether a manifest is in the share: the same ones each time."""
@@ -69,14 +70,16 @@ class HoursCheck:
     def run(self) -> Iterator[HourReport]:
         """The report of each hour, in order.
 
-        Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer.
+        Raises ``ClientError``, ``BotoCoreError``: a listing or the ledger was refused or did not answer;
+        ``TimeOverError``: the time was over before the files were listed.
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
             FileIndex(Path(folder)) as index,
             ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
         ):
-            unowned = find_files(self._stack, self._hours, index)
+            effort = self._effort
+            unowned = find_files(self._stack, self._hours, index, effort.stop_at, old_days=effort.old_days)
             for stamp in self._hours.stamps():
                 report = HourReport(hour=stamp)
                 _report_unowned_files(report, unowned.get(stamp, UnownedFiles()), self._hours, self._stack.clock())
@@ -202,10 +205,15 @@ class HoursCheck:
         )
         run_tasks = self._effort.run_tasks or self._run_here
         try:
-            return check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+            checked = check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+            current = self._stack.ledger.manifests.get(row.id) if checked.report.differences else row
         except Exception as error:
             # What uploaders have sent decides what a library raises, and a task can run out of memory.
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
+        if current is None or current.published != row.published:
+            # The sweep may have deleted objects of the generation that was compared.
+            return "was converted again meanwhile: verify this hour again"
+        return checked
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
         return (function(self._stack.s3, task) for task in tasks)
@@ -217,7 +225,8 @@ def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours,
     if unknown.number > len(unknown.first):
         problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
     for file, _ in unknown.first:
-        _report_unowned(report, file, problem, now)
+        # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
+        _report_unowned(report, file, problem, now, WINDOW if "-" in file.etag else ROUTING_TIME)
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
     among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
     for file, reason in ignored.first:
@@ -227,9 +236,11 @@ def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours,
         )
 
 
-def _report_unowned(report: HourReport, file: ObjectVersion, problem: str, now: datetime) -> None:
+def _report_unowned(
+    report: HourReport, file: ObjectVersion, problem: str, now: datetime, routing_time: timedelta = ROUTING_TIME
+) -> None:
     """A file that no manifest has: a difference, unless it may still be on its way."""
-    if now - datetime.fromisoformat(file.arrived_at) < ROUTING_TIME:
+    if now - datetime.fromisoformat(file.arrived_at) < routing_time:
         report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
     else:
         report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))

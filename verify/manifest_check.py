@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.faults import Fault, judge
+from lake.layout import partition_prefix
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
-from lake.settings import ConvertSettings
 from verify.elements import Line
 from verify.find_files import locate
 from verify.objects import GoneError, download
@@ -75,7 +76,13 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             table = stack.table if row.is_tabled else None
             _Comparison(stack, manifest, document, table, Path(folder), report).run(run_tasks, find_place=find_place)
-        objects = (f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine))
+        objects = []
+        for bucket, items in zip(stack.resources.output_buckets, (document.objects, document.quarantine), strict=True):
+            folder = f"s3://{bucket}/{partition_prefix(manifest.partition)}"
+            for item in items:
+                objects.append(uri := f"s3://{item.bucket}/{item.key}")
+                if not uri.startswith(folder):
+                    report.differs(Difference(uri, "is not in the folder of its hour: readers do not see it"))
         files = (Identity.of(file) for file in manifest.files)
         return CheckedManifest(report, frozenset(files), frozenset(objects))
     return CheckedManifest(report)
@@ -136,7 +143,8 @@ class _Comparison:
 
     def _input_tasks(self, expected: list[ExpectedFile], *, provenance: bool) -> list[InputTask]:
         parts = group_by_size([item.file.size for item in expected])
-        return [InputTask(tuple(expected[part]), self.stack.convert, provenance) for part in parts]
+        rules = (self.document.max_line_bytes, self.document.concatenated)
+        return [InputTask(tuple(expected[part]), *rules, provenance) for part in parts]
 
     def _read_quarantine(self) -> Quarantine:
         files: Quarantine = {}
@@ -152,7 +160,7 @@ class _Comparison:
         return files
 
     def _find_place(self, files: list[ObjectVersion], buckets: list[int], in_lake: SideDigest) -> list[Difference]:
-        reader = InputReader(self.stack.s3, self.stack.convert)
+        reader = InputReader(self.stack.s3, self.document.max_line_bytes, self.document.concatenated)
         rows = (
             (file, line, pairs) for file in files for line, pairs in reader.read(file, provenance=in_lake.provenance)
         )
@@ -229,7 +237,8 @@ class ExpectedFile:
 @dataclass(frozen=True, slots=True)
 class InputTask:
     files: tuple[ExpectedFile, ...]
-    convert: ConvertSettings
+    max_line_bytes: int
+    concatenated: bool
     provenance: bool
     """Whether the rows of the lake have provenance."""
 
@@ -263,6 +272,8 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
                 digest.report.differs(Difference(uri, f"is missing: {error}"))
                 digest.complete = False
             except (OSError, ValueError) as error:
+                if judge(error) == Fault.ENVIRONMENT:
+                    raise
                 cause = str(error) if isinstance(error, ColumnTypeError) else f"cannot be read by pyarrow: {error}"
                 digest.report.differs(Difference(uri, cause))
                 digest.complete = False
@@ -272,7 +283,7 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
 def digest_input(s3: S3Client, task: InputTask) -> SideDigest:
     """The rows of input files; rejected lines are compared with the quarantine, counts with the commit document."""
     digest = SideDigest()
-    reader = InputReader(s3, task.convert)
+    reader = InputReader(s3, task.max_line_bytes, task.concatenated)
     for expected in task.files:
         _read_file(reader, expected, digest, provenance=task.provenance)
     return digest
@@ -294,6 +305,9 @@ def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, 
         digest.complete = False
         return
     except (OSError, EOFError, ValueError) as error:
+        # Time-outs of botocore are of this class, too.
+        if judge(error) == Fault.ENVIRONMENT:
+            raise
         problem = f"cannot be decompressed to its end ({error}), and is not in the quarantine as a whole"
         report.differs(Difference(file.uri, problem, file.version))
         digest.complete = False

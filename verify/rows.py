@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.manifest import ObjectVersion
-from lake.settings import ConvertSettings
 from verify import line_rules
 from verify.elements import Line, lines_of
 from verify.line_rules import BYTE_ORDER_MARK, RejectedError, pairs_of
@@ -137,8 +136,9 @@ class InputReader:
     """Reads files as they were converted."""
 
     s3: S3Client
-    convert: ConvertSettings
-    """With their limit of a line."""
+    max_line_bytes: int
+    concatenated: bool
+    """The settings of this name when they were converted."""
 
     def read(
         self,
@@ -156,7 +156,7 @@ class InputReader:
         """
         counted = InputCount() if count is None else count
         with open_text(self.s3, file) as stream:
-            for line in lines_of(stream, self.convert.max_line_bytes, concatenated=self.convert.concatenated):
+            for line in lines_of(stream, self.max_line_bytes, concatenated=self.concatenated):
                 counted.lines += 1
                 try:
                     if line.body is None:

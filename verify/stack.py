@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
+from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule, takes_no_folder
 from lake.hours import stamps_between
 from lake.ledger import Ledger, ManifestRow
 from lake.ledger.tables import with_current_mark
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
-from lake.settings import ConvertSettings, Settings
+from lake.settings import Settings
 from verify.table_check import ShownTable
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ class Stack:
     s3: S3Client
     ledger: Ledger
     resources: ResourceNames
-    convert: ConvertSettings
     prefixes: tuple[str, ...]
     """Prefixes in the input bucket under which all keys of the dataset are."""
     belongs: Callable[[str], bool]
@@ -39,6 +38,8 @@ class Stack:
     """Whether the dataset has an Iceberg table: replaced objects stay for its earlier snapshots."""
     table: ShownTable | None = None
     """This table; None: it is not compared."""
+    flat_prefixes: frozenset[str] = frozenset()
+    """Those of ``prefixes`` after which no key of the dataset has a folder."""
 
     @classmethod
     def of(
@@ -61,7 +62,8 @@ class Stack:
         folder = ledger.datasets.folder(dataset) or dataset
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
         has_table = settings.has_table(dataset)
-        return cls(s3, ledger, resources, settings.convert, prefixes, belongs, clock, has_table)
+        flat = frozenset(prefix for prefix in prefixes if takes_no_folder(prefix, settings.datasets))
+        return cls(s3, ledger, resources, prefixes, belongs, clock, has_table, flat_prefixes=flat)
 
     def with_current_marks(self, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
         """Manifests of a dataset without the marks of an Iceberg table that a rebuild has replaced."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lake.dataset_rules import named_datasets
+from lake.day_folders import skip_old_days
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
 from lake.time import iso_utc
@@ -29,10 +29,6 @@ MAX_BEHIND = {
 }
 """How far each listing may be behind before the alarm is raised, in addition to the interval of rounds and the age of
 what they search for."""
-DAY = re.compile(
-    r"(.*?(?<!\d))(20\d\d)(\D{0,8})(0[1-9]|1[0-2])(\D{0,8})([0-2]\d|3[01])(?=(?:\d\d){0,3}(?!\d).*/)", re.DOTALL
-)
-"""A key in a folder of a day, such as ``orders/2026/11/20/`` or ``date=2026-11-20/``: such folders sort by time."""
 ONE_HOUR = timedelta(hours=1)
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
@@ -148,18 +144,11 @@ def _is_due(search: InputSearch, now: datetime, settings: SweepSettings) -> bool
     return not search.begun_at or now - datetime.fromisoformat(search.begun_at) >= interval
 
 
-def skip_old_days(token: str, first: str) -> str:
-    """The position at the first folder of a recent day, if the one given is in a folder of an old day. Pure.
-
-    Old days ended ``LISTING_DAYS`` before ``first``, the first hour of the round: files of a day may come later.
-    """
+def _skip_old_days(token: str, first: str) -> str:
+    """The position at the first folder of a recent day, if the one given is in a folder of an old day."""
     at = ListingProgress.of(token)
-    recent = datetime.strptime(first, HOUR_FORMAT).replace(tzinfo=UTC) - timedelta(days=LISTING_DAYS)
-    found = DAY.match(at.key_marker)
-    if found is None or (found[2], found[4], found[6]) >= (f"{recent:%Y}", f"{recent:%m}", f"{recent:%d}"):
-        return token
-    marker = f"{found[1]}{recent:%Y}{found[3]}{recent:%m}{found[5]}{recent:%d}"
-    return replace(at, key_marker=marker, version_marker="").token()
+    marker = skip_old_days(at.key_marker, first)
+    return token if marker == at.key_marker else replace(at, key_marker=marker, version_marker="").token()
 
 
 def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
@@ -176,7 +165,7 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
         token, is_listed = result["token"], True
     search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
     if token is not None:
-        after = skip_old_days(token, search.first) if listing == LISTING else token
+        after = _skip_old_days(token, search.first) if listing == LISTING else token
         return replace(search, token=after, passed_over=search.passed_over or after != token)
     following = _following(dataset, datasets)
     search = replace(search, dataset=following)

@@ -157,7 +157,7 @@ def _read(file: HostileFile, count: int, folder: Path) -> dict[str, Any]:
         return {"Body": io.BytesIO(source.fetch(version, start, end + 1))}
 
     s3: Any = SimpleNamespace(get_object=get_object)
-    reader, counted = InputReader(s3, ConvertSettings()), InputCount()
+    reader, counted = InputReader(s3, ConvertSettings().max_line_bytes, concatenated=False), InputCount()
     reset_peak_bytes()
     for _ in reader.read(version, provenance=False, count=counted):
         pass

@@ -25,7 +25,7 @@ from verify.report import HourOutcome
 from verify.stack import Hours, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -48,9 +48,9 @@ BODIES = {
 class VerifiedHour:
     """Converted files of one hour, and how a test changes what is published of them."""
 
-    def __init__(self, world: ConversionWorld, spark: SparkSession) -> None:
+    def __init__(self, world: ConversionWorld, spark: SparkSession, bodies: Mapping[str, bytes] = BODIES) -> None:
         self.world = world
-        files = [world.put(key, body) for key, body in BODIES.items()]
+        files = [world.put(key, body) for key, body in bodies.items()]
         self.files = {file.key: file for file in files}
         self.manifest = world.enqueue(files)
         for file in files:
@@ -66,7 +66,7 @@ class VerifiedHour:
         """The report of the hour of all files that a test puts."""
         services = self.world.services
         s3: Any = ModifiedAt(services.s3, NOON)
-        rules = (services.settings.convert, ("orders/",), lambda _: True)
+        rules = (("orders/",), lambda _: True)
         stack = Stack(s3, services.ledger, services.resources, *rules, self.world.clock)
         (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
         return report
@@ -118,13 +118,20 @@ def test_an_hour_is_proven(hour: VerifiedHour) -> None:
     assert (report.files, report.rows, report.rejects, report.whole_files, report.manifests) == (5, 52, 1205, 1, 1)
 
 
-@pytest.mark.parametrize("section", [{"provenance": True}, {"column_limit": 2}, {"split_bytes": 100}])
-def test_an_hour_is_proven_with_other_settings(
+@pytest.mark.parametrize(
+    "section",
+    [{"provenance": True}, {"column_limit": 2}, {"split_bytes": 100}, {"max_line_bytes": 1024}, {"concatenated": True}],
+)
+def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
     world: ConversionWorld, spark: SparkSession, section: dict[str, Any]
 ) -> None:
+    default = world.services.settings.convert
     world.configure("convert", **section)
-    report = VerifiedHour(world, spark).verify()
-    assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
+    hour = VerifiedHour(world, spark, BODIES | {"orders/f.json": b'{"long":"%s"}\n' % (b"x" * 2000)})
+    for settings in (section, {name: getattr(default, name) for name in section}):
+        world.configure("convert", **settings)
+        report = hour.verify()
+        assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
 
 
 def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:
@@ -379,10 +386,19 @@ def test_a_date_that_is_not_due_is_compared_for_a_person_and_again_when_it_is(
 
 
 def test_what_was_not_compared_in_time_raises_an_alarm(due_hour: VerifiedHour, spark: SparkSession) -> None:
-    # Given a run whose time, 432 minutes, is over when it looks at the clock after it has begun with the dataset
+    # Given a run whose time is over as soon as the input is listed
     context = context_of(due_hour, spark)
-    late = replace(context, clock=lambda: due_hour.world.clock.advance(minutes=200) or due_hour.world.clock())  # type: ignore[func-returns-value]
-    assert run(late, {"verify": DATE}) == 1
+    s3: Any = context.services.s3
+    list_page = s3.list_object_versions
+
+    def list_slowly(**request: Any) -> dict[str, Any]:
+        due_hour.world.clock.advance(minutes=479)
+        return dict(list_page(**request))
+
+    s3.list_object_versions = list_slowly
+    # When
+    assert run(context, {"verify": DATE}) == 1
+    # Then
     (alarm,) = alarms(due_hour)
     assert "1 manifest was not compared, because the run's time was over" in alarm
 

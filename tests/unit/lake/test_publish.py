@@ -200,7 +200,7 @@ KEY = lake_key(PARTITION, "m", 1, 0)
 
 def refusing(world: World, operation: str, *codes: str) -> Any:
     """An S3 that refuses one operation, with the last of its codes from then on."""
-    answers = ({"Error": {"Code": code, "Message": ""}} for code in (*codes, *codes[-1:] * 9))
+    answers: list[Any] = [{"Error": {"Code": code, "Message": ""}} for code in (*codes, *codes[-1:] * 9)]
     return Mock(wraps=world.s3, **{f"{operation}.side_effect": [ClientError(item, operation) for item in answers]})
 
 

@@ -13,7 +13,6 @@ import pytest
 from ndjson_arrow import Reader
 
 from lake.manifest import ObjectVersion
-from lake.settings import ConvertSettings
 from tests.unit.verify.test_objects import zstd
 from verify.rows import InputCount, InputReader
 
@@ -149,7 +148,7 @@ def verified(body: bytes, *, concatenated: bool = False) -> Outcome:
 
     s3: Any = SimpleNamespace(get_object=get_object)
     count = InputCount()
-    reader = InputReader(s3, ConvertSettings(max_line_bytes=LINE_BYTES, concatenated=concatenated))
+    reader = InputReader(s3, LINE_BYTES, concatenated)
     try:
         for _ in reader.read(ObjectVersion("b", "k", "e", len(body), "", "v"), provenance=False, count=count):
             pass

@@ -1,6 +1,7 @@
 """The listing of the input: each page is compared with the ledger and put on disk before the next one is requested."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,14 +11,14 @@ import pytest
 
 from lake.ledger import ArrivalRow
 from lake.manifest import Identity, Lane, ObjectVersion, Partition
-from lake.settings import ConvertSettings
-from verify.find_files import FileIndex, find_files
+from verify.find_files import FileIndex, TimeOverError, find_files
 from verify.report import MAX_DIFFERENCES
 from verify.stack import Hours, Stack
 
 NOON = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 HOURS = Hours("orders", "2026-03-04T12", "2026-03-04T13")
 PAGE_FILES = 10
+OLD_KEY = "orders/2026/01/01/a.json"
 
 
 @pytest.fixture
@@ -30,12 +31,20 @@ def version(number: int, instant: datetime = NOON) -> ObjectVersion:
     return ObjectVersion.of("input", f"orders/{number:05}.json", "e", number, instant, f"v{number}")
 
 
-def stack(pages: Any, rows: Any) -> Stack:
+def stack(
+    pages: list[dict[str, Any]], rows: Any, on_request: Callable[[dict[str, Any]], Any] = lambda _: None, **rules: Any
+) -> Stack:
     """A stack whose bucket has these pages and whose ledger answers with ``rows(file)``."""
-    s3: Any = SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: pages))
+    rest = [*pages]
+
+    def list_page(**request: Any) -> dict[str, Any]:
+        on_request(request)
+        return {**rest.pop(0), "IsTruncated": bool(rest), "NextKeyMarker": OLD_KEY, "NextVersionIdMarker": "v"}
+
+    s3: Any = SimpleNamespace(list_object_versions=list_page)
     ledger: Any = SimpleNamespace(arrivals=SimpleNamespace(get=rows))
     resources: Any = SimpleNamespace(input_bucket="input")
-    return Stack(s3, ledger, resources, ConvertSettings(), ("orders/",), lambda key: "foreign" not in key, lambda: NOON)
+    return Stack(s3, ledger, resources, ("orders/",), lambda key: "foreign" not in key, lambda: NOON, **rules)
 
 
 def page(files: list[ObjectVersion], instant: datetime = NOON) -> dict[str, Any]:
@@ -61,14 +70,12 @@ def row_of(file: ObjectVersion, dataset: str = "orders", instant: datetime = NOO
 def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) -> None:
     # Given a listing that looks at the index whenever a page is requested
     seen = []
-
-    def pages() -> Iterator[dict[str, Any]]:
-        for number in range(3):
-            seen.append(len(index.files_of("m0") | index.files_of("m1")))
-            yield page([version(PAGE_FILES * number + item) for item in range(PAGE_FILES)])
+    numbers = [range(first, first + PAGE_FILES) for first in range(0, 3 * PAGE_FILES, PAGE_FILES)]
+    pages = [page([version(number) for number in group]) for group in numbers]
 
     # When
-    unowned = find_files(stack(pages(), row_of), HOURS, index)
+    looked_at = stack(pages, row_of, lambda _: seen.append(len(index.files_of("m0") | index.files_of("m1"))))
+    unowned = find_files(looked_at, HOURS, index)
 
     # Then
     assert seen == [0, PAGE_FILES, 2 * PAGE_FILES]
@@ -90,6 +97,40 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
     foreign["Versions"][0]["Key"] = "orders/foreign.txt"
     assert find_files(stack([*pages, foreign, {}], rows.__getitem__), HOURS, index) == {}
     assert index.manifests("2026-03-04T12") == []
+
+
+@pytest.mark.parametrize(
+    ("old_days", "second"),
+    [
+        (True, {"KeyMarker": OLD_KEY, "VersionIdMarker": "v"}),
+        (False, {"KeyMarker": "orders/2026/03/02"}),
+    ],
+)
+def test_folders_of_old_days_are_passed_over_on_request(
+    index: FileIndex, old_days: bool, second: dict[str, str]
+) -> None:
+    requests = list[dict[str, Any]]()
+    find_files(stack([{}, {}], row_of, requests.append), HOURS, index, old_days=old_days)
+    first = {"Bucket": "input", "Prefix": "orders/"}
+    assert requests == [first, first | second]
+
+
+def test_a_prefix_that_takes_no_folder_is_listed_without_its_folders(index: FileIndex) -> None:
+    requests = list[dict[str, Any]]()
+    find_files(stack([{}, {}], row_of, requests.append, flat_prefixes={"orders/"}), HOURS, index)
+    assert [request["Delimiter"] for request in requests] == ["/", "/"]
+
+
+def test_a_listing_ends_with_the_time_of_the_verification(index: FileIndex) -> None:
+    # Given a clock that shows one minute more whenever it is read
+    times = (NOON + timedelta(minutes=minute) for minute in range(9))
+    requests = list[dict[str, Any]]()
+    slow = replace(stack([{}] * 9, row_of, requests.append), clock=lambda: next(times))
+    # When
+    with pytest.raises(TimeOverError):
+        find_files(slow, HOURS, index, NOON + timedelta(minutes=3))
+    # Then
+    assert len(requests) == 3
 
 
 def test_files_that_the_ledger_does_not_know_are_counted_and_the_first_ones_kept(index: FileIndex) -> None:

@@ -15,7 +15,6 @@ from lake.documents import encode_body
 from lake.layout import manifest_key
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
-from lake.settings import ConvertSettings
 from verify.find_files import FileIndex, current_rows
 from verify.report import HourOutcome, HourReport
 from verify.stack import Stack
@@ -48,7 +47,7 @@ def stack(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]]) ->
     known = {item.id: replace(item, manifest_sha256=digests.get(item.id, "")) for item in rows}
     ledger: Any = SimpleNamespace(manifests=SimpleNamespace(get=known.get))
     resources: Any = SimpleNamespace(control_bucket="control", file_buckets=("input", "control"))
-    return Stack(s3, ledger, resources, ConvertSettings(), (), lambda _: True, lambda: NOON)
+    return Stack(s3, ledger, resources, (), lambda _: True, lambda: NOON)
 
 
 def test_files_of_merged_and_then_split_manifests_are_found_with_their_last_owners(index: FileIndex) -> None:

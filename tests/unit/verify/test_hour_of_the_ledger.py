@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from lake.commit import CommitDocument, read_commit, write_commit
-from lake.layout import commit_key, complete_marker_key
-from lake.ledger import ArrivalRow, ManifestRow
+from lake.layout import commit_key, complete_marker_key, partition_prefix
+from lake.ledger import ArrivalRow, ManifestRow, ResubmissionRow
 from lake.manifest import ObjectVersion
 from lake.publish import roll_forward
+from lake.time import iso_utc
 from router.sweep.handler import sweep
 from tests.modified_at import ModifiedAt
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import listed, published, with_events
+from tests.unit.router.sweep.sweeping import listed, published, upload, with_events
 from verify import hours as module
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest
@@ -24,6 +25,7 @@ from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
 HOUR = PARTITION.stamp
+PARTITION_FOLDER = partition_prefix(PARTITION).rstrip("/")
 
 
 def verified(deployment: Deployment, share: float = 1.0) -> HourReport:
@@ -123,6 +125,46 @@ def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deploym
     assert f"s3://lake/{key} is of generation 2, which is being published: verify this hour again" in report.unproven
 
 
+@pytest.mark.parametrize(
+    ("bucket", "folder"), [("lake", "orders/date=2026-11-20/hour=23"), ("quarantine", PARTITION_FOLDER)]
+)
+def test_an_object_outside_of_the_folder_of_its_hour_is_found(deployment: Deployment, bucket: str, folder: str) -> None:
+    # Given a manifest that has published an object where no reader of its hour sees it
+    claim = deployment.claimed(listed(deployment, "a.json"))
+    item = upload(deployment, bucket, f"{folder}/{claim.row.id}-g1-0.parquet")
+    document = CommitDocument(claim.row.id, 1, 1, PARTITION, "jr_1", "", (item,), (), (), (), 1)
+    reference = write_commit(deployment.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(claim.row.id), deployment.clock)
+    # When
+    report = verified(deployment)
+    # Then
+    problems = [difference.problem for difference in report.differences if difference.uri.endswith(item.key)]
+    assert "is not in the folder of its hour: readers do not see it" in problems
+
+
+def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a published manifest, whose objects are replaced and deleted before they are read
+    row = published(deployment, listed(deployment, "a.json"))
+    replaced = deployment.raw_s3.list_objects_v2(Bucket="lake")["Contents"]
+
+    def check(*given: Any, **options: Any) -> Any:
+        deployment.ledger.manifests.force(row, deployment.now)
+        published(deployment, deployment.row(row.id))
+        for item in replaced:
+            deployment.raw_s3.delete_object(Bucket="lake", Key=item["Key"])
+        return check_manifest(*given, **options)
+
+    monkeypatch.setattr(module, "check_manifest", check)
+    # When
+    report = verified(deployment)
+    # Then
+    assert (report.outcome, report.differences) == (HourOutcome.UNPROVEN, [])
+    assert f"manifest {row.id} was converted again meanwhile: verify this hour again" in report.unproven
+
+
 def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment) -> None:
     # Given an hour that a sweep has announced
     with_events(deployment)
@@ -171,6 +213,44 @@ def test_an_ignored_file_that_a_rule_selects_today_is_unproven_with_the_command(
     (reason,) = report.unproven
     assert file.uri in reason
     assert f"'hybrid-router backfill --dataset orders --from {HOUR} --to {HOUR}'" in reason
+
+
+@pytest.mark.parametrize(
+    ("minutes", "in_parts", "outcome"),
+    [
+        (29, False, HourOutcome.UNPROVEN),
+        (31, False, HourOutcome.DIFFERS),
+        # The listing has the time at which the upload began.
+        (31, True, HourOutcome.UNPROVEN),
+        (25 * 60, True, HourOutcome.DIFFERS),
+    ],
+)
+def test_a_file_that_may_be_on_its_way_is_not_proven(
+    deployment: Deployment, minutes: int, in_parts: bool, outcome: HourOutcome
+) -> None:
+    name: dict[str, Any] = {"Bucket": "input", "Key": "orders/a.json"}
+    if in_parts:
+        name["UploadId"] = deployment.raw_s3.create_multipart_upload(**name)["UploadId"]
+        part = {"ETag": deployment.raw_s3.upload_part(**name, PartNumber=1, Body=b"{}")["ETag"], "PartNumber": 1}
+        deployment.raw_s3.complete_multipart_upload(**name, MultipartUpload={"Parts": [part]})
+    else:
+        deployment.raw_s3.put_object(**name, Body=b"{}")
+    deployment.now = MORNING + timedelta(minutes=minutes)
+    assert verified(deployment).outcome == outcome
+
+
+@pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
+def test_lines_that_are_being_given_back_are_not_proven(
+    deployment: Deployment, minutes: int, outcome: HourOutcome
+) -> None:
+    # Given a resubmission that is recorded, and has no owner yet
+    lines = ObjectVersion("control", "resubmissions/a.ndjson", "e", 3, iso_utc(deployment.now), None)
+    row = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(deployment.now))
+    assert deployment.ledger.resubmissions.record(row, 0)
+    deployment.wait(timedelta(minutes=minutes))
+    report = verified(deployment)
+    assert report.outcome == outcome
+    assert "no manifest has it" in "".join([*map(str, report.differences), *report.unproven])
 
 
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:

@@ -3,16 +3,21 @@
 import bz2
 import gzip
 import io
+from errno import ENOSPC
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 
+from lake.commit import PendingObject
 from lake.manifest import ObjectVersion
 from verify import objects
 from verify.elements import lines_of
+from verify.manifest_check import ExpectedFile, InputTask, LakeTask, digest_input, digest_lake
 from verify.objects import GoneError, open_text
+from verify.quarantine_records import QuarantinedFile
 
 BODY = b'{"a":1}\n\n' + b"x" * 100 + b"\n" + b"y" * 50
 
@@ -69,6 +74,22 @@ def test_no_other_version_is_read() -> None:
 def test_an_object_that_is_gone_is_not_an_error_of_the_request(code: str) -> None:
     with pytest.raises(GoneError, match=code):
         read(OneObject(BODY, code), len(BODY))
+
+
+@pytest.mark.parametrize("is_lake", [True, False])
+@pytest.mark.parametrize(
+    "error", [ReadTimeoutError(endpoint_url="s3"), ConnectTimeoutError(endpoint_url="s3"), OSError(ENOSPC, "disk full")]
+)
+def test_an_error_of_network_or_disk_says_nothing_of_an_object(error: Exception, is_lake: bool) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    s3: Any = SimpleNamespace(get_object=fail, download_file=fail)
+    file = ObjectVersion("input", "a.json", "e", 9, "", "v")
+    lake = LakeTask((PendingObject("lake", "a.parquet", "", (), "", 9, 1),))
+    files = InputTask((ExpectedFile(file, QuarantinedFile(), None),), 1000, concatenated=False, provenance=False)
+    with pytest.raises(type(error)):
+        digest_lake(s3, lake) if is_lake else digest_input(s3, files)
 
 
 def test_a_denied_object_is_not_gone() -> None:

@@ -1,16 +1,27 @@
 """Which dates are verified, and how the work of a manifest is divided."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_job.verify_dates import MAX_DUE_DATES, DateCheck, due_dates, last_settled_date, verify_dates
+from batch_job.verify_dates import (
+    MAX_DUE_DATES,
+    MAX_UNREADABLE,
+    TIME_SHARE,
+    DateCheck,
+    due_dates,
+    last_settled_date,
+    verify_dates,
+)
 from lake.settings import parse_settings
+from verify.find_files import TimeOverError
 from verify.manifest_check import MAX_TASKS, group_by_size
 from verify.report import HourReport
 
@@ -46,43 +57,94 @@ def test_daily_runs_at_any_time_leave_no_date_out(start: datetime) -> None:
     assert expected <= verified
 
 
-def test_a_verification_reports_before_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given three datasets, whose listing takes an hour each, and a run that Glue ends after four
-    now, dates = datetime(2026, 3, 8, 12, tzinfo=UTC), list[str]()
-    documents, lines = dict[str, Any](), list[str]()
-    given = {"stage": "test", "time_zone": "UTC", "verify": {"share": 0.1}, "batch": {"run_timeout_minutes": 240}}
-    services = SimpleNamespace(
-        settings=parse_settings({**given, "datasets": [{"name": name, "prefix": name} for name in ("a", "b", "c")]}),
-        ledger=SimpleNamespace(datasets=SimpleNamespace(names=list)),
-        resources=SimpleNamespace(control_bucket="control"),
-        region="eu-central-1",
-        s3=SimpleNamespace(
-            list_objects_v2=lambda **_: {"IsTruncated": False},
-            put_object=lambda **request: documents.update({request["Key"]: json.loads(request["Body"])}),
-        ),
-    )
-    spark = SimpleNamespace(sparkContext=None)
-    context: Any = SimpleNamespace(services=services, spark=spark, run="jr_1", clock=lambda: now, log=lines.append)
+class DueDates:
+    """A run that compares the three due dates of some datasets, and what it writes and logs."""
 
-    def check_dataset(check: DateCheck, _: str) -> list[HourReport]:
-        nonlocal now
-        dates.append(check.date)
-        now += timedelta(hours=1)
-        return []
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, datasets: list[str], check: Callable[[str], None]) -> None:
+        self.now = datetime(2026, 3, 8, 12, tzinfo=UTC)
+        self.dates, self.lines = list[str](), list[str]()
+        self.left = dict[str, int]()
+        given = {"stage": "test", "time_zone": "UTC", "verify": {"share": 0.1}, "batch": {"run_timeout_minutes": 240}}
+        services = SimpleNamespace(
+            settings=parse_settings({**given, "datasets": [{"name": name, "prefix": name} for name in datasets]}),
+            ledger=SimpleNamespace(datasets=SimpleNamespace(names=list)),
+            resources=SimpleNamespace(control_bucket="control"),
+            region="eu-central-1",
+            s3=SimpleNamespace(list_objects_v2=lambda **_: {"IsTruncated": False}, put_object=self.put),
+        )
+        spark = SimpleNamespace(sparkContext=None)
+        self.context: Any = SimpleNamespace(
+            services=services, spark=spark, run="jr_1", clock=lambda: self.now, log=self.lines.append
+        )
 
-    monkeypatch.setattr(DateCheck, "_check_dataset", check_dataset)
+        def check_dataset(date: DateCheck, name: str) -> list[HourReport]:
+            self.dates.append(date.date)
+            check(name)
+            return []
+
+        monkeypatch.setattr(DateCheck, "_check_dataset", check_dataset)
+
+    def put(self, **request: Any) -> None:
+        self.left[request["Key"]] = json.loads(request["Body"])["datasets_left"]
+
+    @property
+    def alarms(self) -> list[str]:
+        return [line.partition(",")[0] for line in self.lines if "ALARM" in line]
+
+
+@pytest.mark.parametrize(("minutes", "ended"), [(60, 0), (50, 1)])
+def test_a_verification_reports_before_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, minutes: int, ended: int
+) -> None:
+    # Given three datasets, whose listing takes an hour each, and a run that Glue ends after four; or a little less, so
+    # that a listing is ended
+    end = datetime(2026, 3, 8, 12, tzinfo=UTC) + timedelta(hours=4) * TIME_SHARE
+
+    def check(_: str) -> None:
+        due.now += timedelta(minutes=minutes)
+        if minutes < 60 and due.now >= end:
+            raise TimeOverError
+
+    due = DueDates(monkeypatch, ["a", "b", "c"], check)
     # When
-    assert verify_dates(context, "due") == 1
+    assert verify_dates(due.context, "due") == 1
     # Then no dataset is begun after nine tenths of it, and a date that was not begun stays due
-    assert dates == [THREE[0]] * 3 + [THREE[1]]
-    assert {key: body["datasets_left"] for key, body in documents.items()} == {
-        f"verify/{THREE[0]}.json": 0,
-        f"verify/{THREE[1]}.json": 2,
-    }
-    assert [line.partition(",")[0] for line in lines if "ALARM" in line] == [
+    assert due.dates == [THREE[0]] * 3 + [THREE[1]] * (1 + ended)
+    assert due.left == {f"verify/{THREE[0]}.json": 0, f"verify/{THREE[1]}.json": 2}
+    assert due.alarms == [
         f"ALARM verify {THREE[1]}: 2 datasets were not compared",
         f"ALARM verify {THREE[2]}: 3 datasets were not compared",
     ]
+
+
+@pytest.mark.parametrize("refused", [1, MAX_UNREADABLE, MAX_UNREADABLE + 1])
+def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
+    monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    # Given datasets of which S3 refuses to list some
+    names = [f"d{number:02}" for number in range(MAX_UNREADABLE + 2)]
+    error = ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "ListObjectVersions")
+
+    def check(name: str) -> None:
+        if name in names[:refused]:
+            raise error
+
+    due = DueDates(monkeypatch, names, check)
+    # When it is more than single datasets, then the run fails, and the dates stay due
+    if refused > MAX_UNREADABLE:
+        with pytest.raises(ClientError):
+            verify_dates(due.context, "due")
+        assert due.left == {}
+        return
+    # Then the others are compared, and those are named
+    assert verify_dates(due.context, "due") == 1
+    assert due.dates == [day for day in THREE for _ in names]
+    assert due.left == {f"verify/{day}.json": refused for day in THREE}
+    assert sorted(due.alarms) == sorted(
+        f"ALARM verify {day}: the dataset {name} could not be compared: {error}"
+        for day in THREE
+        for name in names[:refused]
+    )
 
 
 @given(st.lists(st.integers(0, 10_000_000), max_size=300))

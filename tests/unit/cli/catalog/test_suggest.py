@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.drop_columns import print_dropped_columns
@@ -205,6 +206,19 @@ def test_an_object_that_is_damaged_is_named(
             read_sample(stack, "orders", 1)
     with pytest.raises(TerminalError, match=expected):
         print_dropped_columns(stack, "orders", dry_run=True, as_json=False)
+
+
+def test_an_object_whose_reading_timed_out_is_not_damaged(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world, 8, ROWS)
+
+    def time_out(**_: Any) -> Any:
+        raise ReadTimeoutError(endpoint_url="s3")
+
+    monkeypatch.setattr(world.raw_s3, "get_object", time_out)
+    with pytest.raises(ReadTimeoutError):
+        read_sample(stack, "orders", 1)
 
 
 def test_a_value_of_others_cannot_command_the_terminal(
