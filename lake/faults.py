@@ -25,7 +25,7 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 
 class Fault(Enum):
     ENVIRONMENT = auto()
-    """Rights, credentials, network, load or disk: the same request can succeed later."""
+    """Rights, credentials, network, load, disk or limits: the same request can succeed later."""
     FILE = auto()
     """Proven to belong to the object that was asked for: its absence, its bytes, its storage class or its key."""
     UNKNOWN = auto()
@@ -119,6 +119,17 @@ FOREIGN_KEY_CODE = "InvalidRequest"
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
 NETWORK_ERRORS = (HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+MACHINE_ERRORS = DISK_ERRORS | {
+    errno.EFBIG,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOENT,
+    errno.ENOMEM,
+    errno.EROFS,
+}
+"""A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
+temporary folder can be removed; the name of no local file comes from a manifest."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
@@ -134,7 +145,7 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
-    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS):
+    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN
 

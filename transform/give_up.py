@@ -17,6 +17,7 @@ from lake.errors import TerminalError
 from lake.faults import (
     CREDENTIAL_CODES,
     CREDENTIAL_ERRORS,
+    DISK_ERRORS,
     FORBIDDEN,
     KEY_CODES,
     NETWORK_ERRORS,
@@ -286,8 +287,11 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
     if isinstance(error, PermissionError):
         remedy = "allow it to the user of the process"
         return EnvironmentFault(f"a file may not be used: {text}", remedy, passing=False, denied=True)
-    remedy = "give the workers more disk, or lower convert.target_file_bytes"
-    return EnvironmentFault(f"the disk of a worker is full: {text}", remedy, passing=False)
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        remedy = "give the workers more disk, or lower convert.target_file_bytes"
+        return EnvironmentFault(f"the disk of a worker is full: {text}", remedy, passing=False)
+    remedy = "the next run has other machines: if it persists, give the workers more disk and memory"
+    return EnvironmentFault(f"the machine of a worker did not do it: {text}", remedy, passing=False)
 
 
 def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
