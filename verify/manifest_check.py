@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.faults import Fault, judge
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
@@ -263,6 +264,8 @@ def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
                 digest.report.differs(Difference(uri, f"is missing: {error}"))
                 digest.complete = False
             except (OSError, ValueError) as error:
+                if judge(error) == Fault.ENVIRONMENT:
+                    raise
                 cause = str(error) if isinstance(error, ColumnTypeError) else f"cannot be read by pyarrow: {error}"
                 digest.report.differs(Difference(uri, cause))
                 digest.complete = False
@@ -294,6 +297,8 @@ def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, 
         digest.complete = False
         return
     except (OSError, EOFError, ValueError) as error:
+        if judge(error) == Fault.ENVIRONMENT:
+            raise
         problem = f"cannot be decompressed to its end ({error}), and is not in the quarantine as a whole"
         report.differs(Difference(file.uri, problem, file.version))
         digest.complete = False

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from lake.errors import TerminalError
-from lake.faults import error_code
+from lake.faults import Fault, error_code, judge
 from lake.layout import parse_generation
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ def read_folder_sample(folder: Path, max_files: int) -> DatasetSample:
 def reading_parquet(place: str, advice: str) -> Iterator[None]:
     """What pyarrow raises inside for a file that is damaged becomes a ``TerminalError`` with its place and ``advice``.
 
-    An error of the disk stays what it is.
+    An error of the disk or of the network stays what it is.
     """
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if judge(error) == Fault.ENVIRONMENT:
             raise
         raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
 

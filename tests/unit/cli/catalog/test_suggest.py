@@ -5,16 +5,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.drop_columns import print_dropped_columns
-from cli.catalog.sample import MAX_WHOLE_BYTES, read_sample
+from cli.catalog.sample import MAX_WHOLE_BYTES, RangeReader, read_sample
 from cli.catalog.suggest import print_folder_suggestion, print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, quoted, spark_view, text_names
 from cli.commands.tables import suggest
@@ -188,6 +190,16 @@ def test_an_object_that_is_damaged_is_named(
             read_sample(stack, "orders", 1)
     with pytest.raises(TerminalError, match=expected):
         print_dropped_columns(stack, "orders", dry_run=True, as_json=False)
+
+
+def test_an_object_is_not_damaged_because_s3_does_not_answer(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = put(world, 8, ROWS)
+    monkeypatch.setattr("cli.catalog.sample._newest_objects", lambda *_: [(key, MAX_WHOLE_BYTES + 1)])
+    monkeypatch.setattr(RangeReader, "_read", Mock(side_effect=ReadTimeoutError(endpoint_url="https://s3")))
+    with pytest.raises(ReadTimeoutError):
+        read_sample(stack, "orders", 1)
 
 
 def test_a_value_of_others_cannot_command_the_terminal(
