@@ -52,6 +52,8 @@ def cancelled(*reasons: str) -> ClientError:
         (OSError(errno.EROFS, "read-only file system"), Fault.ENVIRONMENT),
         (OSError("a file that pyarrow cannot read has no number"), Fault.UNKNOWN),
         (answer("NoSuchKey", 404), Fault.FILE),
+        (answer("404", 404, operation="HeadObject"), Fault.FILE),
+        (answer("404", 404), Fault.UNKNOWN),
         (answer("InvalidObjectState", 403), Fault.FILE),
         (answer("KMS.DisabledException", 400), Fault.FILE),
         (answer("InvalidRequest", 400), Fault.FILE),
