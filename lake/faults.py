@@ -52,11 +52,14 @@ CREDENTIAL_CODES = frozenset(
         "ExpiredToken",
         "ExpiredTokenException",
         "InvalidAccessKeyId",
+        "InvalidClientTokenId",
         "InvalidSignatureException",
         "InvalidToken",
         "MissingAuthenticationTokenException",
+        "RequestExpired",
         "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
         "UnrecognizedClientException",
     }
 )
@@ -64,10 +67,12 @@ RESOURCE_CODES = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
 CONFLICT_CODE = "TransactionConflictException"
 LOAD_CODES = frozenset(
     {
+        "BadDigest",
         "BandwidthLimitExceeded",
         "ConcurrentModificationException",
         "ConditionalRequestConflict",
         "FederationSourceRetryableException",
+        "IncompleteBody",
         "InternalError",
         "InternalServerError",
         "InternalServiceException",
