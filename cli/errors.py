@@ -68,7 +68,8 @@ _ADVICE = (
     (LOAD_CODES, BUSY),
     (
         RESOURCE_CODES,
-        "a bucket or a table is missing ({}): check its name; if it is the stack's, restore or deploy it",
+        "a bucket or a table is missing or in another region ({}): check its name and the region; if it is the "
+        "stack's, restore or deploy it",
     ),
     (KEY_CODES, "the KMS key cannot be used ({}): enable it, or cancel its deletion"),
     (GONE_CODES, "an object is gone ({}): run the command again; if it is still gone, restore it"),

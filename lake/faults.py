@@ -63,7 +63,15 @@ CREDENTIAL_CODES = frozenset(
         "UnrecognizedClientException",
     }
 )
-RESOURCE_CODES = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
+RESOURCE_CODES = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "NoSuchBucket",
+        "PermanentRedirect",
+        "ResourceNotFoundException",
+    }
+)
+"""A bucket or table is not there, or not in this region and boto3 did not find out in which."""
 CONFLICT_CODE = "TransactionConflictException"
 LOAD_CODES = frozenset(
     {
@@ -86,6 +94,7 @@ LOAD_CODES = frozenset(
         "ResourceNotReadyException",
         "ServiceUnavailable",
         "SlowDown",
+        "TemporaryRedirect",
         "Throttling",
         "ThrottlingException",
         CONFLICT_CODE,

@@ -297,11 +297,12 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
 def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
     code, action, denied = error_code(error), _action(error), True
     if code in KEY_CODES:
-        cause, remedy = f"{action} is refused because of the KMS key", "enable the key of the bucket again"
+        cause = f"{action} is refused because of the KMS key"
+        remedy = "enable the key of the bucket again, or cancel its deletion"
     elif code in CREDENTIAL_CODES:
         cause, remedy, denied = f"{action} is refused because of its credentials", CHECK_CREDENTIALS, False
     elif code in RESOURCE_CODES:
-        cause, remedy = "a bucket or table is missing", "deploy the stack again"
+        cause, remedy = "a bucket or table is missing or in another region", "deploy the stack again"
     elif code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
         cause = f"{action} is denied"
         remedy = "allow it in the policies of the jobs' role, of the bucket or table, and of its KMS key if it has one"

@@ -174,7 +174,7 @@ def _file_reason(file: ObjectVersion, code: str) -> str:
     if code == FOREIGN_KEY_CODE:
         return "it is encrypted by a key that only its writer has (SSE-C): put it again without that key"
     command = reprocess_file_command(file.uri)
-    return f"its encryption key cannot be used ({code}): enable the key, then run: {command}"
+    return f"its encryption key cannot be used ({code}): enable the key, or cancel its deletion, then run: {command}"
 
 
 CHUNK_BYTES = 8 << 20
