@@ -14,6 +14,7 @@ from typing import Final
 from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
+    FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
@@ -130,7 +131,7 @@ FOREIGN_KEY_CODE = "InvalidRequest"
 """The answer to GetObject for an object that is encrypted by a key which only its writer has (Amazon S3 User Guide,
 "Using server-side encryption with customer-provided keys"); other requests get it for other reasons."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
-NETWORK_ERRORS = (HTTPClientError, IncompleteReadError, NoConnectionError)
+NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 MACHINE_ERRORS = DISK_ERRORS | {
     errno.EFBIG,

@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import (
     ClientError,
     EndpointConnectionError,
+    FlexibleChecksumError,
     IncompleteReadError,
     NoCredentialsError,
     ParamValidationError,
@@ -50,6 +51,7 @@ def cancelled(*reasons: str) -> ClientError:
         (cancelled("TransactionConflict", "ValidationError"), Fault.UNKNOWN),
         (EndpointConnectionError(endpoint_url="https://s3/AccessDenied/InvalidRange"), Fault.ENVIRONMENT),
         (IncompleteReadError(actual_bytes=1, expected_bytes=2), Fault.ENVIRONMENT),
+        (FlexibleChecksumError(error_msg="the body of the answer has another checksum"), Fault.ENVIRONMENT),
         (NoCredentialsError(), Fault.ENVIRONMENT),
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (OSError(errno.EMFILE, "too many open files"), Fault.ENVIRONMENT),
