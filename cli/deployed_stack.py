@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from botocore.config import Config
 
@@ -151,8 +152,10 @@ class DeployedStack:
 
     def start(self, machine: str, request: Mapping[str, Any]) -> str:
         """Start the state machine ``overnight`` or ``backfill`` with this input; returns the execution's ARN."""
-        arn = getattr(self.outputs, machine)
-        return str(self.sfn.start_execution(stateMachineArn=arn, input=json.dumps(request))["executionArn"])
+        arn, body = getattr(self.outputs, machine), json.dumps(request)
+        # By its name a request that the client repeats finds the execution which the first one has started.
+        started = self.sfn.start_execution(stateMachineArn=arn, name=str(uuid4()), input=body)
+        return str(started["executionArn"])
 
     def invoke(self, name: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke the function whose name is the output ``name``, and return its answer; a refusal is raised."""

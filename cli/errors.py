@@ -18,6 +18,7 @@ from botocore.exceptions import (
     SSOError,
 )
 
+from lake import faults
 from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
 from lake.faults import (
     CREDENTIAL_CODES,
@@ -35,8 +36,6 @@ from lake.faults import (
 from lake.texts import printable
 
 GONE_CODES = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
-UNKNOWN_KEY_CODE = "InvalidClientTokenId"
-"""Error code of CloudFormation and STS for credentials that do not exist (AWS General Reference, Common errors)."""
 
 
 class NotReachableError(HybridRouterError):
@@ -63,13 +62,14 @@ def advise(error: BotoCoreError | ClientError) -> str:  # noqa: PLR0911
 BUSY = "AWS is busy ({}): run the command again"
 _ADVICE = (
     (
-        CREDENTIAL_CODES | {UNKNOWN_KEY_CODE},
-        "AWS does not accept the credentials ({}): sign in again, or use another profile",
+        CREDENTIAL_CODES,
+        "AWS does not accept the credentials ({}): check the clock, sign in again, or use another profile",
     ),
     (LOAD_CODES, BUSY),
     (
         RESOURCE_CODES,
-        "a bucket or a table is missing ({}): check its name; if it is the stack's, restore or deploy it",
+        "a bucket or a table is missing or in another region ({}): check its name and the region; if it is the "
+        "stack's, restore or deploy it",
     ),
     (KEY_CODES, "the KMS key cannot be used ({}): enable it, or cancel its deletion"),
     (GONE_CODES, "an object is gone ({}): run the command again; if it is still gone, restore it"),
@@ -86,23 +86,15 @@ def _advise_by_code(error: ClientError) -> str:
     return str(error) if known is None else known.format(error)
 
 
-MACHINE_ERRORS = frozenset(
-    {
-        errno.EACCES,
-        errno.EDQUOT,
-        errno.EEXIST,
-        errno.EIO,
-        errno.EISDIR,
-        errno.ELOOP,
-        errno.EMFILE,
-        errno.ENAMETOOLONG,
-        errno.ENOENT,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-        errno.EPERM,
-        errno.EROFS,
-    }
-)
+MACHINE_ERRORS = faults.MACHINE_ERRORS | {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EPERM,
+}
 """What only a person can change: a full disk, a right on a file, a path that is too long or leads nowhere."""
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
+    FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
@@ -25,7 +26,7 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 
 class Fault(Enum):
     ENVIRONMENT = auto()
-    """Rights, credentials, network, load or disk: the same request can succeed later."""
+    """Rights, credentials, network, load, disk or limits: the same request can succeed later."""
     FILE = auto()
     """Proven to belong to the object that was asked for: its absence, its bytes, its storage class or its key."""
     UNKNOWN = auto()
@@ -52,22 +53,35 @@ CREDENTIAL_CODES = frozenset(
         "ExpiredToken",
         "ExpiredTokenException",
         "InvalidAccessKeyId",
+        "InvalidClientTokenId",
         "InvalidSignatureException",
         "InvalidToken",
         "MissingAuthenticationTokenException",
+        "RequestExpired",
         "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
         "UnrecognizedClientException",
     }
 )
-RESOURCE_CODES = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
+RESOURCE_CODES = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "NoSuchBucket",
+        "PermanentRedirect",
+        "ResourceNotFoundException",
+    }
+)
+"""A bucket or table is not there, or not in this region and boto3 did not find out in which."""
 CONFLICT_CODE = "TransactionConflictException"
 LOAD_CODES = frozenset(
     {
+        "BadDigest",
         "BandwidthLimitExceeded",
         "ConcurrentModificationException",
         "ConditionalRequestConflict",
         "FederationSourceRetryableException",
+        "IncompleteBody",
         "InternalError",
         "InternalServerError",
         "InternalServiceException",
@@ -81,6 +95,7 @@ LOAD_CODES = frozenset(
         "ResourceNotReadyException",
         "ServiceUnavailable",
         "SlowDown",
+        "TemporaryRedirect",
         "Throttling",
         "ThrottlingException",
         CONFLICT_CODE,
@@ -101,10 +116,6 @@ KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
 REFUSED_RESOURCE = re.compile(r'not authorized to perform: ([a-z0-9-]+):[A-Za-z*]+ on resource:? "?([^" ]+)')
 """Service and resource of a refusal. Only its first match counts: an object's name may hold the same words."""
 FILE_CODES = KEY_CODES | {
-    "404",
-    "405",
-    "412",
-    "416",
     "InvalidObjectState",
     "InvalidRange",
     "MethodNotAllowed",
@@ -113,12 +124,27 @@ FILE_CODES = KEY_CODES | {
     "PreconditionFailed",
 }
 """Amazon S3 API Reference, Error codes; MethodNotAllowed is the answer for a version that is a delete marker."""
+HEAD_CODES = frozenset({"404", "405", "412"})
+"""Statuses in place of these codes in answers to HeadObject, which have no body. Another answer without a code was not
+given by S3: a proxy knows nothing about the file."""
 FOREIGN_KEY_CODE = "InvalidRequest"
 """The answer to GetObject for an object that is encrypted by a key which only its writer has (Amazon S3 User Guide,
 "Using server-side encryption with customer-provided keys"); other requests get it for other reasons."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
-NETWORK_ERRORS = (HTTPClientError, IncompleteReadError, NoConnectionError)
+NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+MACHINE_ERRORS = DISK_ERRORS | {
+    errno.EFBIG,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOENT,
+    errno.ENOMEM,
+    errno.EROFS,
+}
+"""A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
+temporary folder can be removed; the name of no local file comes from a manifest."""
+FILE_ANSWERS = {("GetObject", FOREIGN_KEY_CODE), *(("HeadObject", code) for code in HEAD_CODES)}
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
@@ -134,7 +160,7 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
-    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS):
+    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN
 
@@ -197,7 +223,7 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.ENVIRONMENT if named is None or named.group() in input_keys else Fault.FILE
     if is_denial(error) and input_keys is not None and refused_key(error) not in (None, *input_keys):
         return Fault.FILE
-    if code in FILE_CODES or (code == FOREIGN_KEY_CODE and error.operation_name == "GetObject"):
+    if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
     if code in ENVIRONMENT_CODES or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
         return Fault.ENVIRONMENT

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of
-from lake.errors import InvalidDocumentError, UploadsVanishedError
+from lake.errors import InvalidDocumentError, TransientError, UploadsVanishedError
 from lake.layout import lake_prefix, list_objects
 from lake.ledger.manifest_row import State
 from lake.result import write_result
@@ -127,9 +127,13 @@ def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:
-    """The ETag of the completed object; None: neither the upload, as it was committed, nor the object exists."""
+    """The ETag of the completed object; None: neither the upload, as it was committed, nor the object exists.
+
+    Raises ``TransientError``: S3 has answered by success, and has not completed the upload.
+    """
+    accepted = False
     try:
-        _complete_parts(s3, item)
+        accepted = _complete_parts(s3, item)
     except ClientError as error:
         if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
             raise
@@ -137,35 +141,49 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     try:
         head = s3.head_object(Bucket=item.bucket, Key=item.key, ChecksumMode="ENABLED")
     except ClientError as error:
-        if error.response["Error"]["Code"] in NOT_FOUND_CODES:
-            return None
-        raise
+        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
+            raise
+        # S3 sends the status 200 before it has completed the upload, and the rest of the answer can be lost.
+        if accepted and _parts(s3, item):
+            raise TransientError(f"S3 has not completed s3://{item.bucket}/{item.key}: it is tried again") from error
+        return None
     etag = head["ETag"].strip('"')
     found = (head["ContentLength"], head.get("ChecksumCRC32"))
     return etag if found == (item.size, item.checksum) else None
 
 
-def _complete_parts(s3: S3Client, item: PendingObject) -> None:
-    try:
-        s3.complete_multipart_upload(**_completion(item))
-    except ClientError as error:
-        if error.response["Error"]["Code"] != INVALID_PART:
-            raise
+def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
+    """Whether S3 has accepted the parts; raises its other refusals."""
+    for current in (False, True):
         # An upload request that the client repeated can be applied twice, the second time late: the same bytes then
         # have another ETag under a KMS key.
+        named = _with_current_etags(s3, item) if current else item
         try:
-            s3.complete_multipart_upload(**_completion(_with_current_etags(s3, item)))
-        except ClientError as repeated:
-            # Refused by its checksum as well: another writer has replaced the part, and no repetition helps.
-            if repeated.response["Error"]["Code"] != INVALID_PART:
+            s3.complete_multipart_upload(**_completion(named))
+        except ClientError as error:
+            if error.response["Error"]["Code"] != INVALID_PART:
                 raise
+        else:
+            return True
+    # Refused by its checksum as well: another writer has replaced the part, and no repetition helps.
+    return False
+
+
+def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
+    """ETags by part number; none if the upload does not exist."""
+    try:
+        # One page has 1,000 parts; the tasks upload one.
+        listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
+            raise
+        return {}
+    return {part["PartNumber"]: part["ETag"].strip('"') for part in listed}
 
 
 def _with_current_etags(s3: S3Client, item: PendingObject) -> PendingObject:
     """The upload with the ETags that its parts have now; S3 compares their checksums when it is completed."""
-    # One page has 1,000 parts; the tasks upload one.
-    listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
-    etags = {part["PartNumber"]: part["ETag"].strip('"') for part in listed}
+    etags = _parts(s3, item)
     current = (replace(part, etag=etags.get(number, part.etag)) for number, part in enumerate(item.parts, start=1))
     return replace(item, parts=tuple(current))
 

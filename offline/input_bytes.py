@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TransientError
 from lake.layout import list_objects
 from lake.manifest import ObjectVersion
 from transform.source import DeniedFileError, Source, UnreadableFileError
@@ -121,13 +121,19 @@ class InputFiles:
         self._local = LocalFiles()
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
-        """The bytes [start, end); raises what ``LocalFiles.fetch`` and ``Source.fetch`` raise."""
+        """The bytes [start, end).
+
+        Raises what ``LocalFiles.fetch`` raises; ``BotoCoreError``, ``ClientError``: S3 did not give them now.
+        """
         if isinstance(file, LocalFile):
             return self._local.fetch(file, start, end)
         try:
             return self._source.fetch(file, start, end)
         except DeniedFileError as error:
             raise DeniedFileError(denial(error.__cause__)) from error.__cause__
+        except TransientError as error:
+            # Nothing tries it again here.
+            raise (error.__cause__ or error) from None
 
     @cached_property
     def _source(self) -> Source:

@@ -17,6 +17,7 @@ from lake.errors import TerminalError
 from lake.faults import (
     CREDENTIAL_CODES,
     CREDENTIAL_ERRORS,
+    DISK_ERRORS,
     FORBIDDEN,
     KEY_CODES,
     NETWORK_ERRORS,
@@ -286,18 +287,22 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
     if isinstance(error, PermissionError):
         remedy = "allow it to the user of the process"
         return EnvironmentFault(f"a file may not be used: {text}", remedy, passing=False, denied=True)
-    remedy = "give the workers more disk, or lower convert.target_file_bytes"
-    return EnvironmentFault(f"the disk of a worker is full: {text}", remedy, passing=False)
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        remedy = "give the workers more disk, or lower convert.target_file_bytes"
+        return EnvironmentFault(f"the disk of a worker is full: {text}", remedy, passing=False)
+    remedy = "the next run has other machines: if it persists, give the workers more disk and memory"
+    return EnvironmentFault(f"the machine of a worker did not do it: {text}", remedy, passing=False)
 
 
 def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
     code, action, denied = error_code(error), _action(error), True
     if code in KEY_CODES:
-        cause, remedy = f"{action} is refused because of the KMS key", "enable the key of the bucket again"
+        cause = f"{action} is refused because of the KMS key"
+        remedy = "enable the key of the bucket again, or cancel its deletion"
     elif code in CREDENTIAL_CODES:
         cause, remedy, denied = f"{action} is refused because of its credentials", CHECK_CREDENTIALS, False
     elif code in RESOURCE_CODES:
-        cause, remedy = "a bucket or table is missing", "deploy the stack again"
+        cause, remedy = "a bucket or table is missing or in another region", "deploy the stack again"
     elif code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
         cause = f"{action} is denied"
         remedy = "allow it in the policies of the jobs' role, of the bucket or table, and of its KMS key if it has one"

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from transform.task_model import Split
 
 
-DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
-OVERWRITTEN_CODES = frozenset({"PreconditionFailed", "412"})
-RANGE_CODES = frozenset({"InvalidRange", "416"})
+DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
 
 
 class UnreadableFileError(TerminalError):
@@ -167,16 +165,16 @@ def _foreign_key(file: ObjectVersion, key: str) -> str:
 def _file_reason(file: ObjectVersion, code: str) -> str:
     if code in DELETED_CODES:
         return _deleted(file)
-    if code in OVERWRITTEN_CODES:
+    if code == "PreconditionFailed":
         return _overwritten()
-    if code in RANGE_CODES:
+    if code == "InvalidRange":
         return f"it is shorter than the {file.size} bytes of its event"
     if code == "InvalidObjectState":
         return f"it is archived: restore it, then run: {reprocess_file_command(file.uri)}"
     if code == FOREIGN_KEY_CODE:
         return "it is encrypted by a key that only its writer has (SSE-C): put it again without that key"
     command = reprocess_file_command(file.uri)
-    return f"its encryption key cannot be used ({code}): enable the key, then run: {command}"
+    return f"its encryption key cannot be used ({code}): enable the key, or cancel its deletion, then run: {command}"
 
 
 CHUNK_BYTES = 8 << 20

@@ -305,7 +305,6 @@ def _read_file(reader: InputReader, expected: ExpectedFile, digest: SideDigest, 
         digest.complete = False
         return
     except (OSError, EOFError, ValueError) as error:
-        # Time-outs of botocore are of this class, too.
         if judge(error) == Fault.ENVIRONMENT:
             raise
         problem = f"cannot be decompressed to its end ({error}), and is not in the quarantine as a whole"

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
+from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError
 
-from lake.faults import Fault, judge
+from lake.faults import KEY_CODES, Fault, error_code, judge
 from lake.manifest import ObjectVersion
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class ObjectStream(io.RawIOBase):
             return self._s3.get_object(**self._request, Range=byte_range)["Body"].read()
         except ClientError as error:
             if judge(error) == Fault.FILE:
-                raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
+                raise GoneError(f"S3 answers {error_code(error)}") from error
             raise
 
 
@@ -152,6 +153,9 @@ def download(s3: S3Client, bucket: str, key: str, path: Path) -> None:
     try:
         s3.download_file(bucket, key, str(path))
     except ClientError as error:
-        if judge(error) == Fault.FILE:
-            raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
+        # An object whose KMS key cannot be used is there.
+        if judge(error) == Fault.FILE and error_code(error) not in KEY_CODES:
+            raise GoneError(f"S3 answers {error_code(error)}") from error
         raise
+    except RetriesExceededError as error:
+        raise error.last_exception from error  # type: ignore[attr-defined]

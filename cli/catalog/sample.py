@@ -77,13 +77,12 @@ def read_folder_sample(folder: Path, max_files: int) -> DatasetSample:
 def reading_parquet(place: str, advice: str) -> Iterator[None]:
     """What pyarrow raises inside for a file that is damaged becomes a ``TerminalError`` with its place and ``advice``.
 
-    An error of the disk or the network stays what it is.
+    An error of the disk or of the network stays what it is.
     """
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        # Time-outs of botocore are OSError, too.
-        if judge(error) == Fault.ENVIRONMENT or (isinstance(error, OSError) and error.errno is not None):
+        if judge(error) == Fault.ENVIRONMENT:
             raise
         raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
 

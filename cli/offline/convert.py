@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import boto3
 import typer
-from botocore.exceptions import NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -158,7 +158,7 @@ def region_of_environment(names: Sequence[str]) -> str:
 
 def convert_files(request: Request) -> int:
     """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake."""
-    started, summary = time.monotonic(), Summary()
+    started, summary, code = time.monotonic(), Summary(), ExitCode.FINE
     if request.output.parts[1:] and request.output.parts[0].endswith(":"):
         raise InvalidInputError(f"--output {request.output} is not a folder of this machine: pass one")
     try:
@@ -169,6 +169,9 @@ def convert_files(request: Request) -> int:
 
                 summary.tables = update_tables(output)
                 output.remove_withdrawn()
+    except (BotoCoreError, ClientError) as error:
+        # Some of them are OSErrors.
+        summary.stopped, code = f"{advise(error)}; the next call goes on", ExitCode.NOT_REACHABLE
     except OSError as error:
         place = error.filename or request.output
         summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
@@ -178,7 +181,7 @@ def convert_files(request: Request) -> int:
     else:
         _print(summary, request.output, seconds)
     incomplete = summary.quarantined or summary.earlier or summary.refused or summary.stopped
-    return ExitCode.NOT_SO if incomplete else ExitCode.FINE
+    return code or (ExitCode.NOT_SO if incomplete else ExitCode.FINE)
 
 
 def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:

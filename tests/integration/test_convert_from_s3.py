@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError, ReadTimeoutError
 from typer.testing import CliRunner
 
 from cli.errors import ExitCode
@@ -52,3 +54,41 @@ def test_a_folder_of_a_bucket_is_converted_once(cloud: LocalCloud, tmp_path: Pat
         app, ["try", f"s3://{bucket}/orders2/c.ndjson", "--settings", "settings/dev.toml", "--json"]
     )
     assert (tried.exit_code, json.loads(tried.stdout)["rows"]) == (ExitCode.FINE, 1), tried.output
+
+
+EXPIRED: Any = {"Error": {"Code": "ExpiredToken", "Message": "expired"}}
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (ClientError(EXPIRED, "GetObject"), "sign in again"),
+        (ReadTimeoutError(endpoint_url="https://s3"), "check the network"),
+    ],
+)
+@pytest.mark.parametrize("operation", ["GetObject", "ListObjectsV2"])
+def test_s3_that_does_not_answer_ends_the_call_with_what_to_do_and_the_next_one_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, advice: str, operation: str
+) -> None:
+    s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    # A key that only boto3 can read.
+    s3.put_object(Bucket=bucket, Key="orders//a.ndjson", Body=b'{"a": 1}\n')
+    asked = (f"s3://{bucket}", "--region", os.environ["AWS_REGION"])
+    # Given
+    request = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def fail(client: BaseClient, name: str, arguments: Any) -> Any:
+        if name == operation:
+            raise error
+        return request(client, name, arguments)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(BaseClient, "_make_api_call", fail)
+        code, told = converted(tmp_path / "out", *asked)
+    # Then
+    assert (code, told["files"], told["refused"]) == (ExitCode.NOT_REACHABLE, 0, {})
+    assert advice in str(told["stopped"])
+    assert "tried again" not in str(told["stopped"])
+    code, told = converted(tmp_path / "out", *asked)
+    assert (code, told["rows"], told["stopped"]) == (ExitCode.FINE, 1, None)

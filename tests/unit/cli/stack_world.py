@@ -100,7 +100,7 @@ class FakeLambda:
         response: dict[str, Any] = {"Payload": io.BytesIO(json.dumps(body).encode())}
         return {**response, "FunctionError": "Unhandled"} if self._error else response
 
-    def start_execution(self, stateMachineArn: str, input: str) -> dict[str, str]:  # noqa: A002, N803
+    def start_execution(self, stateMachineArn: str, name: str, input: str) -> dict[str, str]:  # noqa: A002, N803
         self.started.append(json.loads(input))
         return {"executionArn": f"{stateMachineArn}:1"}
 

@@ -29,9 +29,12 @@ class Machines(FakeServices):
 
     end: dict[str, Any] = field(default_factory=dict)
     started: list[Any] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
     looks: int = 0
 
-    def start_execution(self, stateMachineArn: str, input: str) -> dict[str, str]:  # noqa: A002, N803
+    def start_execution(self, stateMachineArn: str, name: str, input: str) -> dict[str, str]:  # noqa: A002, N803
+        assert name not in self.names
+        self.names.add(name)
         self.started.append(json.loads(input))
         return {"executionArn": "arn:1"}
 

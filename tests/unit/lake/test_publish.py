@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.commit import CommitDocument, PendingObject, SourceCount, UploadedPart, write_commit
-from lake.errors import NewerDocumentError, UploadsVanishedError
+from lake.errors import NewerDocumentError, TransientError, UploadsVanishedError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import digest_objects
@@ -280,6 +280,16 @@ def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) 
     with pytest.raises(UploadsVanishedError, match="other content"):
         complete_all(s3, [item])
     assert calls_of(s3) == ["complete_multipart_upload", "list_parts", "complete_multipart_upload", "head_object"]
+
+
+def test_a_success_without_an_object_does_not_say_that_the_upload_is_gone(world: World) -> None:
+    # Given S3, which has sent its status and nothing else
+    item = upload(world.raw_s3, "lake", KEY, b"rows")
+    s3 = Mock(wraps=world.s3, **{"complete_multipart_upload.side_effect": lambda **_: {}})
+    # When, Then
+    with pytest.raises(TransientError, match="has not completed"):
+        complete_all(s3, [item])
+    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "partition": {}}'])

@@ -160,6 +160,7 @@ def test_a_missing_permission_is_named(error: ClientError, action: str) -> None:
         (answer("NoSuchBucket", "UploadPart", 404), "a bucket or table is missing", False),
         (answer("KMS.DisabledException", "UploadPart"), "s3:PutObject is refused because of the KMS key", False),
         (OSError(errno.ENOSPC, "no space left on device"), "the disk of a worker is full", False),
+        (OSError(errno.EMFILE, "too many open files"), "the machine of a worker did not do it: [Errno", False),
     ],
 )
 def test_the_cause_says_what_happened(error: Exception, cause: str, passing: bool) -> None:

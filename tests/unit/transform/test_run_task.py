@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import pickle
+import resource
 import tempfile
 from concurrent.futures import Future
 from pathlib import Path
@@ -190,6 +191,22 @@ def test_a_full_disk_is_a_result_that_spark_can_carry(monkeypatch: pytest.Monkey
     assert isinstance(result, TaskFault)
     assert result.manifest == "m"
     assert result.fault.cause.startswith("the disk of a worker is full")
+
+
+def test_a_disk_that_is_full_before_the_first_temporary_folder_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a new Python worker that can write no file: `tempfile` does not tell why
+    fail_with(monkeypatch, ZeroDivisionError())
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    # When
+    try:
+        (result,) = run_partition([TASK])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    # Then
+    assert isinstance(result, TaskFault)
+    assert "No usable temporary directory" in result.fault.cause
 
 
 def test_a_defect_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

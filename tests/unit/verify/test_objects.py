@@ -1,17 +1,18 @@
 """Objects as lines: every compression, every range size, lines that are too long to be kept."""
 
 import bz2
+import errno
 import gzip
 import io
-from errno import ENOSPC
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
-from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
+from boto3.exceptions import RetriesExceededError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
-from lake.commit import PendingObject
+from lake.commit import PendingObject, SourceCount
 from lake.manifest import ObjectVersion
 from verify import objects
 from verify.elements import lines_of
@@ -76,22 +77,35 @@ def test_an_object_that_is_gone_is_not_an_error_of_the_request(code: str) -> Non
         read(OneObject(BODY, code), len(BODY))
 
 
-@pytest.mark.parametrize("is_lake", [True, False])
-@pytest.mark.parametrize(
-    "error", [ReadTimeoutError(endpoint_url="s3"), ConnectTimeoutError(endpoint_url="s3"), OSError(ENOSPC, "disk full")]
-)
-def test_an_error_of_network_or_disk_says_nothing_of_an_object(error: Exception, is_lake: bool) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise error
-
-    s3: Any = SimpleNamespace(get_object=fail, download_file=fail)
-    file = ObjectVersion("input", "a.json", "e", 9, "", "v")
-    lake = LakeTask((PendingObject("lake", "a.parquet", "", (), "", 9, 1),))
-    files = InputTask((ExpectedFile(file, QuarantinedFile(), None),), 1000, concatenated=False, provenance=False)
-    with pytest.raises(type(error)):
-        digest_lake(s3, lake) if is_lake else digest_input(s3, files)
-
-
 def test_a_denied_object_is_not_gone() -> None:
     with pytest.raises(ClientError, match="AccessDenied"):
         read(OneObject(BODY, "AccessDenied"), len(BODY))
+
+
+STALLED = ReadTimeoutError(endpoint_url="https://s3")
+FULL_DISK = OSError(errno.ENOSPC, "no space left on device")
+DISABLED_KEY = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": ""}}, "GetObject")
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (STALLED, STALLED),
+        (FULL_DISK, FULL_DISK),
+        (DISABLED_KEY, DISABLED_KEY),
+        (RetriesExceededError(STALLED), STALLED),  # type: ignore[arg-type]
+    ],
+)
+def test_a_published_object_that_cannot_be_read_now_does_not_differ(raised: Exception, error: Exception) -> None:
+    s3: Any = Mock(**{"download_file.side_effect": raised})
+    with pytest.raises(type(error)) as found:
+        digest_lake(s3, LakeTask((PendingObject("lake", "a.parquet", "", (), "", 1, 1),)))
+    assert found.value is error
+
+
+def test_an_input_file_that_cannot_be_read_now_does_not_differ() -> None:
+    s3: Any = Mock(**{"get_object.side_effect": STALLED})
+    file = ObjectVersion("input", "a.json", "etag", 9, "2026-03-04T12:00:00.000+00:00", "v1")
+    expected = ExpectedFile(file, QuarantinedFile(), SourceCount(file.uri, "v1", 9, 1, 1, 0, {}, None, None))
+    with pytest.raises(ReadTimeoutError):
+        digest_input(s3, InputTask((expected,), 1000, concatenated=False, provenance=False))
