@@ -61,7 +61,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     The outcome of each date is a document in the control bucket, and a line of the log for each hour with files.
     ``which``: ``due``: the last dates (UTC) that ended ``STALLED`` ago and have no document; or a date. Returns the
     exit code: 1 when an hour differs, or when not everything of the share could be compared. Raises
-    ``InvalidInputError``: ``which`` is neither, or ``verify.share`` is 0.
+    ``InvalidInputError``: ``which`` is neither, or a date that the ledger has forgotten, or ``verify.share`` is 0.
     """
     settings = context.services.settings
     if not settings.verify.share:
@@ -70,6 +70,8 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     documents = list_objects(context.services.s3, context.services.resources.control_bucket, VERIFICATIONS)
     verified = {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
     dates = due_dates(now, verified) if which == DUE else [_parse_date(which)]
+    if which != DUE:
+        settings.ledger.check_kept(f"{which}T00", context.services.ledger.arrivals.expiries(), now)
     last = last_settled_date(now)
     effort = Effort(
         share=settings.verify.share,

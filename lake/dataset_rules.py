@@ -67,23 +67,33 @@ def format_taken(folder: str, dataset: str, owner: str, prefix: str) -> str:
 
 
 def dataset_prefixes(dataset: str, rules: Sequence[DatasetRule], folder: str | None = None) -> list[str]:
-    """Prefixes under which all keys of ``dataset`` are, sorted; none lies within another.
+    """Prefixes under which all keys of ``dataset`` are, sorted; none lies within another that ``takes_no_folder``
+    does not say to be listed without folders.
 
     Keys of other datasets can be under them as well. ``folder`` is the one that has the dataset; None: its own name.
     """
     named = [rule.prefix for rule in rules if rule.name == dataset]
     folders = [rule.prefix_of(dataset if folder is None else folder) for rule in rules if rule.name == FOLDER]
     prefixes: list[str] = []
+    whole = None
     for prefix in sorted({*named, *folders}):
-        if not prefixes or not prefix.startswith(prefixes[-1]):
-            prefixes.append(prefix)
+        if whole is not None and prefix.startswith(whole):
+            continue
+        prefixes.append(prefix)
+        if not takes_no_folder(prefix, rules):
+            whole = prefix
     return prefixes
 
 
 def takes_no_folder(prefix: str, rules: Sequence[DatasetRule]) -> bool:
-    """Whether the rules with this very prefix that name their dataset only take keys without a folder after it."""
+    """Whether the prefix is listed without folders: the rules with it that name their dataset only take keys without a
+    folder after it, and none of their other rules does."""
     first = next((rule for rule in rules if rule.prefix == prefix), None)
-    return first is not None and first.name == FOLDER
+    if first is None or first.name != FOLDER:
+        return False
+    named = {rule.name for rule in rules if rule.prefix == prefix and rule.name != FOLDER}
+    rest = (rule.prefix.removeprefix(prefix) for rule in rules if rule.name in named and rule.prefix.startswith(prefix))
+    return all("/" in text for text in rest if text)
 
 
 def named_datasets(rules: Sequence[DatasetRule]) -> set[str]:

@@ -135,9 +135,10 @@ def _pages(stack: Stack, hours: Hours, stop_at: datetime | None, *, old_days: bo
                     bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], item.get("VersionId")
                 )
                 for item in page.get("Versions", [])
-                if stack.belongs(item["Key"])
-                and first - item["LastModified"] <= WINDOW
+                if first - item["LastModified"] <= WINDOW
                 and item["LastModified"] - last < WINDOW
+                # There can be thousands of rules, and years of files.
+                and stack.belongs(item["Key"])
             ]
             markers = None
             if page["IsTruncated"]:

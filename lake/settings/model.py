@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -181,9 +181,11 @@ class Settings:
             )
             yield InvalidSettingsError("quota.job_runs", quota.job_runs, expected)
 
-    def has_table(self, dataset: str) -> bool:
+    @property
+    def has_table(self) -> Callable[[str], bool]:
+        """Whether a dataset has an Iceberg table. Each use reads all rules: take it once for many datasets."""
         named = {rule.name: rule.table == ICEBERG for rule in self.datasets}
-        return named.get(dataset, named.get(FOLDER, False))
+        return lambda dataset: named.get(dataset, named.get(FOLDER, False))
 
     @property
     def has_tables(self) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from lake.errors import InvalidSettingsError
+from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.settings.declaration import KMS_KEY, SCHEDULE, TIME, Choice, Range, Text
 from lake.time import Schedule, minutes_of_day
 
@@ -99,6 +99,28 @@ class LedgerSettings:
         if not self.keep_days:
             return None
         return int((recorded_at + timedelta(days=self.keep_days)).timestamp())
+
+    def oldest_arrival(self, earlier: Mapping[int, datetime], now: datetime) -> datetime | None:
+        """The row of a file that arrived before this may have been deleted at ``now`` (aware); None: no row is. Pure.
+
+        ``earlier``: values that ``keep_days`` has had, and until when (``Arrivals.expiries``).
+        """
+        kept = {**earlier, self.keep_days: now} if self.keep_days else earlier
+        ends = (min(until, now - timedelta(days=days)) + CLOCK_MARGIN for days, until in kept.items())
+        return max(ends, default=None)
+
+    def check_kept(self, first: str, earlier: Mapping[int, datetime], now: datetime) -> None:
+        """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` (``YYYY-MM-DDTHH``) may have expired."""
+        oldest = self.oldest_arrival(earlier, now)
+        if oldest is None:
+            return
+        first_kept = (oldest.astimezone(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
+        if first < first_kept:
+            raise InvalidInputError(
+                f"{first} is older than ledger.keep_days allows, or has allowed: the rows that say which of its files "
+                f"were converted may have been deleted, so a file could be converted twice, or called missing; begin "
+                f"with {first_kept} or a later hour"
+            )
 
 
 STOP_GRACE_MINUTES = 15

@@ -44,6 +44,7 @@ def catalog(services: Services) -> dict[str, Any]:
     error of a table, after all the others were tried; the log names each table.
     """
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
+    has_table = services.settings.has_table
     changed: dict[str, list[str]] = {"created": [], "extended": [], "foreign": []}
     errors: list[Exception] = []
     number, position = 0, ""
@@ -51,7 +52,7 @@ def catalog(services: Services) -> dict[str, Any]:
         if services.clock() >= stop_at:
             break
         number, position = number + 1, dataset.name
-        if services.settings.has_table(dataset.name):
+        if has_table(dataset.name):
             continue
         try:
             kind = _bring_up_to_date(services, dataset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import folder_of, format_taken, named_datasets
@@ -22,25 +22,13 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
-def oldest_arrival(services: Services, now: datetime) -> datetime | None:
-    """The row of a file that arrived before this may have been deleted at ``now`` (aware); None: no row is.
-
-    Also by a value that ``ledger.keep_days`` had before: the sweep remembers each, and until when it was in force.
-    """
-    kept, days = services.ledger.arrivals.expiries(), services.settings.ledger.keep_days
-    if days:
-        kept[days] = now
-    ends = (min(until, now - timedelta(days=days)) + CLOCK_MARGIN for days, until in kept.items())
-    return max(ends, default=None)
-
-
 def _oldest_of(services: Services, files: Iterable[ObjectVersion], now: datetime) -> datetime | None:
-    """``oldest_arrival``, if one of the files is so old that it matters; without an answer no such file is taken."""
+    """``LedgerSettings.oldest_arrival`` if it matters for one of the files; without an answer no such file is taken."""
     limit = now - MIN_KEPT + CLOCK_MARGIN
     if not any(_is_before(file, limit) for file in files):
         return None
     try:
-        return oldest_arrival(services, now)
+        return services.settings.ledger.oldest_arrival(services.ledger.arrivals.expiries(), now)
     except UNANSWERED as error:
         logger.warning("no answer about rows that have expired", error=str(error))
         return limit

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -22,7 +22,6 @@ from lake.settings.declaration import DATASET_NAME
 from lake.settings.routing import FOLDER
 from lake.texts import format_names
 from router.listing.folders import folders_of
-from router.ownership.limits import oldest_arrival
 from router.services import Services
 from router.telemetry import logger
 
@@ -186,16 +185,7 @@ def check_dataset(dataset: object, services: Services) -> None:
 
 def check_kept(first: str, services: Services) -> None:
     """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` may have expired (``ledger.keep_days``)."""
-    oldest = oldest_arrival(services, services.clock())
-    if oldest is None:
-        return
-    first_kept = (oldest + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
-    if first < first_kept:
-        raise InvalidInputError(
-            f"from = {first} is older than ledger.keep_days allows, or has allowed: the rows that say which of its "
-            "files were converted may have been deleted, so a file could be converted twice, or "
-            f"called missing; pass from = {first_kept} or a later hour"
-        )
+    services.settings.ledger.check_kept(first, services.ledger.arrivals.expiries(), services.clock())
 
 
 def _has_objects(services: Services, prefix: str) -> bool:

@@ -242,7 +242,7 @@ def delete_table_files(repair: Repair) -> None:
     A table whose rows another writer has changed is listed for a batch, which stops it.
     """
     services = repair.services
-    names = (name for name in services.ledger.datasets.names() if services.settings.has_table(name))
+    names = filter(services.settings.has_table, services.ledger.datasets.names())
     rows = [row for batch in batches_of(names) for row in services.ledger.tables.get_many(batch)]
     # A sweep can have no time for all of them: those that wait the longest come first.
     for row in sorted(rows, key=lambda row: row.cleaned_at):

@@ -271,17 +271,19 @@ class TableCatalog:
     def replace(self, metadata: Metadata) -> None:
         """Point to the document of another table, whatever the entry was; creates one where there is none.
 
+        What a person says of the table as a whole stays.
         Raises botocore's error for another writer that has changed the entry meanwhile.
         """
         glue = self.services.glue
         if self.create(metadata):
             return
-        version = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]["VersionId"]
+        table = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
+        told = {name: value for name, value in table.items() if name in ("Description", "Owner")}
         glue.update_table(
             DatabaseName=self._database,
-            TableInput=self._input(metadata, self._write_document(metadata, 0), {}),
+            TableInput=self._input(metadata, self._write_document(metadata, 0), told),
             SkipArchive=True,
-            VersionId=version,
+            VersionId=table["VersionId"],
         )
 
     def swap(self, entry: CatalogEntry, metadata: Metadata) -> bool:

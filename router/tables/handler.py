@@ -100,7 +100,8 @@ def _commit_all(services: Services, stop_at: datetime) -> tuple[int, list[Except
 
 def _waiting(services: Services) -> list[OutboxEntry]:
     """The first entry of each table; that of a dataset which was moved back to Hive stays as it is."""
-    return [entry for entry in services.ledger.tables.waiting() if services.settings.has_table(entry.dataset)]
+    has_table = services.settings.has_table
+    return [entry for entry in services.ledger.tables.waiting() if has_table(entry.dataset)]
 
 
 def _minutes_behind(services: Services) -> float:

@@ -1,13 +1,13 @@
 """From the folder of a key to the name of its dataset, and why a key has none."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lake.dataset_rules import dataset_prefixes, matching_rule, reason_without_dataset, takes_no_folder
 from lake.settings import DatasetRule
 from lake.settings.declaration import DATASET_NAME
-from lake.settings.routing import name_of_folder
+from lake.settings.routing import name_of_folder, rule_conflicts
 
 FOLDERS = (DatasetRule("{folder}"),)
 
@@ -73,6 +73,29 @@ def test_a_folder_does_not_get_the_dataset_of_a_rule() -> None:
 def test_the_reason_names_the_rule_that_would_take_the_key(key: str, reason: str | None) -> None:
     found = reason_without_dataset(key, (DatasetRule("{folder}", "in/"),))
     assert found is None if reason is None else reason in str(found)
+
+
+KEYS = [
+    f"{prefix}{name}"
+    for prefix in ("", "in/", "in/orders/", "orders/", "ord/")
+    for name in ("a", "ord", "ordx/a", "orders/a")
+]
+RULES = st.builds(
+    DatasetRule, st.sampled_from(["orders", "{folder}"]), st.sampled_from(["", "in/", "ord", "in/ord", "orders/"])
+)
+
+
+@given(st.lists(RULES, min_size=1, max_size=5))
+def test_each_key_of_a_dataset_is_listed_once(rules: list[DatasetRule]) -> None:
+    assume(not list(rule_conflicts(rules)))
+    prefixes = dataset_prefixes("orders", rules)
+    for key in KEYS:
+        covering = [prefix for prefix in prefixes if key.startswith(prefix)]
+        listed = [
+            prefix for prefix in covering if not takes_no_folder(prefix, rules) or "/" not in key.removeprefix(prefix)
+        ]
+        assert len(listed) <= 1
+        assert listed or matching_rule(key, rules)[1] != "orders"
 
 
 def test_the_prefixes_of_a_dataset_are_those_of_its_folder() -> None:

@@ -186,4 +186,9 @@ def test_prefixes_do_not_overlap(deployment: Deployment) -> None:
     deployment.configure(datasets=rules)
     assert dataset_prefixes("orders", deployment.services.settings.datasets) == ["orders/", "web/orders"]
     deployment.configure(datasets=[*rules, {"name": "orders"}])
-    assert dataset_prefixes("orders", deployment.services.settings.datasets) == [""]
+    # And files without a folder are listed without folders, so next to those of the folders
+    assert dataset_prefixes("orders", deployment.services.settings.datasets) == ["", "orders/", "web/orders"]
+    for key in ("a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json"):
+        put(deployment, key)
+    find(deployment)
+    assert found_files(deployment) == ["a.json", "orders/b.json", "web/orders-c.json", "web/orders/d.json"]

@@ -89,7 +89,7 @@ def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_ackn
 def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deployment) -> None:
     keep(deployment)
     request = {"dataset": "orders", "from": "2026-09-20", "to": "2026-11-20"}
-    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days .*pass from = 2026-09-22T10 or a later hour"):
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days .*begin with 2026-09-22T10 or a later hour"):
         backfill({"action": "validate", "input": request}, deployment.services)
     kept = {**request, "from": "2026-09-22T10"}
     assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"

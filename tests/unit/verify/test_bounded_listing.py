@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -95,8 +96,12 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
     pages = [page([version(1), version(2)]), page([version(3)], old), page([version(3)], late)]
     foreign = page([version(4)])
     foreign["Versions"][0]["Key"] = "orders/foreign.txt"
-    assert find_files(stack([*pages, foreign, {}], rows.__getitem__), HOURS, index) == {}
+    listed = stack([*pages, foreign, {}], rows.__getitem__)
+    belongs = Mock(side_effect=listed.belongs)
+    assert find_files(replace(listed, belongs=belongs), HOURS, index) == {}
     assert index.manifests("2026-03-04T12") == []
+    # And the rules are asked for no key of another time
+    assert belongs.call_count == 3
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from batch_job.verify_dates import (
     last_settled_date,
     verify_dates,
 )
+from lake.errors import InvalidInputError
 from lake.settings import parse_settings
 from verify.find_files import TimeOverError
 from verify.manifest_check import MAX_TASKS, group_by_size
@@ -63,11 +64,13 @@ class DueDates:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, datasets: list[str], check: Callable[[str], None]) -> None:
         self.now = datetime(2026, 3, 8, 12, tzinfo=UTC)
         self.dates, self.lines = list[str](), list[str]()
-        self.left = dict[str, int]()
+        self.left, self.expiries = dict[str, int](), dict[int, datetime]()
         given = {"stage": "test", "time_zone": "UTC", "verify": {"share": 0.1}, "batch": {"run_timeout_minutes": 240}}
         services = SimpleNamespace(
             settings=parse_settings({**given, "datasets": [{"name": name, "prefix": name} for name in datasets]}),
-            ledger=SimpleNamespace(datasets=SimpleNamespace(names=list)),
+            ledger=SimpleNamespace(
+                datasets=SimpleNamespace(names=list), arrivals=SimpleNamespace(expiries=lambda: self.expiries)
+            ),
             resources=SimpleNamespace(control_bucket="control"),
             region="eu-central-1",
             s3=SimpleNamespace(list_objects_v2=lambda **_: {"IsTruncated": False}, put_object=self.put),
@@ -115,6 +118,16 @@ def test_a_verification_reports_before_its_time_is_over(
         f"ALARM verify {THREE[1]}: 2 datasets were not compared",
         f"ALARM verify {THREE[2]}: 3 datasets were not compared",
     ]
+
+
+def test_a_date_whose_files_the_ledger_may_have_forgotten_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given rows that have expired by an earlier setting
+    due = DueDates(monkeypatch, ["a"], lambda _: None)
+    due.expiries = {60: due.now}
+    # When, Then its files are not said to be unknown
+    with pytest.raises(InvalidInputError, match=r"2026-01-08T00 is older than ledger\.keep_days allows"):
+        verify_dates(due.context, "2026-01-08")
+    assert verify_dates(due.context, "2026-01-09") == 0
 
 
 @pytest.mark.parametrize("refused", [1, MAX_UNREADABLE, MAX_UNREADABLE + 1])

@@ -144,6 +144,9 @@ def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deplo
     types = {column["Name"]: column["Type"] for column in columns}
     assert types | {name: kind for name, (_, kind) in added.items()} == types
     assert {type(kind) for kind in types.values()} == {str}
+    # And so does the table that a rebuild puts in its place
+    rebuild_table(deployment.services, "orders")
+    assert deployment.glue.tables["orders"] | described == deployment.glue.tables["orders"]
 
 
 def test_an_hour_is_not_built_of_objects_that_are_gone(deployment: Deployment) -> None:

@@ -1,9 +1,11 @@
 """The function ``tables`` shares its time among the tables, and has Glue compact them as the setting says."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -12,6 +14,7 @@ from lake.ledger import Ledger
 from lake.ledger import tables as ledger_of_tables
 from lake.ledger.tables import EXPIRY_ENTRY
 from lake.manifest import Partition
+from lake.settings import DatasetRule
 from router.tables import handler
 from router.tables.handler import TIME_PER_CALL, commit_tables
 from router.telemetry import Metric
@@ -39,8 +42,16 @@ def begun(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
 
 def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given three tables, the second of which has more entries than a page
+    # Given three tables, the second of which has more entries than a page, and rules that may be thousands
+    rules_read = Mock()
+
+    class Rules(tuple[DatasetRule, ...]):
+        def __iter__(self) -> Iterator[DatasetRule]:
+            rules_read()
+            return super().__iter__()
+
     deployment.configure(datasets=TABLES)
+    settings = replace(deployment.services.settings, datasets=Rules(deployment.services.settings.datasets))
     monkeypatch.setattr(ledger_of_tables, "PAGE_ITEMS", 4)
     for name, entries in zip(NAMES, (2, 9, 1), strict=True):
         for number in range(entries):
@@ -56,12 +67,12 @@ def test_tables_that_wait_are_found_by_few_reads(deployment: Deployment, monkeyp
     monkeypatch.setattr(deployment.dynamodb, "query", count_items)
     # When
     ledger = Ledger.over(deployment.dynamodb, "ledger")
+    services = replace(deployment.services, ledger=ledger, settings=settings)
     monkeypatch.setattr(handler, "commit_round", lambda *_: None)
-    (behind,) = recorded(
-        lambda: commit_tables(replace(deployment.services, ledger=ledger), lambda _: None), Metric.TABLES_BEHIND_MINUTES
-    )
-    # Then each look takes two reads, and the age of the oldest entry is that of one table
+    (behind,) = recorded(lambda: commit_tables(services, lambda _: None), Metric.TABLES_BEHIND_MINUTES)
+    # Then each look takes two reads, and one of the rules; and the age of the oldest entry is that of one table
     assert behind == 0
+    assert rules_read.call_count == 2
     assert [entry.dataset for entry in ledger.tables.waiting()] == list(NAMES)
     assert read == [(True, 4), (True, 1)] * 2 + [(False, 2)] + [(True, 4), (True, 1)]
 
