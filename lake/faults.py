@@ -124,12 +124,14 @@ FILE_CODES = KEY_CODES | {
     "PreconditionFailed",
 }
 """Amazon S3 API Reference, Error codes; MethodNotAllowed is the answer for a version that is a delete marker."""
-HEAD_CODES = frozenset({"404", "405", "412"})
-"""Statuses in place of these codes in answers to HeadObject, which have no body. Another answer without a code was not
-given by S3: a proxy knows nothing about the file."""
 FOREIGN_KEY_CODE = "InvalidRequest"
 """The answer to GetObject for an object that is encrypted by a key which only its writer has (Amazon S3 User Guide,
 "Using server-side encryption with customer-provided keys"); other requests get it for other reasons."""
+FILE_ANSWERS = frozenset(
+    {("GetObject", FOREIGN_KEY_CODE), ("HeadObject", "404"), ("HeadObject", "405"), ("HeadObject", "412")}
+)
+"""Operation and code. HeadObject has statuses in place of codes, because its answers have no body. Another answer
+without a code was not given by S3: a proxy knows nothing about the file."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
 NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -144,7 +146,6 @@ MACHINE_ERRORS = DISK_ERRORS | {
 }
 """A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
 temporary folder can be removed; the name of no local file comes from a manifest."""
-FILE_ANSWERS = {("GetObject", FOREIGN_KEY_CODE), *(("HeadObject", code) for code in HEAD_CODES)}
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500

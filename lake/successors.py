@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
+from lake.ledger.transitions import OnDamage, raise_damage
 from lake.manifest import Identity, ObjectVersion
 from lake.manifest_documents import find_division, read_manifest
 
@@ -28,12 +30,15 @@ def follow(
     *,
     follows: Callable[[ManifestRow], bool] = lambda row: row.state == State.SUPERSEDED,
     parallel: int = PARALLEL_READS,
+    on_damage: OnDamage = raise_damage,
 ) -> Iterator[list[tuple[str, ManifestRow | None]]]:
     """Manifests with their rows by consistent reads, each once, page by page; None: the ledger has no such row.
 
     After them come the successors of those that ``follows`` accepts, and theirs, to the end of the chain. ``parallel``
-    reads run at a time, of ``MAX_BATCH_KEYS`` rows each. Raises botocore's errors.
+    reads run at a time, of ``MAX_BATCH_KEYS`` rows each; ``on_damage`` is called in their threads. Raises botocore's
+    errors.
     """
+    read = partial(ledger.manifests.get_many, on_damage=on_damage)
     seen: set[str] = set()
     level = manifests
     with ThreadPoolExecutor(parallel) as pool:
@@ -42,7 +47,7 @@ def follow(
             for ids in batches_of(level, parallel * MAX_BATCH_KEYS):
                 new = [manifest for manifest in dict.fromkeys(ids) if manifest not in seen]
                 seen.update(new)
-                rows = [row for batch in pool.map(ledger.manifests.get_many, batches_of(new)) for row in batch]
+                rows = [row for batch in pool.map(read, batches_of(new)) for row in batch]
                 for row in rows:
                     if row is not None and follows(row):
                         successors.update(dict.fromkeys(row.superseded_by))

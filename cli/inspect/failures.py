@@ -124,7 +124,7 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
         for lane in Lane:
             for listed, describe in (
                 (manifests.failures(lane, Failure.FAILED), _failed),
-                (manifests.failures(lane, Failure.UNREADABLE), _unreadable),
+                (manifests.failures(lane, Failure.UNREADABLE), partial(_unreadable, limit=limit)),
                 (manifests.open(lane, State.QUEUED), _blocked),
             ):
                 most = max(MAX_SCANNED_ROWS, limit)
@@ -133,7 +133,7 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 current = _confirmed(stack, rows[:limit])
                 troubles: list[Trouble] = []
                 while current and len(troubles) <= limit:
-                    described = pool.map(partial(describe, stack, limit), current[:PARALLEL_READS])
+                    described = pool.map(partial(describe, stack), current[:PARALLEL_READS])
                     troubles += chain.from_iterable(described)
                     current = current[PARALLEL_READS:]
                 complete = complete and len(scanned) <= most and max(len(rows), len(troubles)) <= limit
@@ -165,12 +165,12 @@ def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Manife
     return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
 
 
-def _failed(stack: DeployedStack, _limit: int, row: ManifestRow) -> list[Trouble]:
+def _failed(stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
     reason = row.reason or "the ledger has no reason"
     return [_of_row(FailureKind.FAILED, row, reason, WHEN_REMOVED, _reprocess(stack, row))]
 
 
-def _blocked(_stack: DeployedStack, _limit: int, row: ManifestRow) -> list[Trouble]:
+def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
     again = {
         Lane.BATCH: "remove the cause: the next night converts it",
         Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
@@ -178,7 +178,7 @@ def _blocked(_stack: DeployedStack, _limit: int, row: ManifestRow) -> list[Troub
     return [_of_row(FailureKind.BLOCKED, row, row.reason, again[row.lane], None)] if row.reason else []
 
 
-def _unreadable(stack: DeployedStack, limit: int, row: ManifestRow) -> list[Trouble]:
+def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trouble]:
     """Its files that could not be read, one more than ``limit`` at most: each costs several requests."""
     if row.published is None:
         return []

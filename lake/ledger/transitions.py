@@ -79,8 +79,20 @@ class Claim:
         ]
 
 
-def _raise(error: TerminalError) -> None:
+OnDamage = Callable[[TerminalError], object]
+"""Gets the error of each row that is damaged, which is passed over then."""
+
+
+def raise_damage(error: TerminalError) -> None:
     raise error
+
+
+def _read(item: dict[str, Any], on_damage: OnDamage) -> ManifestRow | None:
+    try:
+        return row_of(item)
+    except TerminalError as error:
+        on_damage(error)
+        return None
 
 
 class Manifests:
@@ -92,25 +104,15 @@ class Manifests:
         item = self._table.get(manifest_row_key(manifest))
         return None if item is None else row_of(item)
 
-    def get_many(self, manifests: Sequence[str]) -> list[ManifestRow | None]:
+    def get_many(self, manifests: Sequence[str], on_damage: OnDamage = raise_damage) -> list[ManifestRow | None]:
         """Their rows by one consistent read, in their order; at most ``MAX_BATCH_KEYS`` different ones."""
         items = self._table.get_many([manifest_row_key(manifest) for manifest in manifests])
-        return [None if item is None else row_of(item) for item in items]
+        return [None if item is None else _read(item, on_damage) for item in items]
 
-    def open(
-        self, lane: Lane, state: State, on_damage: Callable[[TerminalError], object] = _raise
-    ) -> Iterator[ManifestRow]:
-        """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm.
-
-        ``on_damage``: gets the error of each row that is damaged, which is passed over then.
-        """
-        for item in self._table.query(open_key(lane, state), index=True):
-            try:
-                row = row_of(item)
-            except TerminalError as error:
-                on_damage(error)
-            else:
-                yield row
+    def open(self, lane: Lane, state: State, on_damage: OnDamage = raise_damage) -> Iterator[ManifestRow]:
+        """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm."""
+        rows = (_read(item, on_damage) for item in self._table.query(open_key(lane, state), index=True))
+        return (row for row in rows if row is not None)
 
     def failures(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
         """Manifests that did not get through, oldest first, from the index: a hint that a consistent read has to

@@ -21,7 +21,7 @@ from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
-from lake.successors import files_by_successor
+from lake.successors import files_by_successor, follow
 from lake.texts import format_count
 from router.entry import with_product_errors, with_refusals
 from router.requests.selection import (
@@ -319,7 +319,7 @@ def find_listed(
     with the rows, and is empty once all hours were listed.
     """
     for listed in batches_of(_listed(services, pool, selection, report.place), MANIFESTS_AT_ONCE):
-        yield _with_successors(services, pool, [place.rpartition("#")[2] for place in listed], report)
+        yield _with_successors(services, [place.rpartition("#")[2] for place in listed], report)
         report.place = listed[-1] if len(listed) == MANIFESTS_AT_ONCE else ""
         if services.clock() >= stop_at:
             return
@@ -339,26 +339,13 @@ def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, 
             yield from (place for manifest in manifests if (place := f"{hour}#{manifest}") > after)
 
 
-def _with_successors(
-    services: Services, pool: ThreadPoolExecutor, manifests: Sequence[str], report: ReprocessReport
-) -> list[ManifestRow]:
+def _with_successors(services: Services, manifests: Sequence[str], report: ReprocessReport) -> list[ManifestRow]:
     """The rows that exist, by consistent reads; a damaged one is reported."""
-
-    def read(manifest: str) -> ManifestRow | TerminalError | None:
-        try:
-            return services.ledger.manifests.get(manifest)
-        except TerminalError as error:
-            return error
-
-    rows: list[ManifestRow] = []
-    while manifests:
-        found = list(pool.map(read, manifests))
-        for error in found:
-            if isinstance(error, TerminalError):
-                report.add("unusable", 1, str(error))
-        current = [row for row in found if isinstance(row, ManifestRow)]
-        rows += current
-        manifests = [successor for row in current for successor in row.superseded_by]
+    damaged: list[TerminalError] = []
+    pages = follow(services.ledger, manifests, on_damage=damaged.append)
+    rows = [row for page in pages for _, row in page if row is not None]
+    for error in damaged:
+        report.add("unusable", 1, str(error))
     return rows
 
 

@@ -102,7 +102,9 @@ def generations_that_are_not_done_come_in() -> AbstractContextManager[Any]:
 
     get_many = Manifests.get_many
     return patch.object(
-        Manifests, "get_many", lambda self, ids: [row and published(row) for row in get_many(self, ids)]
+        Manifests,
+        "get_many",
+        lambda self, *given, **options: [row and published(row) for row in get_many(self, *given, **options)],
     )
 
 

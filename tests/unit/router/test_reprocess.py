@@ -1,5 +1,6 @@
 """reprocess: manifests that have ended are queued once in their next generation; what is open stays as it is."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 
 from lake.errors import InvalidInputError
 from lake.ledger import ManifestRow, Published, State
-from lake.ledger.transitions import Manifests
+from lake.ledger.transitions import Manifests, OnDamage
 from lake.manifest import Lane, Partition
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
@@ -173,13 +174,13 @@ def test_a_selection_reads_the_manifests_of_its_own_hours(
     for number, partition in enumerate((replace(PARTITION, hour=10), replace(PARTITION, dataset="clicks"))):
         failed(deployment, str(number), partition=partition)
     read: list[str] = []
-    get = Manifests.get
+    get_many = Manifests.get_many
 
-    def get_one(table: Manifests, manifest: str) -> ManifestRow | None:
-        read.append(manifest)
-        return get(table, manifest)
+    def get_them(table: Manifests, manifests: Sequence[str], on_damage: OnDamage) -> list[ManifestRow | None]:
+        read.extend(manifests)
+        return get_many(table, manifests, on_damage)
 
-    monkeypatch.setattr(Manifests, "get", get_one)
+    monkeypatch.setattr(Manifests, "get_many", get_them)
     # When
     assert counts(ask(deployment, dataset="orders", **{"from": "2026-11-20T09", "to": "2026-11-20T09"}))["queued"] == 1
     # Then

@@ -213,11 +213,11 @@ def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
     manifests, before = deployment.ledger.manifests, deployment.row(row.id)
     get_many, calls = manifests.get_many, []
 
-    def reading(_: object, ids: Sequence[str]) -> Any:
+    def reading(_: object, ids: Sequence[str], **options: Any) -> Any:
         calls.append(ids)
         if len(calls) == number:
             manifests.force(before, deployment.now)
-        return get_many(ids)
+        return get_many(ids, **options)
 
     monkeypatch.setattr(type(manifests), "get_many", reading)
     # Then
