@@ -12,7 +12,7 @@ from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ObjectTypeDef
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ObjectTypeDef
 
     from lake.manifest import Partition
 
@@ -271,13 +271,20 @@ def list_objects(s3: S3Client, bucket: str, prefix: str = "", after: str = "") -
 
     Raises botocore's errors.
     """
+    start = {"StartAfter": after}
     while True:
-        page = s3.list_objects_v2(Bucket=bucket, Prefix=prefix, StartAfter=after)
+        page = s3.list_objects_v2(Bucket=bucket, Prefix=prefix, **start)  # type: ignore[arg-type]
         found = page.get("Contents", [])
         yield from found
         if not page["IsTruncated"]:
             return
-        after = found[-1]["Key"]
+        start = {"StartAfter": found[-1]["Key"]} if found else after_empty_page(page)
+
+
+def after_empty_page(page: ListObjectsV2OutputTypeDef) -> dict[str, str]:
+    """What the next request names: a page that is not the last one has no key where S3 has passed over many objects
+    that were deleted, in a bucket with versions."""
+    return {"ContinuationToken": page["NextContinuationToken"]}
 
 
 def list_versions(s3: S3Client, bucket: str, key: str) -> Iterator[Any]:

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 
-from lake.layout import INBOX, URGENT, manifest_of_pointer
+from lake.layout import INBOX, URGENT, list_objects, manifest_of_pointer
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers
 from streaming_job.micro_batch import (
@@ -127,10 +128,8 @@ class UrgentInbox:
         """Keys of pointers by manifest, the oldest manifest first, without those that are being converted."""
         services, pointers = self._context.services, dict[str, list[str]]()
         for prefix in self._inboxes():
-            page = services.s3.list_objects_v2(
-                Bucket=services.resources.control_bucket, Prefix=f"{prefix}{URGENT}", MaxKeys=MAX_POINTERS
-            )
-            for item in page.get("Contents", []):
+            found = list_objects(services.s3, services.resources.control_bucket, f"{prefix}{URGENT}")
+            for item in islice(found, MAX_POINTERS):
                 manifest = manifest_of_pointer(item["Key"])
                 if manifest is not None and manifest not in self._converting:
                     pointers.setdefault(manifest, []).append(item["Key"])

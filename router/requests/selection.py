@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from lake.dataset_rules import named_datasets
 from lake.errors import InvalidInputError, UnknownDatasetError
-from lake.layout import S3Uri, parse_s3_uri
+from lake.layout import S3Uri, list_objects, parse_s3_uri
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition, is_manifest_id
 from lake.settings.declaration import DATASET_NAME
@@ -168,10 +168,10 @@ def check_dataset(dataset: object, services: Services) -> None:
     if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
         if any(rule.name == dataset for rule in rules) or services.ledger.datasets.is_known(dataset):
             return
-        by_folder = [rule for rule in rules if rule.name == FOLDER]
-        for folder in folders_of(services, dataset):
-            if any(_has_objects(services, rule.prefix_of(folder)) for rule in by_folder):
-                return
+        folders, bucket = folders_of(services, dataset), services.resources.input_bucket
+        prefixes = (rule.prefix_of(folder) for rule in rules if rule.name == FOLDER for folder in folders)
+        if any(True for prefix in prefixes for _ in list_objects(services.s3, bucket, prefix)):
+            return
     if not isinstance(dataset, str):
         raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
@@ -186,11 +186,6 @@ def check_dataset(dataset: object, services: Services) -> None:
 def check_kept(first: str, services: Services) -> None:
     """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` may have expired (``ledger.keep_days``)."""
     services.settings.ledger.check_kept(first, services.ledger.arrivals.expiries(), services.clock())
-
-
-def _has_objects(services: Services, prefix: str) -> bool:
-    answer = services.s3.list_objects_v2(Bucket=services.resources.input_bucket, Prefix=prefix, MaxKeys=1)
-    return answer["KeyCount"] > 0
 
 
 def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, PendingObject, read_commit
 from lake.errors import InvalidDocumentError
-from lake.layout import lake_prefix, list_objects, manifest_prefix, partition_prefix
+from lake.layout import after_empty_page, lake_prefix, list_objects, manifest_prefix, partition_prefix
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
@@ -279,9 +279,11 @@ def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]
     """
     digests = [ObjectsDigest() for _ in prefixes]
     position, after = 0, ""
+    token: dict[str, str] = {}
     while position < len(prefixes):
         # A general purpose bucket lists in the order of UTF-8 bytes, which is the order of Python's strings.
-        page = s3.list_objects_v2(Bucket=bucket, Prefix=folder, StartAfter=max(after, prefixes[position]))
+        start = token or {"StartAfter": max(after, prefixes[position])}
+        page = s3.list_objects_v2(Bucket=bucket, Prefix=folder, **start)  # type: ignore[arg-type]
         for item in page.get("Contents", []):
             after = item["Key"]
             while position < len(prefixes) and prefixes[position] < after and not after.startswith(prefixes[position]):
@@ -292,4 +294,5 @@ def list_digests(s3: S3Client, bucket: str, folder: str, prefixes: Sequence[str]
                 digests[position].add(after, item["Size"], item["ETag"].strip('"'))
         if not page["IsTruncated"]:
             break
+        token = {} if "Contents" in page else after_empty_page(page)
     return [digest.result() for digest in digests]

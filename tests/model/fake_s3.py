@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from lake.manifest import ObjectVersion
@@ -59,6 +60,17 @@ class Upload:
     parts: dict[int, tuple[str, bytes]] = field(default_factory=dict)
     state: str = "open"
     """``open``, ``completed`` or ``aborted``."""
+
+
+def after_empty_pages(listing: Callable[..., Response]) -> Callable[..., Response]:
+    """``list_objects_v2`` of a bucket in which much was deleted: an empty page, with a token, before each other one."""
+
+    def list_objects_v2(*, StartAfter: str = "", ContinuationToken: str = "", **request: Any) -> Response:
+        if not ContinuationToken:
+            return {"KeyCount": 0, "IsTruncated": True, "NextContinuationToken": f"after {StartAfter}"}
+        return listing(StartAfter=ContinuationToken.removeprefix("after "), **request)
+
+    return list_objects_v2
 
 
 class FakeS3:

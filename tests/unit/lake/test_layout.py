@@ -7,12 +7,13 @@ import pytest
 
 from lake import layout
 from lake.errors import InvalidInputError
-from lake.layout import inbox, manifest_of_pointer, pointer_key
+from lake.layout import inbox, list_objects, manifest_of_pointer, pointer_key
 from lake.ledger.arrivals import arrival_key
 from lake.manifest import Partition
 from lake.resource_names import ResourceNames
 from lake.shards import Shards
-from tests.unit.lake.world import PARTITION, RESOURCES
+from tests.model.fake_s3 import FakeS3, after_empty_pages
+from tests.unit.lake.world import MORNING, PARTITION, RESOURCES
 
 MANIFEST = "20261120T093000" + "0" * 20
 
@@ -42,6 +43,19 @@ def test_a_partition_is_a_utc_hour_and_reads_back() -> None:
     partition = Partition.of("orders", datetime(2026, 1, 1, 0, 30, tzinfo=berlin))
     assert str(partition) == "orders#2025-12-31T23"
     assert Partition.parse(str(partition)) == partition
+
+
+def test_a_listing_goes_on_after_pages_without_a_key() -> None:
+    # Given keys on three pages, and before each of them others that were deleted
+    s3 = FakeS3(MORNING)
+    s3.create_bucket(Bucket="control")
+    keys = [f"intents/{number}.json" for number in range(3 * s3.PAGE_SIZE)]
+    for key in keys:
+        s3.put_object(Bucket="control", Key=key, Body=b"")
+    s3.list_objects_v2 = after_empty_pages(s3.list_objects_v2)  # type: ignore[method-assign]
+    # When, Then
+    found = list_objects(s3, "control", "intents/", keys[0])  # type: ignore[arg-type]
+    assert [item["Key"] for item in found] == keys[1:]
 
 
 def test_an_arrival_key_is_short_and_unique() -> None:

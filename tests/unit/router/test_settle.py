@@ -16,7 +16,7 @@ from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
 from router.executions.run_status import run_status
 from router.settle.published import list_digests
-from tests.model.fake_s3 import FakeS3
+from tests.model.fake_s3 import FakeS3, after_empty_pages
 from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
@@ -232,11 +232,12 @@ FOLDER = "orders/date=2026-11-20/hour=09/"
     listed=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 30)), unique=True),
     expected=st.sets(st.sampled_from("abcdx")),
     page=st.integers(1, 4),
+    many_deleted=st.booleans(),
 )
 def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
-    listed: list[tuple[str, int]], expected: set[str], page: int
+    listed: list[tuple[str, int]], expected: set[str], page: int, *, many_deleted: bool
 ) -> None:
-    # Given: objects of manifests and of others in one folder, listed in small pages
+    # Given: objects of manifests and of others in one folder, listed in small pages, and in empty ones
     s3 = FakeS3(MORNING)
     s3.PAGE_SIZE = page
     s3.create_bucket(Bucket="lake")
@@ -244,6 +245,8 @@ def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
     for key in keys:
         s3.put_object(Bucket="lake", Key=key, Body=key.encode())
     prefixes = sorted(f"{FOLDER}{manifest}-g1-" for manifest in expected)
+    if many_deleted:
+        s3.list_objects_v2 = after_empty_pages(s3.list_objects_v2)  # type: ignore[method-assign]
     # When
     found = list_digests(s3, "lake", FOLDER, prefixes)  # type: ignore[arg-type]
     # Then

@@ -21,6 +21,7 @@ from streaming_job import micro_batch, urgent
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import PORTIONS, convert_manifests
 from streaming_job.urgent import POOL, UrgentInbox
+from tests.model.fake_s3 import after_empty_pages
 from tests.unit.lake.world import RESOURCES, World, new_world
 from transform.give_up import EnvironmentFault
 from transform.outcome import HELD, WAITING, ConversionOutcome
@@ -116,15 +117,19 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
         yield stream
 
 
-def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(stream: Stream) -> None:
+def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Given a micro-batch that does not end, and peak manifests for many more
     peak = [stream.put(urgent=False) for _ in range(BACKLOG * PORTIONS)]
     batch = threading.Thread(target=convert_manifests, args=(stream.context, peak[:PORTIONS]))
     batch.start()
     assert stream.peak_begun.wait(PATIENCE_SECONDS)
-    # When an urgent file comes, the youngest of all
-    late = stream.put(urgent=True)
-    stream.look()
+    # When an urgent file comes, the youngest of all, and S3 passes over many deleted pointers first
+    late, s3 = stream.put(urgent=True), stream.world.raw_s3
+    with monkeypatch.context() as patched:
+        patched.setattr(s3, "list_objects_v2", after_empty_pages(s3.list_objects_v2))
+        stream.look()
     # Then it is converted, with a share of the cores of its own, and none of the others has ended
     assert [(item.manifest, item.state) for item in stream.outcomes] == [(late, State.DONE)]
     assert (late, POOL) in stream.begun
