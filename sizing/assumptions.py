@@ -87,7 +87,7 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     yield "an executor is idle before it is given back", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
     if settings.stream.on_emr:
         yield "first executor beside a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
-    workers = night.DRIVERS + stream_cluster(settings).min_executors
+    workers = stream_jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
     yield "workers of a quiet stream", workers, "", ASSUMED, "router/estimate/stream_cluster.py"
     yield "schedule to first run", batch_lane.PLAN_SECONDS, "s", ASSUMED, "sizing/batch_lane.py"
     estimate = "router/estimate/night.py"

@@ -85,21 +85,24 @@ def simulate(
     options = []
     for option in routing_options(settings, load.peak_core_seconds):
         log(f"{option.name}: {format_count(load.files, 'file')}")
-        options.append(simulate_option(arrivals, option, measured))
+        options.append(simulate_option(arrivals, option, measured, stream_jobs))
     rests_on = assumptions(settings, measured, load.kinds, arrivals.gzip_ratio, stream_jobs)
     return Simulation(load.files, load.bytes, tuple(options), tuple(rests_on))
 
 
-def simulate_option(arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED) -> OptionResult:
+def simulate_option(
+    arrivals: Arrivals, option: RoutingOption, measured: Measured = NOTHING_MEASURED, stream_jobs: int = 1
+) -> OptionResult:
+    """``stream_jobs``: the number of streaming jobs for which the one of the option's settings stands."""
     settings = option.settings
     speeds = Speeds(measured.speeds, settings.price)
-    day = route_day(arrivals, settings, speeds)
+    day = route_day(arrivals, settings, speeds, stream_jobs)
     backlog = divide_collections(day.router.collected, settings.batch)
     night = simulate_night(backlog, settings, speeds, arrivals.night, measured.waits)
     stream_dollars = [day.stream.dollars]
     if day.stream.bytes:
         at = (speeds.at(share, settings.price) for share in (FAST, SLOW))
-        stream_dollars += [route_day(arrivals, settings, changed).stream.dollars for changed in at]
+        stream_dollars += [route_day(arrivals, settings, changed, stream_jobs).stream.dollars for changed in at]
     return _result(option, arrivals, day, backlog, night, stream_dollars)
 
 
@@ -124,11 +127,12 @@ def _row_of(group: FileGroup, dataset: str, *, compressed: bool) -> ManifestRow:
     return ManifestRow("", State.QUEUED, Lane.STREAM, partition, "", size, group.count, size if compressed else 0)
 
 
-def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> RoutedDay:
+def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_jobs: int = 1) -> RoutedDay:
     """Window after window: route decides, the stream lane works, its watch measures the backlog."""
     window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
-    day = RoutedDay(StreamLane(settings, window), Router(settings, speeds, arrivals.night, arrivals.gzip_ratio))
-    stream, router, backlog, watched = day.stream, day.router, 0.0, 0.0
+    stream = StreamLane(settings, window, stream_jobs)
+    day = RoutedDay(stream, Router(settings, speeds, arrivals.night, arrivals.gzip_ratio))
+    router, backlog, watched = day.router, 0.0, 0.0
     for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
         stream.advance(now)

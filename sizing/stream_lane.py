@@ -36,13 +36,13 @@ FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
 
 
 class StreamWorkers:
-    """Convert the tasks of manifests, the oldest first."""
+    """Convert the tasks of manifests, the oldest first. ``jobs``: the streaming jobs whose executors they are."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, jobs: int) -> None:
         self._cluster = stream_cluster(settings)
         self.start_seconds = self._cluster.start_seconds
         """From the start of a run until it begins its first micro-batch."""
-        self._min_executors = self._cluster.min_executors
+        self._drivers, self._min_executors = jobs * DRIVERS, jobs * self._cluster.min_executors
         self._max_executors = settings.stream.max_workers - DRIVERS
         self._executors, self._busy_until = self._min_executors, 0.0
         self.dollars = 0.0
@@ -96,7 +96,7 @@ class StreamWorkers:
 
     def bill_run(self, start: float, end: float) -> None:
         """Bill a run for the workers that it always has."""
-        self._bill(start, end, self._min_executors, DRIVERS)
+        self._bill(start, end, self._min_executors, self._drivers)
 
     def _cores(self, executors: int) -> int:
         return executors * self._cluster.vcpus
@@ -114,10 +114,11 @@ MAX_POINTERS = 500
 class StreamLane:
     """Converts manifests in the order in which their pointers came, and urgent ones next to the others.
 
-    ``window`` is the stream window, in seconds from the start of the day; None: there is none.
+    ``window`` is the stream window, in seconds from the start of the day; None: there is none. ``jobs``: the number of
+    streaming jobs for which the one of ``settings`` stands.
     """
 
-    def __init__(self, settings: Settings, window: tuple[float, float] | None) -> None:
+    def __init__(self, settings: Settings, window: tuple[float, float] | None, jobs: int = 1) -> None:
         self._stream, self._speeds = settings.stream, Speeds({}, settings.price)
         self._spread = settings.input.event_window_seconds
         self._window = window
@@ -130,7 +131,7 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._workers = StreamWorkers(settings)
+        self._workers = StreamWorkers(settings, jobs)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
         self.bytes = self.compressed_bytes = self.manifests = self.objects = 0

@@ -62,7 +62,7 @@ def test_the_options_are_the_routings_each_with_the_engine_of_its_plan(usual: Si
     assert standard.engine == "glue"
 
 
-def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual: Simulation) -> None:
+def test_several_streaming_jobs_are_simulated_as_one_with_their_workers(usual: Simulation) -> None:
     # Given three jobs of four workers
     several = settings(stream={"jobs": 3, "max_workers": 4})
     # When, Then
@@ -70,8 +70,13 @@ def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual:
     assert (one.stream.jobs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
     # And it is said, and only then
     assert as_one_stream_job(settings()) == settings()
-    said = {item.name: item.value for item in simulated(several, files=10).assumptions}
+    found = simulated(several, files=10)
+    said = {item.name: item.value for item in found.assumptions}
     assert said["streaming jobs, simulated as one with all their executors"] == 3
+    assert said["workers of a quiet stream"] == 3 * 2
+    # And each is billed for its workers while next to nothing comes
+    alone = option(simulated(one, files=10), "hybrid").dollars.stream
+    assert option(found, "hybrid").dollars.stream == pytest.approx(3 * alone, rel=0.01)
     assert not any("simulated as one" in item.name for item in usual.assumptions)
 
 
