@@ -30,6 +30,8 @@ SHOWN_CHARACTERS = 40
 MAX_FOLDERS = 3
 """Maximum number of folders that an error names."""
 VARCHAR = "VARCHAR"
+MAX_ATHENA_BYTES = 262_144
+"""Longest query string of Athena (Amazon Athena User Guide, "Service Quotas")."""
 
 
 def print_suggestion(
@@ -95,6 +97,13 @@ def _print_all(
     *,
     as_json: bool,
 ) -> int:
+    size = len(views.get(Dialect.ATHENA, "").encode())
+    if size > MAX_ATHENA_BYTES and dialect in (None, Dialect.ATHENA):
+        typer.echo(
+            f"Athena refuses this view: a statement has at most {MAX_ATHENA_BYTES:,} bytes, and it has {size:,}: leave "
+            "out the lines of columns that no query needs",
+            err=True,
+        )
     if as_json:
         typer.echo(format_json(_document(dataset, sample, proposals, views)))
     elif dialect is not None:

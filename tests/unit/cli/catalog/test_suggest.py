@@ -232,6 +232,23 @@ def test_a_value_of_others_cannot_command_the_terminal(
     assert told.count("CREATE OR REPLACE") == 3
 
 
+@pytest.mark.parametrize(
+    ("columns", "dialect", "refused"),
+    [(1000, Dialect.ATHENA, True), (10, Dialect.ATHENA, False), (1000, Dialect.DUCKDB, False)],
+)
+def test_a_view_that_is_too_long_for_athena_is_reported(
+    world: World,
+    stack: DeployedStack,
+    capsys: pytest.CaptureFixture[str],
+    columns: int,
+    dialect: Dialect,
+    refused: bool,
+) -> None:
+    put(world, 9, [{f"happened__at_{number}": "2026-11-20T09:30:00Z" for number in range(columns)}])
+    print_suggestion(stack, "orders", 1, dialect, as_json=False)
+    assert ("Athena refuses this view" in capsys.readouterr().err) is refused
+
+
 def test_a_dataset_without_data_is_reported(stack: DeployedStack) -> None:
     with pytest.raises(NotFoundError, match="s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status'"):
         print_suggestion(stack, "orders", 5, None, as_json=True)
