@@ -149,7 +149,8 @@ def deadline_kept(execution: ExecutionFacts) -> str:
     if outcome in OPEN_OUTCOMES:
         return "not settled"
     late = max(run.end for run in execution.job_runs) - datetime.fromisoformat(deadline).timestamp()
-    return "met" if late <= 0 else f"{format_count(round(late / 60), 'minute')} late"
+    # In whole minutes, as the verdict has it.
+    return f"{format_count(int(late // 60), 'minute')} late" if late >= 60 else "met"
 
 
 def _seconds(planned_at: str | None, runs: Sequence[CostRow]) -> float | None:

@@ -15,7 +15,7 @@ from lake.ledger import CommitReference, Tabled
 from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
-from report.executions import MAX_EXECUTIONS
+from report.executions import MAX_EXECUTIONS, deadline_kept
 from report.html import MAX_ROWS, large, number, table
 from report.model import cost_figures
 from report.page import CHARTS, STATIC, render_page
@@ -153,6 +153,14 @@ def test_executions_are_in_order_of_time_and_headed_by_it() -> None:
     # Then
     assert re.findall(r"<summary><b>(.*?)</b>", page) == [f"2026-11-20 {hour}:30" for hour in ("09", "12", "15")]
     assert "3 FAILED" in Reader(page).of("span")
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(0, "met"), (59, "met"), (60, "1 minute late"), (170, "2 minutes late")])
+def test_a_deadline_is_missed_by_whole_minutes(seconds: int, kept: str) -> None:
+    deadline = iso_utc(MORNING - timedelta(seconds=seconds))
+    run = cost_row(ended_at=iso_utc(MORNING))
+    night = replace(NIGHT, forecast={"deadline": deadline}, verdict={"outcome": "SUCCEEDED"}, job_runs=(run,))
+    assert deadline_kept(night) == kept
 
 
 def test_an_execution_that_failed_has_not_met_its_deadline_and_gives_its_reason() -> None:
