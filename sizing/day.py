@@ -15,7 +15,7 @@ from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.estimate.other_costs import estimate_shares, expected_share
-from router.plan.night import PlannedNight
+from router.plan.night import DIGITS, PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
 from sizing.arrivals import DAY_SECONDS, Arrivals, FileGroup, profile_arrivals
 from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions, compressed_speed
@@ -227,11 +227,11 @@ def _dollars(
         else (0.0, 0.0, 0.0)
     )
     return Dollars(
-        stream=round(day.stream.dollars, 2),
+        stream=round(day.stream.dollars, DIGITS),
         night=night,
-        other=round(other.total, 2),
-        total=round(day.stream.dollars + night + other.total, 2),
-        low=round(min(stream_dollars) + low + other.total, 2),
-        high=round(max(stream_dollars) + high + other.total, 2),
-        storage_month=round(other.storage_per_month, 2),
+        other=round(other.total, DIGITS),
+        total=round(day.stream.dollars + night + other.total, DIGITS),
+        low=round(min(stream_dollars) + low + other.total, DIGITS),
+        high=round(max(stream_dollars) + high + other.total, DIGITS),
+        storage_month=round(other.storage_per_month, DIGITS),
     )

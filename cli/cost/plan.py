@@ -15,7 +15,7 @@ from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.terminal import print_table
 from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
-from lake.texts import format_clock, format_count, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
 
 RANGE = ("low", "high")
 
@@ -55,18 +55,19 @@ def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
         return
     runs = f"{format_count(answer['runs'], 'run')} of {format_count(answer['workers'], 'worker')} on {answer['engine']}"
     times = f"{clock(forecast['start'])} to {clock(forecast['end'])}"
-    typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, ${forecast['dollars']:,.2f}")
+    typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, {format_dollars(forecast['dollars'])}")
     if forecast["dollars_high"] > forecast["dollars_low"]:
-        low, high = (f"{forecast[f'minutes_{end}']:,.0f} minutes, ${forecast[f'dollars_{end}']:,.2f}" for end in RANGE)
+        low, high = (
+            f"{forecast[f'minutes_{end}']:,.0f} minutes, {format_dollars(forecast[f'dollars_{end}'])}" for end in RANGE
+        )
         typer.echo(f"from {low} to {high}: a speed is assumed, and S3 may be read {FAST:g} or {SLOW:g} times as fast")
     typer.echo(
-        f"requests, ledger and functions: ${forecast['other_dollars']:,.2f}; "
-        f"what it writes: ${forecast['storage_dollars_per_month']:,.2f} for each month of storage"
+        f"requests, ledger and functions: {format_dollars(forecast['other_dollars'])}; "
+        f"what it writes: {format_dollars(forecast['storage_dollars_per_month'])} for each month of storage"
     )
     deadline = f"the deadline is {clock(forecast['deadline'])}; times in {zone.key}"
-    if forecast["late_minutes"]:
-        late = format_count(round(forecast["late_minutes"]), "minute")
-        typer.echo(f"TOO LATE by {late}: {deadline}; the oldest hours come first")
+    if late := forecast["late_minutes"]:
+        typer.echo(f"TOO LATE by {format_duration(60 * late)}: {deadline}; the oldest hours come first")
     else:
         typer.echo(deadline if forecast["fits"] else f"{deadline}; with less than a tenth of the time to spare")
     _print_options(answer)
@@ -105,7 +106,7 @@ def _print_options(answer: Mapping[str, Any]) -> None:
                 f"{option['concurrency']:,}",
                 f"{option['runs']:,}",
                 f"{option['minutes']:,.0f}",
-                f"{option['dollars']:,.2f}",
+                format_dollars(option["dollars"]),
             )
         )
     numbers = ("workers", "side by side", "runs", "minutes", "dollars")

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from router.plan.glue_room import GlueRoom
 
 
+DIGITS = 6
+"""Of a number of dollars: millionths, as the ledger keeps what job runs have cost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """The best way of one engine."""
@@ -101,7 +105,7 @@ def forecast(
     """
     night = choice.night
     ends = [last_end(runs, night.workers, night.concurrency, offer) for runs in works]
-    prices = [round(sum(run_dollars(work, night.workers, offer) for work in runs), 2) for runs in works]
+    prices = [round(sum(run_dollars(work, night.workers, offer) for work in runs), DIGITS) for runs in works]
     (low, seconds, high), (dollars_low, dollars, dollars_high) = ends, prices
     allowed = (deadline - start).total_seconds()
     return Forecast(
@@ -111,8 +115,8 @@ def forecast(
         dollars_high=dollars_high,
         minutes_low=round(low / 60, 1),
         minutes_high=round(high / 60, 1),
-        other_dollars=round(other.total, 2),
-        storage_dollars_per_month=round(other.storage_per_month, 2),
+        other_dollars=round(other.total, DIGITS),
+        storage_dollars_per_month=round(other.storage_per_month, DIGITS),
         start=iso_utc(start),
         end=iso_utc(start + timedelta(seconds=seconds)),
         deadline=iso_utc(deadline),
@@ -130,7 +134,7 @@ def _option(night: Night) -> Option:
         night.concurrency,
         night.runs,
         round(night.seconds / 60, 1),
-        round(night.dollars, 2),
+        round(night.dollars, DIGITS),
     )
 
 

@@ -21,7 +21,7 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
         "dollars_high": 16.0,
         "minutes_low": 35.0,
         "minutes_high": 80.0,
-        "other_dollars": 1.25,
+        "other_dollars": 0.0034,
         "storage_dollars_per_month": 21.0,
         "start": "2020-11-20T22:00:00.000+00:00",
         "end": "2020-11-20T23:01:00.000+00:00",
@@ -67,7 +67,7 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "4 runs of 10 workers on glue-flex, 4 side by side: 2020-11-20 23:00 to 2020-11-21 00:01, $12.50" in text
     assert "the deadline is 2020-11-21 07:00; times in Europe/Berlin\n" in text
     assert "from 35 minutes, $7.00 to 80 minutes, $16.00: a speed is assumed" in text
-    assert "requests, ledger and functions: $1.25; what it writes: $21.00 for each month of storage" in text
+    assert "requests, ledger and functions: $0.0034; what it writes: $21.00 for each month of storage" in text
     assert "prices: a price list, us-east-1, 2026-09-24\n" in text
     assert [word for word in ("40.0 MB/s", "assumed", "planned", "not allowed") if word not in text] == []
 
@@ -85,9 +85,9 @@ def test_tiny_files_are_told_by_their_number(capsys: pytest.CaptureFixture[str])
     ("body", "code", "words"),
     [
         (
-            answer(late=95.4, fits=False),
+            answer(late=0.3, fits=False),
             1,
-            "TOO LATE by 95 minutes: the deadline is 2020-11-21 07:00;",
+            "TOO LATE by 18 s: the deadline is 2020-11-21 07:00;",
         ),
         (answer(fits=False), 0, "with less than a tenth of the time to spare"),
         ({**answer(runs=0), "datasets": []}, 0, "nothing to convert\n"),

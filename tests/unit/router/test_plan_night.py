@@ -146,7 +146,7 @@ def test_the_forecast_of_one_run() -> None:
     # Then: 5 minutes of waiting for capacity,
     # 60 s of start, half of the ramp (15 s), the tail (35 s), half of the interval of .sync (150 s)
     assert night.forecast.minutes == round((3600 + 300 + 60 + 15 + 35 + 150) / 60, 1)
-    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * PriceSettings().dpu_hour_flex, 2)
+    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * PriceSettings().dpu_hour_flex, 6)
     assert night.forecast.deadline == "2026-11-21T05:00:00.000+00:00"
 
 
