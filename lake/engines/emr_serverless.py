@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -243,8 +243,7 @@ class EmrStreamRuns:
         request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
         if row.started_at is not None:
             request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
-        runs = self.emr.list_job_runs(**request)["jobRuns"]
-        run = next((run for run in runs if run["id"] == row.started_run), None)
+        run = next((run for run in _list_runs(self.emr, request) if run["id"] == row.started_run), None)
         return NO_REASON if run is None else end_reason(run["state"], run.get("stateDetails"))
 
     def live(self) -> list[str]:
@@ -262,14 +261,19 @@ class EmrStreamRuns:
 
 def live_runs(emr: Any, application: str, name: str) -> list[str]:  # noqa: ANN401
     """The ids, as ``run_id``, of the streaming runs of this name that have not ended; raises botocore's errors."""
-    found: list[str] = []
-    request: dict[str, Any] = {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)}
+    runs = _list_runs(emr, {"applicationId": application, "mode": STREAMING, "states": list(LIVE_STATES)})
+    return [run_id(application, run["id"]) for run in runs if run.get("name") == name]
+
+
+def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
+    """The runs that the request asks for, page by page."""
+    token: dict[str, str] = {}
     while True:
-        page = emr.list_job_runs(**request)
-        found += [run_id(application, run["id"]) for run in page["jobRuns"] if run.get("name") == name]
+        page = emr.list_job_runs(**request, **token)
+        yield from page["jobRuns"]
         if not page.get("nextToken"):
-            return found
-        request["nextToken"] = page["nextToken"]
+            return
+        token = {"nextToken": page["nextToken"]}
 
 
 def run_id(application: str, job_run: str) -> str:

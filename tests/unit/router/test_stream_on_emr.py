@@ -92,9 +92,14 @@ def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment
     arguments = [request["jobDriver"]["sparkSubmit"]["entryPointArguments"] for request in emr.requests]
     shards = [words[words.index("--stream_shard") + 1] if "--stream_shard" in words else "1" for words in arguments]
     assert sorted(shards) == ["1", "2", "3"]
+    # And the reason of its end is found, whatever page has it
+    emr.end("FAILED")
+    ledger = deployment.ledger.stream
+    reasons = [stream_runs(deployment.services, shard).why_ended(ledger.of(shard).get()) for shard in ("1", "2", "3")]
+    assert reasons == ["FAILED, without a reason"] * 3
     # And a batch run of the name is not taken for one
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
-    assert len(live_runs(emr, APPLICATION, "stream-job")) == 1
+    assert live_runs(emr, APPLICATION, "stream-job") == []
 
 
 def test_manifests_of_a_streaming_run_that_has_ended_are_released(
