@@ -148,14 +148,13 @@ class Costs:
         A row never changes: the first one to write it decides. One with many shares is stored as several.
         """
         missing, name, pieces = [Condition("pk", "missing")], self._table.name, _pieces(row)
-        counts = {"micro_dollars": row.micro_dollars, "rows": len(pieces)}
         keys = [Key(_partition(row.day), piece.id) for piece in pieces]
         requests = [
             *(
                 update_request(name, key, encode(piece), {}, (), missing)
                 for key, piece in zip(keys, pieces, strict=True)
             ),
-            update_request(name, _sum_key(row.day), {}, counts, (), ()),
+            update_request(name, _sum_key(row.day), {}, {"micro_dollars": row.micro_dollars}, (), ()),
         ]
         try:
             self._table.transact([{"Update": request} for request in requests])
