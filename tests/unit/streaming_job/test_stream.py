@@ -101,6 +101,8 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     query: Any = SimpleNamespace()
     assert not found._watch(query)
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
+    # And also while it waits for the end of a micro-batch, because it should stop
+    assert timedelta(seconds=waits[0] + stream.STOP_PATIENCE_SECONDS) < MAX_HEARTBEAT_AGE
 
 
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
