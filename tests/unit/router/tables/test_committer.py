@@ -315,6 +315,14 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     assert commit(deployment) is None
 
 
+def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_one(deployment: Deployment) -> None:
+    tables = deployment.ledger.tables
+    before = tables.create("orders", "before")
+    assert tables.replace(before, "new")
+    tables.note_listed(before)
+    assert tables.get("orders") == replace(before, uuid="new")
+
+
 @pytest.mark.parametrize(("has_files", "batches"), [(True, [1, 2, 3]), (False, [1, 2])])
 def test_a_batch_looks_at_no_further_hour_once_it_is_large(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, has_files: bool, batches: list[int]
