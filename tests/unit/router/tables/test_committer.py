@@ -315,6 +315,14 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     assert commit(deployment) is None
 
 
+def test_a_table_without_an_hour_is_made_and_has_nothing_to_be_filled_with(deployment: Deployment) -> None:
+    assert rebuild_table(deployment.services, "orders") == {"hours": 0}
+    assert commit(deployment) == 1
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert not row.unlisted
+
+
 def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_one(deployment: Deployment) -> None:
     tables = deployment.ledger.tables
     before = tables.create("orders", "before")
