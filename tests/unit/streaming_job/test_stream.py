@@ -87,6 +87,11 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> 
     assert not found._may_end()
     assert found._urgent._closed
     found._urgent._portions = 0
+    # And not without the error that this one has met since
+    found._urgent._fail(TransientError("no answer"))
+    with pytest.raises(TransientError, match="no answer"):
+        found._may_end()
+    found._urgent._error = None
     assert found._may_end()
 
 
