@@ -164,6 +164,8 @@ def test_a_row_that_has_expired_by_an_earlier_setting_is_not_taken_for_one_of_a_
     # Given: a file whose row has expired, and a later one, when the setting is raised or switched off
     keep(deployment)
     outcome(deployment)
+    sweep(deployment.services, dry_run=True)
+    assert deployment.ledger.arrivals.expiries() == {}
     sweep(deployment.services)
     deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
     expire(deployment)
