@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of
 from lake.errors import InvalidDocumentError, TransientError, UploadsVanishedError
+from lake.faults import error_code
 from lake.layout import lake_prefix, list_objects
 from lake.ledger.manifest_row import State
 from lake.result import write_result
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 PARALLEL_COMPLETIONS = 16
 INVALID_PART = "InvalidPart"
-NOT_FOUND_CODES = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
+NO_UPLOAD = "NoSuchUpload"
+"""S3's answer about an upload that was completed or aborted. Without a code an answer was not given by S3."""
+NO_OBJECT = "404"
+"""Its answer to HeadObject, which has no body."""
 
 
 def roll_forward(
@@ -116,7 +120,7 @@ def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
     try:
         s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
     except ClientError as error:
-        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
+        if error_code(error) != NO_UPLOAD:
             raise
 
 
@@ -135,13 +139,13 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
     try:
         accepted = _complete_parts(s3, item)
     except ClientError as error:
-        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
+        if error_code(error) != NO_UPLOAD:
             raise
     # For the id of a completed upload S3 answers 200 or "no such upload": only the object proves the completion.
     try:
         head = s3.head_object(Bucket=item.bucket, Key=item.key, ChecksumMode="ENABLED")
     except ClientError as error:
-        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
+        if error_code(error) != NO_OBJECT:
             raise
         # S3 sends the status 200 before it has completed the upload, and the rest of the answer can be lost.
         if accepted and _parts(s3, item):
@@ -161,7 +165,7 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> bool:
         try:
             s3.complete_multipart_upload(**_completion(named))
         except ClientError as error:
-            if error.response["Error"]["Code"] != INVALID_PART:
+            if error_code(error) != INVALID_PART:
                 raise
         else:
             return True
@@ -175,7 +179,7 @@ def _parts(s3: S3Client, item: PendingObject) -> dict[int, str]:
         # One page has 1,000 parts; the tasks upload one.
         listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
     except ClientError as error:
-        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
+        if error_code(error) != NO_UPLOAD:
             raise
         return {}
     return {part["PartNumber"]: part["ETag"].strip('"') for part in listed}

@@ -300,6 +300,7 @@ class InboxStream:
                 if not row.stop_requested:
                     self._urgent.reopen()
                 return False
+            self._urgent.raise_error()
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule, takes_no_folder
+from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.hours import stamps_between
 from lake.ledger import Ledger, ManifestRow
 from lake.ledger.tables import with_current_mark
@@ -54,10 +54,10 @@ class Stack:
         """What the settings say of a dataset, with these clients."""
 
         def belongs(key: str) -> bool:
-            is_input = settings.input.suffix_of(key) is not None
-            if not is_input or matching_rule(key, settings.datasets)[1] != dataset:
+            if settings.input.suffix_of(key) is None:
                 return False
-            return folder_of(key, settings.datasets) in (None, folder)
+            rule, name = matching_rule(key, settings.datasets)
+            return rule is not None and name == dataset and rule.folder_of(key) in (None, folder)
 
         folder = ledger.datasets.folder(dataset) or dataset
         prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))

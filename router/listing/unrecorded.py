@@ -161,11 +161,10 @@ def _requested(
     requested = []
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
-        if settings.input.suffix_of(key) is None:
+        if not request.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
             continue
-        if matching_rule(key, settings.datasets)[1] != request.dataset:
-            continue
-        if request.selects(Partition.of(request.dataset, modified)):
+        # Asked last: there can be thousands of rules, and years of files.
+        if matching_rule(key, settings.datasets)[1] == request.dataset:
             requested.append(ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, item.get("VersionId")))
     return requested
 

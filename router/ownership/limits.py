@@ -74,7 +74,7 @@ def recent_only(
     if oldest is None:
         return dict(ignored), []
     old = [file for file in ignored if _is_before(file, oldest)]
-    return {file: reason for file, reason in ignored.items() if file not in set(old)}, old
+    return {file: reason for file, reason in ignored.items() if not _is_before(file, oldest)}, old
 
 
 def _is_before(file: ObjectVersion, oldest: datetime) -> bool:

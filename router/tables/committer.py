@@ -14,11 +14,12 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
+from lake.faults import error_code
 from lake.layout import parse_s3_uri
 from lake.ledger import Tabled, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
-from lake.publish import NOT_FOUND_CODES
+from lake.publish import NO_OBJECT
 from lake.time import epoch_milliseconds, iso_utc
 from router.catalog.handler import column_names
 from router.collect.divide import WritePace
@@ -238,9 +239,9 @@ def _check_originals(services: Services, files: Iterable[DataFile]) -> None:
         try:
             return services.s3.head_object(Bucket=place.bucket, Key=place.key)["ContentLength"] == file.size
         except ClientError as error:
-            if error.response["Error"]["Code"] in NOT_FOUND_CODES:
-                return False
-            raise
+            if error_code(error) != NO_OBJECT:
+                raise
+            return False
 
     checked = list(files)
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:

@@ -120,6 +120,16 @@ def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library
     assert {job_run, f'States.TaskFailed: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
 
 
+@pytest.mark.parametrize(("redriven", "name"), [({}, "b"), ({"RedriveCount": 1}, "b-1")])
+def test_a_backfill_names_its_overnight_execution_so_that_a_repeated_start_finds_it(
+    library: Path, redriven: dict[str, int], name: str
+) -> None:
+    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
+    expression = machine["States"]["Overnight"]["Arguments"]["Name"][2:-2]
+    case = {"expression": expression, "states": {"context": {"Execution": {"Name": "b", **redriven}}}}
+    assert evaluate(library, [case]) == [{"value": name}]
+
+
 DAY_SECONDS = 24 * 60 * 60
 MAX_EVENTS = 25_000
 """Of one execution; Step Functions ends it above them (AWS Step Functions Developer Guide, "Service quotas")."""

@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import asdict, replace
 from datetime import timedelta
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -208,8 +209,14 @@ def calls_of(s3: Any) -> list[str]:
     return [name for name, *_ in s3.method_calls]
 
 
-@pytest.mark.parametrize("operation", ["complete_multipart_upload", "head_object"])
-@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "403"])
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        *product(["complete_multipart_upload", "head_object"], ["SlowDown", "AccessDenied", "403"]),
+        # The page of a proxy: S3 has a code for an upload that is gone.
+        ("complete_multipart_upload", "404"),
+    ],
+)
 def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: World, operation: str, code: str) -> None:
     item = upload(world.raw_s3, "lake", KEY, b"rows")
     s3 = refusing(world, operation, code)
@@ -221,7 +228,7 @@ def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: Wor
     assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
 
 
-@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied"])
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "404"])
 def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(world: World, code: str) -> None:
     # Given a committed manifest with one completed object
     row, item = row_in_state(world, "PUBLISHING"), upload(world.raw_s3, "lake", KEY, b"rows")

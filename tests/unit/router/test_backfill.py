@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -108,11 +109,17 @@ def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployme
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_objects_outside_of_the_range_are_not_found(deployment: Deployment, hours: int) -> None:
+def test_objects_outside_of_the_range_are_not_found(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
     put(deployment, "orders/a.json")
     modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
     hour = f"{modified + timedelta(hours=hours):%Y-%m-%dT%H}"
+    matching_rule = Mock(return_value=(None, "orders"))
+    monkeypatch.setattr(find_module, "matching_rule", matching_rule)
     assert find(deployment, **{"from": hour, "to": hour})["found"] == 0
+    # And the rules, which can be thousands, are asked for none of them
+    assert not matching_rule.called
 
 
 @pytest.mark.parametrize("versions", [False, True])

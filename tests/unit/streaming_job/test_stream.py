@@ -87,6 +87,11 @@ def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> 
     assert not found._may_end()
     assert found._urgent._closed
     found._urgent._portions = 0
+    # And not without the error that this one has met since
+    found._urgent._fail(TransientError("no answer"))
+    with pytest.raises(TransientError, match="no answer"):
+        found._may_end()
+    found._urgent._error = None
     assert found._may_end()
 
 
@@ -101,6 +106,8 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     query: Any = SimpleNamespace()
     assert not found._watch(query)
     assert 3 * timedelta(seconds=waits[0]) < MAX_HEARTBEAT_AGE
+    # And also while it waits for the end of a micro-batch, because it should stop
+    assert timedelta(seconds=waits[0] + stream.STOP_PATIENCE_SECONDS) < MAX_HEARTBEAT_AGE
 
 
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:

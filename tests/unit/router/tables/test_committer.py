@@ -142,7 +142,7 @@ def test_the_catalog_keeps_what_others_have_put_into_the_entry(deployment: Deplo
     columns = entry["StorageDescriptor"]["Columns"]
     assert [column["Comment"] for column in columns if column["Name"] == "a"] == ["an amount"]
     types = {column["Name"]: column["Type"] for column in columns}
-    assert types | {name: kind for name, (_, kind) in added.items()} == types
+    assert types | {"date": "date", "hour": "int", **{name: kind for name, (_, kind) in added.items()}} == types
     assert {type(kind) for kind in types.values()} == {str}
     # And so does the table that a rebuild puts in its place
     rebuild_table(deployment.services, "orders")
@@ -313,6 +313,22 @@ def test_a_table_whose_rebuild_is_interrupted_gets_every_hour(
     commit(deployment)
     assert shown(deployment) == sorted(map(name_of, rows))
     assert commit(deployment) is None
+
+
+def test_a_table_without_an_hour_is_made_and_has_nothing_to_be_filled_with(deployment: Deployment) -> None:
+    assert rebuild_table(deployment.services, "orders") == {"hours": 0}
+    assert commit(deployment) == 1
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert not row.unlisted
+
+
+def test_hours_that_were_listed_for_the_table_before_are_not_those_of_the_new_one(deployment: Deployment) -> None:
+    tables = deployment.ledger.tables
+    before = tables.create("orders", "before")
+    assert tables.replace(before, "new")
+    tables.note_listed(before)
+    assert tables.get("orders") == replace(before, uuid="new")
 
 
 @pytest.mark.parametrize(("has_files", "batches"), [(True, [1, 2, 3]), (False, [1, 2])])
