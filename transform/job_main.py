@@ -17,7 +17,7 @@ from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, load_settings, parse_settings
-from lake.texts import printable
+from lake.texts import printable, with_options
 from lake.time import iso_utc
 from transform.canary import run_canary
 from transform.clients import dynamodb_client, engine_clients, s3_client
@@ -97,14 +97,14 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
     run = run_id(arguments, os.environ)
     # By this name a person finds the run in Spark's history server.
     builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)
-    session = builder.config(*SCHEDULER_MODE).getOrCreate()
+    session, options = builder.config(*SCHEDULER_MODE).getOrCreate(), f" --stage {services.settings.stage}"
     return ConversionContext(
         spark=session,
         services=services,
         run=run,
         clock=lambda: datetime.now(UTC),
         run_is_terminal=end_check(services),
-        log=log,
+        log=lambda message: log(with_options(message, options)),
     )
 
 

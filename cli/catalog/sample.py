@@ -82,7 +82,8 @@ def reading_parquet(place: str, advice: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        if judge(error) == Fault.ENVIRONMENT:
+        # The operating system says nothing of the content. Time-outs of botocore are OSErrors without a number.
+        if judge(error) == Fault.ENVIRONMENT or (isinstance(error, OSError) and error.errno is not None):
             raise
         raise TerminalError(f"{place} is not a Parquet file that can be read ({error}): {advice}") from error
 

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.cost.plan import print_plan
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
-from cli.errors import ExitCode
+from cli.errors import ExitCode, NotReachableError
 from cli.inspect.executions import (
     execution_arn,
     find_execution,
@@ -165,8 +165,14 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
     typer.echo(f"started: {arn}", err=True)
     try:
         code, body = follow_execution(stack, arn)
-    except (KeyboardInterrupt, BotoCoreError, ClientError):
+    except KeyboardInterrupt:
         typer.echo("the execution goes on", err=True)
         raise
+    except (BotoCoreError, ClientError) as error:
+        # What to do after an error of AWS is often to run the command again, which would start another execution.
+        raise NotReachableError(
+            f"{arn} goes on, but could not be followed any longer ({error}): do not start it again, 'hybrid-router "
+            "nights' shows its end"
+        ) from error
     print_end(body, as_json=as_json)
     return code

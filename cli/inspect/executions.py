@@ -134,7 +134,7 @@ def read_runs(stack: DeployedStack, execution: NightLine) -> list[NightRun]:
             dollars=row.micro_dollars / MICRO,
             log=log_of_run(stack, row.id, row.lane),
             state=row.state,
-            reason=row.reason,
+            reason=stack.runnable(row.reason),
         )
         for row in found
     ]

@@ -33,6 +33,8 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         settings = stack.settings()
         hours = _hours(stack, settings, options)
         for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
+            found = (replace(item, problem=stack.runnable(item.problem)) for item in report.differences)
+            report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
             reports.append(report)
             if not as_json:
                 _print(report)

@@ -254,7 +254,7 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
     for origin, line in zip(origins, lines, strict=True):
         # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
         bare = line.removeprefix(BOM_UTF8)
-        variants = (line, bare, line.removesuffix(b"\r"), bare.removesuffix(b"\r"))
+        variants = (text.removesuffix(b"\r") + end for text in (line, bare) for end in (b"", b"\r"))
         if not bare.strip():
             left_out["empty"] += 1
         elif origin.digest in map(line_digest, variants):

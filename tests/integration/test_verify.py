@@ -21,11 +21,12 @@ from lake.manifest import Lane, Partition
 from tests.integration.conversion_world import NOON
 from tests.modified_at import ModifiedAt
 from verify.hours import Effort, HoursCheck
+from verify.manifest_check import SideDigest, check_manifest
 from verify.report import HourOutcome
 from verify.stack import Hours, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -132,6 +133,37 @@ def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
         world.configure("convert", **settings)
         report = hour.verify()
         assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
+
+
+def test_rows_that_a_generation_keeps_are_compared_by_the_settings_that_they_were_converted_with(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given an hour with a line above the limit of its day, and a file that is away
+    world, s3 = unversioned_world, unversioned_world.services.s3
+    ledger, bucket = world.services.ledger, world.services.resources.input_bucket
+    world.configure("convert", max_line_bytes=1024)
+    long_line = b'{"long":"%s"}\n' % (b"x" * 2000)
+    bodies = {"lost": ROWS, "long": long_line, "away": ROWS + long_line}
+    files = [world.put(f"orders/{name}.json", body) for name, body in bodies.items()]
+    s3.delete_object(Bucket=bucket, Key="orders/away.json")
+    manifest = world.enqueue(files)
+    world.convert([manifest], spark)
+    # When the limit is another one, the file is back, and another file is lost
+    world.configure("convert", max_line_bytes=4096)
+    world.put("orders/away.json", bodies["away"])
+    s3.delete_object(Bucket=bucket, Key="orders/lost.json")
+    assert ledger.manifests.force(world.row(manifest), world.clock())
+    (outcome,) = world.convert([manifest], spark)
+    assert (outcome.state, outcome.rows) == ("DONE", 100)
+    # Then
+    stack = Stack(s3, ledger, world.services.resources, ("orders/",), lambda _: True, world.clock)
+
+    def run_tasks(function: Callable[..., SideDigest], tasks: Sequence[Any]) -> list[SideDigest]:
+        return [function(s3, task) for task in tasks]
+
+    report = check_manifest(stack, world.row(manifest), run_tasks, find_place=False).report
+    assert report.differences == []
+    assert [text.partition(" ")[0] for text in report.unproven] == [files[0].uri]
 
 
 def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:

@@ -19,6 +19,8 @@ MAGIC_NUMBERS = (
     (b"\xfd7zXZ", "an XZ file"),
     (b"\xff\x06\x00\x00sNaPpY", "a Snappy file"),
     (b"\x1f\x8b", "a gzip file that was compressed twice"),
+    (b"BZh", "a bzip2 file that was compressed twice"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file that was compressed twice"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
     (b"%PDF", "a PDF file"),

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 import cli.change.executions
 from cli.change.executions import run_backfill, run_overnight
 from cli.change.requests import SWEEP_LABELS, print_sweep
-from cli.errors import ExitCode
+from cli.errors import ExitCode, NotReachableError
 from lake.errors import InvalidInputError
 from router.sweep.handler import COUNTS
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with
@@ -93,16 +93,26 @@ def test_an_execution_that_is_not_waited_for_is_named(world: World, capsys: pyte
     assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
-@pytest.mark.parametrize(
-    "end", [KeyboardInterrupt(), NoCredentialsError(), ClientError({"Error": {"Code": "ExpiredToken"}}, "Describe")]
-)
-def test_ctrl_c_or_the_end_of_a_session_ends_the_command_and_not_the_execution(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: BaseException
+def test_ctrl_c_ends_the_command_and_not_the_execution(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (Mock(side_effect=end),))
-    with pytest.raises(type(end)):
+    interrupt = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (interrupt,))
+    with pytest.raises(KeyboardInterrupt):
         run(world, run_overnight, {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"
+
+
+@pytest.mark.parametrize(
+    "error", [NoCredentialsError(), ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeExecution")]
+)
+def test_an_execution_that_cannot_be_followed_any_longer_is_not_to_be_started_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(cli.change.executions.follow_execution, "__defaults__", (Mock(side_effect=error),))
+    with pytest.raises(NotReachableError, match=r"^arn:1 goes on, .* 'hybrid-router nights' shows its end$") as raised:
+        run(world, run_overnight, {})
+    assert "run the command again" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ DATASET = {
     "rejects": {"not JSON": 793},
     "failed_files": 1,
 }
-KILLED = "Executor lost\nkilled by signal 9"
+KILLED = "Executor lost\nrun 'hybrid-router failures --stage dev'"
 NOT_DONE = {
     "manifest": "m2",
     "partition": "orders#2026-11-19T20\x1b",
@@ -68,7 +68,9 @@ def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
         "jr_1", Lane.BATCH, "glue-flex", begun, "2026-11-19T21:32:00.000+00:00", 1800, 1, 0, 0, 500_000, shares
     )
     for run, of in (("jr_1", name), ("jr_other", "other")):
-        world.ledger.costs.record(replace(row, id=f"{run}-{name}", execution=of, state="FAILED", reason=KILLED))
+        world.ledger.costs.record(
+            replace(row, id=f"{run}-{name}", execution=of, state="FAILED", reason=KILLED.replace(" --stage dev", ""))
+        )
     return execution(name)
 
 
@@ -119,7 +121,7 @@ def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFi
     assert f"unreadable file s3://input/orders/b\\n: {REASON} --stage dev\n" in text
     advice = "run 'hybrid-router reprocess --manifest m2 --stage dev'"
     assert f"FAILED m2 orders#2026-11-19T20\\x1b: the disk is full; {advice}\n" in text
-    assert "FAILED jr_1-n1: Executor lost\\nkilled by signal 9\n" in text
+    assert "FAILED jr_1-n1: Executor lost\\nrun 'hybrid-router failures --stage dev'\n" in text
     assert "log of jr_1-n1: hybrid-router logs batch" in text
     assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
 
@@ -212,7 +214,7 @@ def test_a_night_that_is_followed_prints_job_runs_and_progress(
     # Then
     told = [line[10:] for line in capsys.readouterr().err.splitlines()[1:]]
     assert told == [
-        "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nkilled by signal 9",
+        "job run jr_0, glue-flex: FAILED after 30 min: Executor lost\\nrun 'hybrid-router failures --stage dev'",
         "1 of 3 manifests done, 100 B of 300 B, 1 at work: jr_1 (1 done, 1 at work)",
     ]
 

@@ -10,8 +10,11 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, exit_code_of
 from cli.inspect.verify import verify
 from lake.errors import HybridRouterError
+from lake.ledger import ResubmissionRow
+from lake.manifest import ObjectVersion
+from lake.time import iso_utc
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import World
+from tests.unit.lake.world import PARTITION, World
 
 HOURS = {"dataset": "nowhere", "from": "2026-11-20", "to": "2026-11-20"}
 
@@ -38,3 +41,28 @@ def test_an_unknown_dataset_is_told_from_a_wrong_option(
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
         verify(stack, {**HOURS, **changes}, 1, as_json=False)
     assert exit_code_of(caught.value) == code
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_commands_of_what_is_not_proven_name_the_stage(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    # Given a manifest of the hour that has published nothing, with a reason that ends with a command, and a
+    # resubmission that no manifest has
+    reason, command = "it is archived: restore it, then run: ", "hybrid-router reprocess s3://input/orders/a.json"
+    row = world.queued("a.json")
+    world.ledger.partitions.list_manifest(PARTITION, row.id, world.now)
+    world.ledger.datasets.register(PARTITION.dataset)
+    assert world.ledger.manifests.fail(row, reason + command, world.now)
+    lines = ObjectVersion("control", "resubmissions/a.ndjson", "e", 3, iso_utc(world.now), None)
+    resubmission = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(world.now))
+    assert world.ledger.resubmissions.record(resubmission, 0)
+    # When
+    code = verify(
+        stack, {"dataset": PARTITION.dataset, "from": PARTITION.stamp, "to": PARTITION.stamp}, 1, as_json=as_json
+    )
+    # Then
+    printed = capsys.readouterr().out
+    assert code == ExitCode.NOT_SO
+    assert f"{reason}{command} --stage dev" in printed
+    assert "run 'hybrid-router quarantine retry <file> --stage dev' again" in printed

@@ -144,7 +144,9 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
         ([b"a\tb", b"1\t2"], 0, "tab-separated"),
         ([b"PAR1\x15\x04"], 0, "a Parquet file"),
         ([b"\xff\xfe{\x00"], 0, "UTF-16"),
-        ([b"\x1f\x8b\x08"], 0, "compressed twice"),
+        ([b"\x1f\x8b\x08"], 0, "a gzip file that was compressed twice"),
+        ([b"BZh91AY&SY"], 0, "a bzip2 file that was compressed twice"),
+        ([b"\x28\xb5\x2f\xfd\x60"], 0, "a Zstandard file that was compressed twice"),
         ([b"<?xml version='1.0'?>", b"<a/>"], 0, "XML"),
     ],
 )

@@ -156,9 +156,10 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
 
 
 def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given: pages of two, and a clock that allows one page per call
+    # Given: pages of two, of which the first ends within the versions of a key, and a clock that allows one per call
     monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
-    keys = [f"orders/{number} ü.json" for number in range(5)]
+    versioned(deployment)
+    keys = [f"orders/{number} ü.json" for number in (0, 0, 0, 1, 2)]
     put(deployment, *keys)
     listing = deployment.raw_s3.list_object_versions
     client: Any = deployment.services.s3

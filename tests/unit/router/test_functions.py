@@ -14,6 +14,7 @@ from botocore.utils import parse_timestamp
 
 import router
 from infra.functions import SPECS
+from lake.engines.emr_serverless import StreamLaunch
 from lake.errors import InvalidInputError, OwnershipError, TerminalError, TransientError
 from lake.ledger.table import RefusedError
 from lake.settings import dump_settings, parse_settings
@@ -28,13 +29,16 @@ from tests.unit.router.emr import LAUNCH
 ROOT = Path(__file__).parents[3]
 
 
-def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given the environment of a Lambda in a stage whose streaming jobs are on EMR Serverless
+@pytest.mark.parametrize(("engine", "launch"), [("glue", None), ("emr-serverless", LAUNCH)])
+def test_settings_are_parsed_once_per_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, launch: StreamLaunch | None
+) -> None:
+    # Given the environment of a Lambda; one of a stage with streaming jobs on EMR Serverless has how they are started
     file = tmp_path / "settings.json"
-    settings = parse_settings({"stage": "test", "stream": {"engine": "emr-serverless"}})
+    settings = parse_settings({"stage": "test", "stream": {"engine": engine}})
     file.write_text(dump_settings(settings), encoding="utf-8")
     environment = {**RESOURCES.to_environment(), "SETTINGS_FILE": str(file), "AWS_DEFAULT_REGION": "eu-west-1"}
-    for key, value in {**environment, "STREAM_LAUNCH": LAUNCH.to_text()}.items():
+    for key, value in (environment | ({"STREAM_LAUNCH": launch.to_text()} if launch else {})).items():
         monkeypatch.setenv(key, value)
     container_services.cache_clear()
     # When
@@ -43,8 +47,8 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
     # Then
     assert (first.resources, first.settings) == (RESOURCES, settings)
     assert first.clock().tzinfo is not None
-    assert first.stream_launch == LAUNCH
-    assert set(first.job_clients) == {"glue", "emr-serverless"}
+    assert first.stream_launch == launch
+    assert set(first.job_clients) == {"glue", engine}
     assert container_services() is first
     container_services.cache_clear()
 

@@ -62,7 +62,7 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
 
     def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
         calls.append((context, arguments))
-        context.log("one line")
+        context.log("one line, with a command: run 'hybrid-router failures'")
         return 0
 
     # When
@@ -76,7 +76,7 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
     assert arguments == {"JOB_RUN_ID": "jr_1", "x": "y"}
     instant, message = capsys.readouterr().out.split(" ", 1)
     assert datetime.fromisoformat(instant).utcoffset() == timedelta(0)
-    assert message == "one line\n"
+    assert message == "one line, with a command: run 'hybrid-router failures --stage t'\n"
 
 
 def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from cli.catalog import drop_columns
 from cli.catalog.drop_columns import print_dropped_columns
 from cli.deployed_stack import DeployedStack
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TerminalError
 from lake.ledger.datasets import Datasets
 from tests.unit.cli.catalog.test_suggest import put
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -56,20 +56,33 @@ def test_what_no_file_has_is_dropped_and_can_come_again(
     assert world.ledger.datasets.reserve_columns("orders", ["id"], 4) == ()
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
-    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World,
+    stack: DeployedStack,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_damaged: bool,
 ) -> None:
     drop = Datasets.drop_columns
 
     def publish_meanwhile(datasets: Datasets, *given: Any) -> bool:
-        put(world, 10, [{"hostile_2": "x"}])
+        key = put(world, 10, [{"hostile_2": "x"}])
+        if is_damaged:
+            world.raw_s3.put_object(Bucket="lake", Key=key, Body=b"damaged")
         return drop(datasets, *given)
 
     world.ledger.datasets.reserve_columns("orders", ["hostile_3"], 5)
     monkeypatch.setattr(Datasets, "drop_columns", publish_meanwhile)
-    print_dropped_columns(stack, "orders", dry_run=False, as_json=True)
-    assert json.loads(capsys.readouterr().out)["dropped"] == ["hostile_3"]
-    assert columns(world) == ("amount", "hostile_1", "hostile_2", "id")
+    if is_damaged:
+        # Nothing is dropped where it cannot be read which columns were published.
+        with pytest.raises(TerminalError, match="is not a Parquet file"):
+            print_dropped_columns(stack, "orders", dry_run=False, as_json=True)
+        assert columns(world) == ("amount", "hostile_1", "hostile_2", "hostile_3", "id")
+    else:
+        print_dropped_columns(stack, "orders", dry_run=False, as_json=True)
+        assert json.loads(capsys.readouterr().out)["dropped"] == ["hostile_3"]
+        assert columns(world) == ("amount", "hostile_1", "hostile_2", "id")
 
 
 def test_a_conversion_that_begins_meanwhile_keeps_its_columns(

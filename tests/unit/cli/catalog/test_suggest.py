@@ -1,10 +1,12 @@
 """`hybrid-router catalog suggest`: which objects it reads, what it tells, and that its view runs."""
 
+import errno
 import io
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pyarrow as pa
@@ -208,17 +210,15 @@ def test_an_object_that_is_damaged_is_named(
         print_dropped_columns(stack, "orders", dry_run=True, as_json=False)
 
 
-def test_an_object_whose_reading_timed_out_is_not_damaged(
-    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), OSError(errno.ESTALE, "stale file handle")])
+def test_an_object_is_not_damaged_where_network_or_disk_did_not_give_it(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
     put(world, 8, ROWS)
-
-    def time_out(**_: Any) -> Any:
-        raise ReadTimeoutError(endpoint_url="s3")
-
-    monkeypatch.setattr(world.raw_s3, "get_object", time_out)
-    with pytest.raises(ReadTimeoutError):
+    monkeypatch.setattr(world.raw_s3, "get_object", Mock(side_effect=error))
+    with pytest.raises(type(error)) as raised:
         read_sample(stack, "orders", 1)
+    assert raised.value is error
 
 
 def test_a_value_of_others_cannot_command_the_terminal(
