@@ -67,6 +67,7 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         objects = [*attempt.kept.document.objects, *objects]
         quarantine = [*attempt.kept.document.rejected_lines, *quarantine]
     row = attempt.claim.row
+    rules = services.settings.convert if attempt.kept is None else attempt.kept.document
     return CommitDocument(
         attempt.manifest.id,
         row.generation,
@@ -79,8 +80,9 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         sources,
         tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
         sum(result.milliseconds for result in results),
-        services.settings.convert.max_line_bytes,
-        services.settings.convert.concatenated,
+        rules.max_line_bytes,
+        rules.concatenated,
+        rules.provenance,
     )
 
 

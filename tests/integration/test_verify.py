@@ -48,9 +48,14 @@ BODIES = {
 class VerifiedHour:
     """Converted files of one hour, and how a test changes what is published of them."""
 
-    def __init__(self, world: ConversionWorld, spark: SparkSession, bodies: Mapping[str, bytes] = BODIES) -> None:
+    def __init__(
+        self, world: ConversionWorld, spark: SparkSession, bodies: Mapping[str, bytes] = BODIES, gone: str = ""
+    ) -> None:
+        """``gone``: the key of a file that is deleted before it is converted."""
         self.world = world
         files = [world.put(key, body) for key, body in bodies.items()]
+        if gone:
+            world.services.s3.delete_object(Bucket=world.services.resources.input_bucket, Key=gone)
         self.files = {file.key: file for file in files}
         self.manifest = world.enqueue(files)
         for file in files:
@@ -132,6 +137,27 @@ def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
         world.configure("convert", **settings)
         report = hour.verify()
         assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
+
+
+def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converted_with(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given an hour of which one file was gone, and a line of the other was too long
+    world, services = unversioned_world, unversioned_world.services
+    world.configure("convert", max_line_bytes=1024)
+    bodies = {"orders/a.json": b'{"long":"%s"}\n{"id":1}\n' % (b"x" * 2000), "orders/b.json": b'{"id":2}\n'}
+    hour = VerifiedHour(world, spark, bodies, gone="orders/b.json")
+    # When other settings convert the one that came back, while the other one is gone
+    world.put("orders/b.json", bodies["orders/b.json"])
+    services.s3.delete_object(Bucket=services.resources.input_bucket, Key="orders/a.json")
+    world.configure("convert", max_line_bytes=1 << 24, provenance=True)
+    assert services.ledger.manifests.force(world.row(hour.manifest), world.clock())
+    (outcome,) = world.convert([hour.manifest], spark)
+    assert (outcome.state, outcome.rows) == ("DONE", 2), outcome.reason
+    # Then
+    world.put("orders/a.json", bodies["orders/a.json"])
+    report = hour.verify()
+    assert (report.files, [*map(str, report.differences)]) == (2, [])
 
 
 def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:
