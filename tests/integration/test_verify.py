@@ -18,6 +18,7 @@ from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
+from local.isolation import BUCKET_PLACE
 from tests.integration.conversion_world import NOON
 from tests.modified_at import ModifiedAt
 from verify.hours import Effort, HoursCheck
@@ -158,6 +159,17 @@ def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converte
     world.put("orders/a.json", bodies["orders/a.json"])
     report = hour.verify()
     assert (report.files, [*map(str, report.differences)]) == (2, [])
+
+
+def test_an_hour_of_an_earlier_input_bucket_is_proven(hour: VerifiedHour) -> None:
+    # Given a deployment that has changed input.bucket
+    services = hour.world.services
+    bucket = f"{services.resources.input_bucket}-2"
+    services.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    hour.world.services = replace(services, resources=replace(services.resources, input_bucket=bucket))
+    # Then
+    report = hour.verify()
+    assert (report.outcome, report.files) == (HourOutcome.PROVEN, 5), [*map(str, report.differences), *report.unproven]
 
 
 def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:
