@@ -48,20 +48,20 @@ class Storage(Construct):
         super().__init__(scope, name)
         self.input = self._input(settings)
         protection = settings.protection
+        # Also where nothing is protected: versions of the time before it was switched off would be billed for ever.
         old_versions = s3.LifecycleRule(
             id="old-versions",
             noncurrent_version_expiration=Duration.days(KEPT_VERSION_DAYS),
             # A marker that hides no version any more only slows listings down.
             expired_object_delete_marker=True,
         )
-        rules = [old_versions] if protection.versions else []
-        self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
-        self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
+        self.lake = self._bucket("Lake", versioned=protection.versions, rules=[old_versions])
+        self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=[old_versions])
         documents = [
             s3.LifecycleRule(id="event-logs", prefix=layout.SPARK_LOGS, expiration=Duration.days(EVENT_LOG_DAYS)),
             s3.LifecycleRule(id="parts", prefix=layout.PARTS, expiration=Duration.days(PART_DAYS)),
         ]
-        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, *documents])
+        self.control = self._bucket("Control", versioned=protection.versions, rules=[old_versions, *documents])
         self.ledger = dynamodb.TableV2(
             self,
             "Ledger",

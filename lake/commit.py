@@ -88,8 +88,9 @@ class CommitDocument:
     task_milliseconds: int
     """Time of the attempt's tasks, summed over cores."""
     max_line_bytes: int = ConvertSettings().max_line_bytes
-    """This setting, and the next one, of the attempt: they decide what its lines are."""
+    """This setting, and the next two, of the attempt: they decide what its rows are."""
     concatenated: bool = False
+    provenance: bool = False
 
     @property
     def written(self) -> tuple[PendingObject, ...]:

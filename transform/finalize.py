@@ -66,7 +66,8 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
     if attempt.kept is not None:
         objects = [*attempt.kept.document.objects, *objects]
         quarantine = [*attempt.kept.document.rejected_lines, *quarantine]
-    row, rules = attempt.claim.row, services.settings.convert if attempt.kept is None else attempt.kept.document
+    row = attempt.claim.row
+    rules = services.settings.convert if attempt.kept is None else attempt.kept.document
     return CommitDocument(
         attempt.manifest.id,
         row.generation,
@@ -81,6 +82,7 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         sum(result.milliseconds for result in results),
         rules.max_line_bytes,
         rules.concatenated,
+        rules.provenance,
     )
 
 

@@ -107,11 +107,17 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row, resources.file_buckets)
     excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     kept = find_kept_generation(services, claim.row)
-    files = [file for file in manifest.files if file not in excluded]
-    if kept is not None:
-        # What a line is has one answer in a generation: the commit document has it for all files.
-        files, rules = list(kept.to_convert), kept.document
-        settings = replace(settings, max_line_bytes=rules.max_line_bytes, concatenated=rules.concatenated)
+    if kept is None:
+        files = tuple(file for file in manifest.files if file not in excluded)
+    else:
+        # The rows of a generation follow one set of rules, by which they are verified.
+        files, rules = kept.to_convert, kept.document
+        settings = replace(
+            settings,
+            max_line_bytes=rules.max_line_bytes,
+            concatenated=rules.concatenated,
+            provenance=rules.provenance,
+        )
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns
     unnumbered = frozenset() if dataset is None else dataset.unnumbered

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import Fault, judge
-from lake.layout import partition_prefix
+from lake.layout import parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow
 from lake.manifest import Identity, Manifest, ObjectVersion
 from lake.manifest_documents import read_manifest
@@ -67,7 +67,9 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     control, reference = stack.resources.control_bucket, row.published.document
     try:
         document = read_commit(stack.s3, control, reference)
-        manifest = read_manifest(stack.s3, control, row, stack.resources.file_buckets)
+        # The ledger vouches for both documents, and input.bucket can have been another one.
+        earlier = {parse_s3_uri(source.uri).bucket for source in document.sources}
+        manifest = read_manifest(stack.s3, control, row, {*stack.resources.file_buckets, *earlier})
     except NewerDocumentError as error:
         report.cannot_be_proven(f"manifest {row.id}: {error}")
     except InvalidDocumentError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import typer
 
@@ -18,8 +18,8 @@ from lake.texts import format_count, printable
 
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""
-LATE_MINUTES = 15
-"""As the alarm TablesBehind."""
+LATE = timedelta(minutes=15)
+"""After the next batch is due; as the alarm TablesBehind, which is judged after the batches."""
 
 
 def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bool) -> int:
@@ -30,7 +30,7 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
     if dataset is not None:
         check_dataset_is_known(stack, dataset)
     now = datetime.now(UTC)
-    tables = [_state(stack, row, now) for row in _rows(stack, dataset)]
+    tables = list(_states(stack, dataset, now))
     if as_json:
         typer.echo(format_json(TablesDocument(tuple(tables))))
     elif not tables:
@@ -47,13 +47,15 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
     return ExitCode.FINE if all(item.state == "current" for item in tables) else ExitCode.NOT_SO
 
 
-def _rows(stack: DeployedStack, dataset: str | None) -> Iterator[TableRow]:
+def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterator[TableState]:
     """The tables that are brought up to date: not those of datasets that were moved back to Hive."""
     if not stack.outputs.tables:
         return
     names, settings = stack.ledger.datasets.names() if dataset is None else iter([dataset]), stack.settings()
+    late = timedelta(seconds=settings.tables.commit_seconds) + LATE
     for batch in batches_of(filter(settings.has_table, names)):
-        yield from stack.ledger.tables.get_many(batch)
+        for row in stack.ledger.tables.get_many(batch):
+            yield _state(stack, row, now, late)
 
 
 def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, float, bool]:
@@ -68,9 +70,9 @@ def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, f
     return number, (now - oldest).total_seconds() / 60, fills
 
 
-def _state(stack: DeployedStack, row: TableRow, now: datetime) -> TableState:
+def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) -> TableState:
     waiting, minutes, fills = _waiting(stack, row, now)
-    is_behind = fills or minutes >= LATE_MINUTES
+    is_behind = fills or timedelta(minutes=minutes) >= late
     return TableState(
         dataset=row.dataset,
         state="stopped" if row.stopped else "behind" if is_behind else "current",

@@ -61,8 +61,8 @@ class TableRow:
     """Whether hours of the dataset may still be missing in its outbox, which a new table needs all of."""
     cleaned_at: str = ""
     """ISO 8601, UTC: when the sweep has looked for files of the metadata that nothing needs; empty: never."""
-    compacts: bool = False
-    """Whether Glue's table optimizer compacts it."""
+    optimizer_role: str = ""
+    """ARN of the role with which Glue's table optimizer compacts it; empty: it is not compacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Tables:
         """
         applied = row.pending.number if row.pending else row.applied
         changes = {"uuid": uuid, "applied": applied, "first": applied, "oldest": applied, "unlisted": True}
-        return self._change(row, changes, ("pending", "stopped", "compacts"))
+        return self._change(row, changes, ("pending", "stopped", "optimizer_role"))
 
     def intend(self, row: TableRow, batch: BatchReference) -> bool:
         """Decide the next batch; False: another process has decided one."""
@@ -157,9 +157,9 @@ class Tables:
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
 
-    def note_compaction(self, row: TableRow, *, compacts: bool) -> None:
+    def note_optimizer(self, row: TableRow, role: str) -> None:
         same = [Condition("uuid", "=", row.uuid)]
-        self._table.update(_key(row.dataset), assign={"compacts": compacts}, conditions=same)
+        self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
         """List a generation that is about to be DONE. Before that, so that no crash loses it."""

@@ -22,6 +22,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Partition
 from router.services import PARALLEL_REQUESTS, Services
 from router.sweep.repair import Repair
+from router.tables.batch import TableCatalog
 from router.telemetry import logger
 
 KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
@@ -85,6 +86,8 @@ def _look(repair: Repair, row: HourRow) -> None:
             shows_replaced = may_show and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
             if state == HourState.COMPLETE and _is_closed(repair, row.partition):
+                if not has_table:
+                    _list_for_later(repair, row.partition)
                 _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif not repair.dry_run:
@@ -101,6 +104,18 @@ def _list_published(repair: Repair, manifest: str) -> None:
     if row is not None and row.published is not None and not row.is_tabled:
         tables, generation = services.ledger.tables, row.published.generation
         tables.list_generation(row.partition.dataset, row.id, generation, services.clock())
+
+
+def _list_for_later(repair: Repair, partition: Partition) -> None:
+    """List an hour for the Iceberg table that its dataset had, should the settings ask for it again.
+
+    A table that is created after this read lists all hours itself, and so does a rebuild of one that was deleted.
+    """
+    services, tables = repair.services, repair.services.ledger.tables
+    if repair.dry_run or tables.get(partition.dataset) is None:
+        return
+    if TableCatalog(services, partition.dataset).exists():
+        tables.list_hour(partition, services.clock())
 
 
 def _is_closed(repair: Repair, partition: Partition) -> bool:

@@ -278,21 +278,21 @@ CONFIGURATION = {"icebergConfiguration": {"strategy": "binpack"}}
 
 
 def follow_setting(services: Services, row: TableRow) -> None:
-    """Switch the compaction of the table on or off, once for each change of the setting.
+    """Switch the compaction of the table on or off, once for each change of the setting or of the optimizer's role.
 
     Raises botocore's errors: the next batch tries it again.
     """
-    wanted = services.settings.tables.compaction
-    if row.compacts == wanted:
+    role = services.optimizer_role
+    if row.optimizer_role == role:
         return
     table = TableCatalog(services, row.dataset).names()
-    if wanted:
+    if role:
         for kind in (*OTHERS, COMPACTION):
             _put(services, {**table, "Type": kind})
     else:
         _delete(services, {**table, "Type": COMPACTION})
-    services.ledger.tables.note_compaction(row, compacts=wanted)
-    logger.info("compaction of a table", dataset=row.dataset, compacts=wanted)
+    services.ledger.tables.note_optimizer(row, role)
+    logger.info("compaction of a table", dataset=row.dataset, role=role)
 
 
 def _put(services: Services, optimizer: dict[str, Any]) -> None:

@@ -18,15 +18,15 @@ from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
+from local.isolation import BUCKET_PLACE
 from tests.integration.conversion_world import NOON
 from tests.modified_at import ModifiedAt
 from verify.hours import Effort, HoursCheck
-from verify.manifest_check import SideDigest, check_manifest
 from verify.report import HourOutcome
 from verify.stack import Hours, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -49,9 +49,14 @@ BODIES = {
 class VerifiedHour:
     """Converted files of one hour, and how a test changes what is published of them."""
 
-    def __init__(self, world: ConversionWorld, spark: SparkSession, bodies: Mapping[str, bytes] = BODIES) -> None:
+    def __init__(
+        self, world: ConversionWorld, spark: SparkSession, bodies: Mapping[str, bytes] = BODIES, gone: str = ""
+    ) -> None:
+        """``gone``: the key of a file that is deleted before it is converted."""
         self.world = world
         files = [world.put(key, body) for key, body in bodies.items()]
+        if gone:
+            world.services.s3.delete_object(Bucket=world.services.resources.input_bucket, Key=gone)
         self.files = {file.key: file for file in files}
         self.manifest = world.enqueue(files)
         for file in files:
@@ -135,35 +140,36 @@ def test_an_hour_is_proven_with_other_settings_and_after_they_have_changed(
         assert report.outcome == HourOutcome.PROVEN, [*map(str, report.differences), *report.unproven]
 
 
-def test_rows_that_a_generation_keeps_are_compared_by_the_settings_that_they_were_converted_with(
+def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converted_with(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given an hour with a line above the limit of its day, and a file that is away
-    world, s3 = unversioned_world, unversioned_world.services.s3
-    ledger, bucket = world.services.ledger, world.services.resources.input_bucket
+    # Given an hour of which one file was gone, and a line of the other was too long
+    world, services = unversioned_world, unversioned_world.services
     world.configure("convert", max_line_bytes=1024)
-    long_line = b'{"long":"%s"}\n' % (b"x" * 2000)
-    bodies = {"lost": ROWS, "long": long_line, "away": ROWS + long_line}
-    files = [world.put(f"orders/{name}.json", body) for name, body in bodies.items()]
-    s3.delete_object(Bucket=bucket, Key="orders/away.json")
-    manifest = world.enqueue(files)
-    world.convert([manifest], spark)
-    # When the limit is another one, the file is back, and another file is lost
-    world.configure("convert", max_line_bytes=4096)
-    world.put("orders/away.json", bodies["away"])
-    s3.delete_object(Bucket=bucket, Key="orders/lost.json")
-    assert ledger.manifests.force(world.row(manifest), world.clock())
-    (outcome,) = world.convert([manifest], spark)
-    assert (outcome.state, outcome.rows) == ("DONE", 100)
+    bodies = {"orders/a.json": b'{"long":"%s"}\n{"id":1}\n' % (b"x" * 2000), "orders/b.json": b'{"id":2}\n'}
+    hour = VerifiedHour(world, spark, bodies, gone="orders/b.json")
+    # When other settings convert the one that came back, while the other one is gone
+    world.put("orders/b.json", bodies["orders/b.json"])
+    services.s3.delete_object(Bucket=services.resources.input_bucket, Key="orders/a.json")
+    world.configure("convert", max_line_bytes=1 << 24, provenance=True)
+    assert services.ledger.manifests.force(world.row(hour.manifest), world.clock())
+    (outcome,) = world.convert([hour.manifest], spark)
+    assert (outcome.state, outcome.rows) == ("DONE", 2), outcome.reason
     # Then
-    stack = Stack(s3, ledger, world.services.resources, ("orders/",), lambda _: True, world.clock)
+    world.put("orders/a.json", bodies["orders/a.json"])
+    report = hour.verify()
+    assert (report.files, [*map(str, report.differences)]) == (2, [])
 
-    def run_tasks(function: Callable[..., SideDigest], tasks: Sequence[Any]) -> list[SideDigest]:
-        return [function(s3, task) for task in tasks]
 
-    report = check_manifest(stack, world.row(manifest), run_tasks, find_place=False).report
-    assert report.differences == []
-    assert [text.partition(" ")[0] for text in report.unproven] == [files[0].uri]
+def test_an_hour_of_an_earlier_input_bucket_is_proven(hour: VerifiedHour) -> None:
+    # Given a deployment that has changed input.bucket
+    services = hour.world.services
+    bucket = f"{services.resources.input_bucket}-2"
+    services.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    hour.world.services = replace(services, resources=replace(services.resources, input_bucket=bucket))
+    # Then
+    report = hour.verify()
+    assert (report.outcome, report.files) == (HourOutcome.PROVEN, 5), [*map(str, report.differences), *report.unproven]
 
 
 def test_one_changed_value_is_found_with_its_place(hour: VerifiedHour) -> None:

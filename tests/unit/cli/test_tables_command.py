@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -72,6 +72,19 @@ def test_a_table_is_current_or_behind(
     assert row is not None
     assert deployment.ledger.tables.replace(row, "uuid")
     assert status(stack, capsys)[1][0]["state"] == "behind"
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(60, "behind"), (3600, "current")])
+def test_what_waits_for_the_next_batch_is_not_late(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str], seconds: int, state: str
+) -> None:
+    deployment.configure(datasets=TABLES, tables={"commit_seconds": seconds})
+    commit(deployment)
+    # Given a publish of half an hour ago
+    deployment.wait(datetime.now(UTC) - timedelta(minutes=30) - deployment.now)
+    publish(deployment, listed(deployment, "a"))
+    # Then
+    assert status(with_settings(stack, deployment.services), capsys)[1][0]["state"] == state
 
 
 def test_a_table_that_another_program_has_rolled_back_is_stopped(

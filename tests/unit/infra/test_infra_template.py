@@ -145,9 +145,10 @@ OLD_VERSIONS = {
 
 def test_only_the_input_bucket_keeps_versions_by_default_and_no_data_expires(assembly: Assembly) -> None:
     assert bucket_of(assembly, "Input") == (True, UPLOADS)
-    assert bucket_of(assembly, "Lake") == (False, UPLOADS)
-    assert bucket_of(assembly, "Quarantine") == (False, UPLOADS)
-    assert bucket_of(assembly, "Control") == (False, UPLOADS | DOCUMENTS)
+    # Versions from before protection was switched off expire as well.
+    assert bucket_of(assembly, "Lake") == (False, UPLOADS | OLD_VERSIONS)
+    assert bucket_of(assembly, "Quarantine") == (False, UPLOADS | OLD_VERSIONS)
+    assert bucket_of(assembly, "Control") == (False, UPLOADS | OLD_VERSIONS | DOCUMENTS)
     assert not assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
 
 

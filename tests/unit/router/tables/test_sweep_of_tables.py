@@ -156,6 +156,26 @@ def test_an_hour_is_complete_when_its_table_shows_it(deployment: Deployment) -> 
     assert deployment.ledger.partitions.get(PARTITION).counts.batch == 2
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_table_gets_what_was_published_while_the_settings_asked_for_none(
+    deployment: Deployment, deleted: bool
+) -> None:
+    first = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    # Given an hour that is complete by settings that ask for no table
+    deployment.configure(datasets=[{"name": "{folder}"}])
+    if deleted:
+        del deployment.glue.tables["orders"]
+    second = publish(deployment, listed(deployment, "b"), has_table=False)
+    deployment.wait(timedelta(hours=3))
+    assert hours(deployment) == HourState.COMPLETE
+    # When they ask for it again / Then only a rebuild fills a table that was deleted
+    deployment.configure(datasets=TABLES)
+    assert commit(deployment) == (None if deleted else 2)
+    if not deleted:
+        assert shown(deployment) == sorted(map(name_of, (first, second)))
+
+
 def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:
     # Given an hour whose table shows nothing of it
     publish(deployment, listed(deployment, "a"))

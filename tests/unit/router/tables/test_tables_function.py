@@ -139,9 +139,10 @@ ON = {
 }
 
 
-def configure(deployment: Deployment, *, compaction: bool) -> None:
-    deployment.configure(datasets=TABLES, tables={"compaction": compaction})
-    deployment.services = replace(deployment.services, optimizer_role=ROLE if compaction else "")
+def configure(deployment: Deployment, *, compaction: bool, role: str = ROLE) -> None:
+    """The stack has a role if the setting asks for compaction."""
+    deployment.configure(datasets=TABLES)
+    deployment.services = replace(deployment.services, optimizer_role=role if compaction else "")
 
 
 def publish_one(deployment: Deployment, name: str) -> None:
@@ -192,7 +193,19 @@ def test_what_a_person_changed_stays_until_the_setting_changes(deployment: Deplo
     publish_one(deployment, "c")
     row = deployment.ledger.tables.get("orders")
     assert row is not None
-    assert not row.compacts
+    assert not row.optimizer_role
+
+
+def test_an_optimizer_gets_the_role_of_a_later_deployment(deployment: Deployment) -> None:
+    configure(deployment, compaction=True)
+    publish_one(deployment, "a")
+    # Given deployments that have taken the setting away and brought it back, between two batches of the table
+    role = f"{ROLE}-2"
+    configure(deployment, compaction=True, role=role)
+    # When
+    publish_one(deployment, "b")
+    # Then
+    assert {item["roleArn"] for item in deployment.glue.optimizers.values()} == {role}
 
 
 def test_a_refused_change_is_tried_again_and_holds_back_no_batch(deployment: Deployment) -> None:
