@@ -155,7 +155,8 @@ class TaskRun:
         unreadable = unreadable or counts.error
         if unreadable is None and split.start == 0 and rejects and not counts.elements:
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
-            unreadable = recognise([reject.line for reject in rejects], counts.rows, opens_file=opens_file)
+            lines = [reject.line for reject in rejects]
+            unreadable = recognise(lines, counts.rows, opens_file=opens_file, reasons=counts.rejects)
         if unreadable is not None:
             self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied, slow))
             return

@@ -33,6 +33,8 @@ from lake.manifest import Partition, new_manifest_id
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
 from lake.texts import format_count, printable, shell_word
 from router.requests.resubmit import check_resubmission
+from verify.line_rules import RejectedError
+from verify.rows import parse_row
 
 ORIGINS_SUFFIX = ".origins"
 ORIGINS_FORMAT = 1
@@ -239,6 +241,10 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
 
 
 def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
+    """The changed lines. Raises ``InvalidInputError`` at the end if one of them is not a row.
+
+    In a file of such lines the reader can find an array, or another format, and reject the good ones with them.
+    """
     origins = read_origins(exported)
     try:
         lines = exported.read_bytes().removesuffix(b"\n").split(b"\n")
@@ -251,7 +257,8 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
             f"{exported} has {format_count(len(lines), 'line')}, and {origins_file(exported)} names {len(origins):,}: "
             "keep one line for each line of the export, and leave a line empty that is not to be given back"
         )
-    for origin, line in zip(origins, lines, strict=True):
+    invalid: list[str] = []
+    for number, (origin, line) in enumerate(zip(origins, lines, strict=True), 1):
         # An editor may have put a byte order mark before the first line, and changed the ends of all lines.
         bare = line.removeprefix(BOM_UTF8)
         variants = (text.removesuffix(b"\r") + end for text in (line, bare) for end in (b"", b"\r"))
@@ -259,8 +266,25 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
             left_out["empty"] += 1
         elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
+        elif (reason := _reason_to_reject(bare)) is not None:
+            invalid.append(f"line {number}: {reason}")
         else:
             yield RepairedLine(origin, bare)
+    if invalid:
+        problem = format_count(
+            len(invalid),
+            f"line of {exported} is still not a row:",
+            f"lines of {exported} are still not rows; the first is",
+        )
+        raise InvalidInputError(f"{problem} {invalid[0]}; repair each, or leave it empty; nothing was given back")
+
+
+def _reason_to_reject(line: bytes) -> str | None:
+    try:
+        parse_row(line, first=False)
+    except RejectedError as error:
+        return str(error)
+    return None
 
 
 def _resubmit(

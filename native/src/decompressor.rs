@@ -46,6 +46,8 @@ pub struct Step {
     pub read: usize,
     pub written: usize,
     pub member_ended: bool,
+    /// Why the data is corrupt. It was found after the bytes that were read, of zstd in one of its next blocks.
+    pub error: Option<String>,
 }
 
 impl Decompressor {
@@ -65,7 +67,7 @@ impl Decompressor {
         }
     }
 
-    pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+    pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
         match self {
             Self::Gzip(decompressor) => gzip_step(decompressor, input, output),
             Self::Bzip2(decompressor) => bzip2_step(decompressor, input, output),
@@ -74,31 +76,41 @@ impl Decompressor {
     }
 }
 
-fn gzip_step(decompressor: &mut flate2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+fn gzip_step(decompressor: &mut flate2::Decompress, input: &[u8], output: &mut [u8]) -> Step {
     let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
-    let status = decompressor
-        .decompress(input, output, flate2::FlushDecompress::None)
-        .map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
-    Ok(Step {
+    let outcome = decompressor.decompress(input, output, flate2::FlushDecompress::None);
+    Step {
         read: (decompressor.total_in() - read_before) as usize,
         written: (decompressor.total_out() - written_before) as usize,
-        member_ended: status == flate2::Status::StreamEnd,
-    })
+        member_ended: matches!(outcome, Ok(flate2::Status::StreamEnd)),
+        error: outcome.err().map(|error| gzip_message(error.message()).to_owned()),
+    }
 }
 
-fn bzip2_step(decompressor: &mut bzip2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+/// zlib-rs replaces its message of an invalid code by one about itself.
+fn gzip_message(message: Option<&str>) -> &str {
+    message.filter(|message| *message != "repeated call with bad state").unwrap_or("invalid data")
+}
+
+fn bzip2_step(decompressor: &mut bzip2::Decompress, input: &[u8], output: &mut [u8]) -> Step {
     let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
-    let status = decompressor.decompress(input, output).map_err(|error| error.to_string())?;
-    Ok(Step {
+    let outcome = decompressor.decompress(input, output);
+    Step {
         read: (decompressor.total_in() - read_before) as usize,
         written: (decompressor.total_out() - written_before) as usize,
-        member_ended: status == bzip2::Status::StreamEnd,
-    })
+        member_ended: matches!(outcome, Ok(bzip2::Status::StreamEnd)),
+        error: outcome.err().map(|error| error.to_string()),
+    }
 }
 
-fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8]) -> Step {
     let mut source = InBuffer::around(input);
     let mut target = OutBuffer::around(output);
-    let hint = decompressor.run(&mut source, &mut target).map_err(|error| error.to_string())?;
-    Ok(Step { read: source.pos(), written: target.pos(), member_ended: hint == 0 })
+    let outcome = decompressor.run(&mut source, &mut target);
+    Step {
+        read: source.pos(),
+        written: target.pos(),
+        member_ended: matches!(outcome, Ok(0)),
+        error: outcome.err().map(|error| error.to_string()),
+    }
 }

@@ -1,6 +1,6 @@
 //! Decompression of gzip, bzip2 and zstd files with all their members, and limits against decompression bombs.
 
-use crate::decompressor::{Codec, Decompressor, Step};
+use crate::decompressor::{Codec, Decompressor};
 
 /// Bytes of the longest magic number.
 pub const MAGIC_BYTES: usize = 4;
@@ -16,6 +16,9 @@ const MAX_SHRINKING: u64 = 2;
 /// further ones inflate to `MIN_STREAM_BYTES` on average.
 const MAX_SMALL_STREAMS: u64 = 10_000;
 const MIN_STREAM_BYTES: u64 = 1 << 10;
+
+/// What has an error in its first bytes is no member: the error is at the first one.
+const HEADER_BYTES: usize = 10;
 
 #[derive(Clone, Copy)]
 pub struct InflateLimits {
@@ -76,9 +79,14 @@ impl Inflater {
                     self.check_limits()?;
                     continue;
                 }
-                self.begin_member()?;
             }
-            let step = self.step(rest, &mut output[written..])?;
+            let begins = self.decompressor.is_none();
+            let step = self.decompressor()?.step(rest, &mut output[written..]);
+            if let Some(cause) = step.error {
+                let is_member = !begins || step.read > HEADER_BYTES;
+                self.compressed_bytes += if is_member { step.read as u64 } else { 0 };
+                return Err(self.corrupt(&cause));
+            }
             read += step.read;
             written += step.written;
             self.compressed_bytes += step.read as u64;
@@ -106,21 +114,13 @@ impl Inflater {
         self.spare = self.decompressor.take().and_then(Decompressor::renewed);
     }
 
-    fn begin_member(&mut self) -> Result<(), String> {
-        let decompressor = match self.spare.take() {
-            Some(spare) => spare,
+    /// That of the current member, which begins if there is none.
+    fn decompressor(&mut self) -> Result<&mut Decompressor, String> {
+        let current = match self.decompressor.take().or_else(|| self.spare.take()) {
+            Some(current) => current,
             None => Decompressor::new(self.codec).map_err(|cause| self.corrupt(&cause))?,
         };
-        self.decompressor = Some(decompressor);
-        Ok(())
-    }
-
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
-        let step = match self.decompressor.as_mut() {
-            Some(decompressor) => decompressor.step(input, output),
-            None => Ok(Step { read: 0, written: 0, member_ended: false }),
-        };
-        step.map_err(|cause| self.corrupt(&cause))
+        Ok(self.decompressor.insert(current))
     }
 
     fn check_limits(&self) -> Result<(), String> {

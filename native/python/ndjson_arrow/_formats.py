@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 EXPECTED = "expected one JSON object on each line"
 EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"
+CONCATENATED_VALUES = f"it looks like JSON objects without newlines between them; {EXPECTED_VALUES}"
 MAGIC_NUMBERS = (
     (b"PAR1", "a Parquet file"),
     (b"Obj\x01", "an Avro file"),
@@ -26,13 +27,15 @@ MAGIC_NUMBERS = (
     (b"%PDF", "a PDF file"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-CONCATENATED = re.compile(rb'[ \t]*\{.*\}[ \t]*\{[ \t]*["}]')
+CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
 
 
-def recognise(first_rejected: Sequence[bytes | None], rows: int, *, opens_file: bool = True) -> str | None:
+def recognise(
+    first_rejected: Sequence[bytes | None], rows: int, *, opens_file: bool = True, reasons: Collection[str] = ()
+) -> str | None:
     """What the file looks like and what is expected, as a clause for people; None: its lines are rejected one by one.
 
     Parameters
@@ -43,16 +46,20 @@ def recognise(first_rejected: Sequence[bytes | None], rows: int, *, opens_file: 
         Lines of the same part of the file that became rows.
     opens_file
         The first of the rejected lines is the first line of the file.
+    reasons
+        Those of all rejected lines of this part of the file.
     """
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
     if not lines:
-        return None
+        # Whole values, one after another, on lines that are too large to keep.
+        is_concatenated = rows == 0 and [*reasons] == ["trailing characters"]
+        return CONCATENATED_VALUES if is_concatenated else None
     # A file with more rows than rejected lines only has broken lines.
     text = lines[0].removeprefix(BYTE_ORDER_MARK)
     if opens_file and rows < len(first_rejected) and text.strip() == b"{":
         return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"
     if rows == 0 and CONCATENATED.match(text):
-        return f"it looks like JSON objects without newlines between them; {EXPECTED_VALUES}"
+        return CONCATENATED_VALUES
     format_name = _magic(lines[0]) or _table(lines) if rows == 0 else None
     return None if format_name is None else f"it looks like {format_name}; {EXPECTED}"
 

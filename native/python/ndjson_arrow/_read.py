@@ -134,7 +134,10 @@ def _other_format(reader: Reader, rejects: Sequence[Reject]) -> str | None:
     """What the file looks like by what was read of it, which ends the reading."""
     counts = reader.close()
     opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
-    return None if counts.elements else recognise([item.line for item in rejects], counts.rows, opens_file=opens_file)
+    if counts.elements:
+        return None
+    lines = [item.line for item in rejects]
+    return recognise(lines, counts.rows, opens_file=opens_file, reasons=counts.rejects)
 
 
 def _record_batch(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:

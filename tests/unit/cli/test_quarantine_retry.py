@@ -94,6 +94,24 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
     assert (body["unchanged"], contents(stack)) == (unchanged, [b'{"a":1}\r\n'] if first.endswith(b"}") else [])
 
 
+@pytest.mark.parametrize(
+    ("repaired", "message"),
+    [
+        # A file that begins so would be read as an array, and all its good lines as one element of it.
+        (b'[{"a":1}\n{"a":2}\n\n{"a":4}\n', "1 line .* is still not a row: line 1: not JSON"),
+        # A file without a row would be quarantined as a whole: its lines could never be exported again.
+        (b'{"a":1\n{"a":2} {"b":2}\n3,x\n\n', "2 lines .* are still not rows; the first is line 2: trailing"),
+    ],
+)
+def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], repaired: bytes, message: str
+) -> None:
+    exported.write_bytes(repaired)
+    with pytest.raises(InvalidInputError, match=f"^{message}"):
+        retry(stack, exported, capsys)
+    assert contents(stack) == []
+
+
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,24 @@ def test_a_corrupt_file_and_one_with_garbage_after_its_last_member_fail_as_a_who
         assert str(counts.error).startswith(f"corrupt {name} at byte ")
 
 
+@pytest.mark.parametrize(("name", "compress"), CODECS)
+def test_garbage_begins_where_the_error_says(name: str, compress: Compress) -> None:
+    packed = compress(ROWS)
+    error = str(read_file(packed + b"garbage after it").counts[0].error)
+    assert error.startswith(f"corrupt {name} at byte {len(packed)}: ")
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+def test_a_damaged_file_is_read_up_to_its_damage(compress: Compress) -> None:
+    packed = bytearray(compress(b"".join(b'{"n":%d}\n' % (number * 7919) for number in range(3000))))
+    damaged = len(packed) // 2
+    packed[damaged : damaged + 50] = b"\xff" * 50
+    for cuts in ([], [1000], [damaged]):
+        text, _, cause = str(read_file(bytes(packed), cuts=cuts).counts[0].error).partition(": ")
+        assert damaged <= int(text.rpartition(" ")[2]) <= len(packed)
+        assert "bad state" not in cause
+
+
 def test_gzip_can_be_padded_with_zeros() -> None:
     assert_same(read_file(gzip.compress(ROWS) + bytes(2000), cuts=[500]), oracle.read(ROWS))
 

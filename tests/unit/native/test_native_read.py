@@ -59,6 +59,9 @@ def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) ->
         (b"a,b\n1,2\n", "it looks like CSV"),
         (b'{\n "a": 1\n}\n', "JSON that is printed over many lines; expected one JSON object on each line, or concat"),
         (b'{"a":1}{"a":2}', "without newlines between them"),
+        (b'{"a":1}\r{"a":2}\r', "without newlines between them"),
+        (b'{"a":1}{"a":2}' * 10_000, "without newlines between them"),
+        (b'{"a":1}{"a":2}' * 10_000 + b"\nx\n", "pass rejects="),
         (b'["a,b", "c,d"]', "pass rejects="),
     ],
 )
