@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.engines.glue import live_runs
+from lake.engines.glue import dpus_of, live_runs
 from lake.settings import Settings
 from lake.texts import format_count
 from router.services import Services
@@ -53,25 +53,27 @@ def read_glue_room(services: Services, service_quotas: Any) -> GlueRoom:  # noqa
 
 def configured_room(settings: Settings) -> GlueRoom:
     """What the quotas of the settings leave when nothing runs."""
-    return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, 0, "quota.* of the settings")
+    return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, "quota.* of the settings")
 
 
 def _room(services: Services, dpus: float, runs: int, source: str) -> GlueRoom:
     try:
-        alive = len(live_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS))
+        alive = live_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS)
     except (BotoCoreError, ClientError) as error:
         logger.warning("runs not listed", error=str(error))
-        alive, source = 0, f"{source}; runs that are alive could not be counted: {error}"
+        alive, source = [], f"{source}; runs that are alive could not be counted: {error}"
     if alive:
-        source = f"{source}; {format_count(alive, 'run of the batch job is', 'runs of the batch job are')} alive"
-    return _beside_others(services.settings, dpus, runs, alive, source)
+        count = format_count(len(alive), "run of the batch job is", "runs of the batch job are")
+        source = f"{source}; {count} alive"
+    # A run may have more workers than batch.workers: its plan has chosen them.
+    return _beside_others(services.settings, dpus - sum(map(dpus_of, alive)), runs - len(alive), source)
 
 
-def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, source: str) -> GlueRoom:
+def _beside_others(settings: Settings, dpus: float, runs: int, source: str) -> GlueRoom:
     """At least one run: Glue refuses it until there is room, and the state machine tries again."""
-    others = alive + settings.max_verifications
-    left = dpus - settings.stream_dpus - others * settings.run_dpus
-    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - others, 1), source)
+    verifications = settings.max_verifications
+    left = dpus - settings.stream_dpus - verifications * settings.run_dpus
+    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - verifications, 1), source)
 
 
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401

@@ -28,34 +28,37 @@ def quotas(dpus: float, runs: float) -> Any:
     return client
 
 
-def with_runs(deployment: Deployment, *states: str) -> Any:
-    runs = [{"Id": f"jr_{number}", "JobRunState": state} for number, state in enumerate(states)]
+def with_runs(deployment: Deployment, *states: str, workers: int = 10) -> Any:
+    size = {"WorkerType": "G.1X", "NumberOfWorkers": workers}
+    runs = [{"Id": f"jr_{number}", "JobRunState": state, **size} for number, state in enumerate(states)]
     return replace(deployment.services, glue=Mock(**{"get_job_runs.return_value": {"JobRuns": runs}}))
 
 
 @pytest.mark.parametrize(
-    ("stream", "account", "states", "expected", "source"),
+    ("stream", "account", "states", "workers", "expected", "source"),
     [
-        # Of 500 DPU and 50 runs in the settings, and 10 DPU for the stream and each run
-        ({}, (300, -20), (), (290, 19), "300 DPU, 20 job runs"),
-        ({"jobs": 3}, (300, 20), (), (270, 17), "300 DPU, 20 job runs"),
-        ({"engine": "emr-serverless", "jobs": 3}, (300, 20), (), (300, 20), "300 DPU, 20 job runs"),
-        ({}, (5000, 1000), (), (490, 49), "the smaller ones"),
-        ({}, (500, 50), ("RUNNING", "SUCCEEDED", "WAITING", "FAILED"), (470, 47), "2 runs of the batch job are alive"),
-        ({}, (500, 50), ("RUNNING",) * 60, (10, 1), "60 runs of the batch job are alive"),
+        # Of 500 DPU and 50 runs in the settings, and 10 DPU for the stream
+        ({}, (300, -20), (), 0, (290, 19), "300 DPU, 20 job runs"),
+        ({"jobs": 3}, (300, 20), (), 0, (270, 17), "300 DPU, 20 job runs"),
+        ({"engine": "emr-serverless", "jobs": 3}, (300, 20), (), 0, (300, 20), "300 DPU, 20 job runs"),
+        ({}, (5000, 1000), (), 0, (490, 49), "the smaller ones"),
+        ({}, (500, 50), ("RUNNING", "SUCCEEDED", "WAITING", "FAILED"), 10, (470, 47), "2 runs of the batch job are"),
+        ({}, (500, 50), ("RUNNING",) * 60, 10, (10, 1), "60 runs of the batch job are alive"),
+        ({}, (500, 50), ("RUNNING",) * 3, 40, (370, 46), "3 runs of the batch job are alive"),
     ],
-    ids=["reserve", "each stream", "on EMR", "more than the settings", "alive", "full"],
+    ids=["reserve", "each stream", "on EMR", "more than the settings", "alive", "full", "alive and large"],
 )
 def test_a_night_has_what_the_stream_and_live_runs_leave(
     deployment: Deployment,
     stream: dict[str, Any],
     account: tuple[float, float],
     states: tuple[str, ...],
+    workers: int,
     expected: tuple[int, int],
     source: str,
 ) -> None:
     deployment.configure(stream=stream)
-    room = read_glue_room(with_runs(deployment, *states), quotas(*account))
+    room = read_glue_room(with_runs(deployment, *states, workers=workers), quotas(*account))
     assert (room.dpus, room.runs) == expected
     assert source in room.source
 
