@@ -151,7 +151,8 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
     """EventBridge Scheduler User Guide, "Configuring a dead-letter queue for EventBridge Scheduler"."""
     target = attributes["TARGET_ARN"]
     error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
-    command = next((command for part, command in STARTED_BY_HAND if part in target), None)
+    own_name = target.rpartition(stack.name)[2]
+    command = next((command for part, command in STARTED_BY_HAND if part in own_name), None)
     now = f", or 'hybrid-router {command}{stack.options}' now" if command else ""
     return (
         target,
