@@ -114,15 +114,20 @@ class Schedule:
         return self.days is not None and day.weekday() in self.days
 
     def next_start(self, time_zone: str, now: datetime) -> datetime | None:
-        """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide."""
-        today = now.astimezone(ZoneInfo(time_zone)).date()
-        starts = (
-            local_time(minute, time_zone, now, days)
-            for days in range(len(WEEKDAYS) + 2)
-            if self.starts_on(today + timedelta(days=days))
-            for minute in self.times
-        )
-        return next((start for start in starts if start > now), None)
+        """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide.
+
+        A time in the hour that is missing in spring is skipped.
+        """
+        zone = ZoneInfo(time_zone)
+        today = now.astimezone(zone).date()
+        # The start of a whole week can be in that hour.
+        for days in range(2 * len(WEEKDAYS) + 1):
+            for minute in self.times if self.starts_on(today + timedelta(days=days)) else ():
+                start = local_time(minute, time_zone, now, days)
+                shown = start.astimezone(zone)
+                if start > now and 60 * shown.hour + shown.minute == minute:
+                    return start
+        return None
 
     def describe(self) -> str:
         """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""
