@@ -9,6 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, configured_room, read_glue_room
+from router.plan.handler import plan
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import plan_overnight
 
@@ -58,7 +59,7 @@ def test_a_night_has_what_the_stream_and_live_runs_leave(
     source: str,
 ) -> None:
     deployment.configure(stream=stream)
-    room = read_glue_room(with_runs(deployment, *states, workers=workers), quotas(*account))
+    room = read_glue_room(with_runs(deployment, *states, workers=workers), quotas(*account), at_once=True)
     assert (room.dpus, room.runs) == expected
     assert source in room.source
 
@@ -78,9 +79,26 @@ def test_without_the_quotas_of_the_account_those_of_the_settings_hold(
     for operation in ("get_service_quota", "get_aws_default_service_quota") * 2:
         stubber.add_client_error(operation, code)
     stubber.activate()
-    room = read_glue_room(with_runs(deployment), client)
+    room = read_glue_room(with_runs(deployment), client, at_once=True)
     assert (room.dpus, room.runs) == (490, 49)
     assert room.source.startswith(source)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "source"),
+    [
+        ("cron(0 22 * * ? *)", "the smaller ones"),
+        ("rate(1 day)", "the smaller ones; 49 runs of the batch job are alive"),
+    ],
+)
+def test_a_plan_for_a_later_night_has_the_room_of_runs_that_are_alive_now(
+    deployment: Deployment, schedule: str, source: str
+) -> None:
+    # Given a night that uses all of its room, and the hourly dry run for the next one, if it is known when that begins
+    deployment.configure(schedule={"overnight": schedule})
+    services = with_runs(deployment, *("RUNNING",) * 49)
+    answer = plan({"execution": "ahead", "dryRun": True}, services, quotas(500, 50))
+    assert answer["quotas"].endswith(source)
 
 
 def test_a_plan_says_which_quotas_it_has_used(deployment: Deployment) -> None:
