@@ -1,7 +1,7 @@
 """Schedule expressions: what the scheduler refuses, the times and days of the others, and the next start."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -108,6 +108,21 @@ def test_the_next_start_is_on_the_wall_clock_of_the_time_zone(
     expression: str, now: datetime, start: datetime | None
 ) -> None:
     assert Schedule.parse(expression).next_start("Europe/Berlin", now) == start
+
+
+@pytest.mark.parametrize(
+    ("expression", "hours"),
+    [
+        ("cron(0 22 * * ? *)", 24),
+        ("cron(0 8,20 * * ? *)", 12),
+        ("cron(0 22 ? * MON-FRI *)", 72),
+        ("cron(0 6,22 ? * SUN *)", 152),
+        ("cron(0 22 L * ? *)", 24),
+        ("rate(1 day)", 24),
+    ],
+)
+def test_the_longest_pause_is_over_the_end_of_the_week_too(expression: str, hours: int) -> None:
+    assert Schedule.parse(expression).longest_pause == timedelta(hours=hours)
 
 
 def test_only_a_schedule_of_each_day_is_daily() -> None:
