@@ -21,7 +21,6 @@ from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.layout import VERIFICATIONS, list_objects, verification_key
-from lake.settings.operation import STALLED
 from lake.texts import format_count
 from lake.time import iso_utc
 from transform.clients import s3_client
@@ -59,7 +58,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     """Compare the share of the setting ``verify.share`` on the dates that ``--verify`` names.
 
     The outcome of each date is a document in the control bucket, and a line of the log for each hour with files.
-    ``which``: ``due``: the last dates (UTC) that ended ``STALLED`` ago and have no document; or a date. Returns the
+    ``which``: ``due``: the last dates (UTC) that are settled and have no document; or a date. Returns the
     exit code: 1 when an hour differs, or when not everything of the share could be compared. Raises
     ``InvalidInputError``: ``which`` is neither, or a date that the ledger has forgotten, or ``verify.share`` is 0.
     """
@@ -69,10 +68,10 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     now = context.clock()
     documents = list_objects(context.services.s3, context.services.resources.control_bucket, VERIFICATIONS)
     verified = {item["Key"].removeprefix(VERIFICATIONS).removesuffix(".json") for item in documents}
-    dates = due_dates(now, verified) if which == DUE else [_parse_date(which)]
+    last = last_settled_date(now, settings.schedule.settled_after)
+    dates = due_dates(last, verified) if which == DUE else [_parse_date(which)]
     if which != DUE:
         settings.ledger.check_kept(f"{which}T00", context.services.ledger.arrivals.expiries(), now)
-    last = last_settled_date(now)
     effort = Effort(
         share=settings.verify.share,
         run_tasks=SparkTasks(context.spark, context.services.region).run,
@@ -93,19 +92,18 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     return 1
 
 
-def due_dates(now: datetime, verified: Collection[str]) -> list[str]:
-    """The last ``MAX_DUE_DATES`` dates that ended ``STALLED`` before ``now`` or earlier, oldest first. Pure.
-
-    Those in ``verified`` are left out. A manifest that is open for as long as ``STALLED`` is reported by the sweep.
-    """
-    last = date.fromisoformat(last_settled_date(now))
-    dates = [(last - timedelta(days=days)).isoformat() for days in reversed(range(MAX_DUE_DATES))]
+def due_dates(last: str, verified: Collection[str]) -> list[str]:
+    """``MAX_DUE_DATES`` dates up to the last settled one, oldest first, without those in ``verified``. Pure."""
+    dates = (str(date.fromisoformat(last) - timedelta(days=days)) for days in reversed(range(MAX_DUE_DATES)))
     return [day for day in dates if day not in verified]
 
 
-def last_settled_date(now: datetime) -> str:
-    """The last date (UTC) that ended ``STALLED`` before ``now`` (aware). Pure."""
-    return ((now.astimezone(UTC) - STALLED).date() - timedelta(days=1)).isoformat()
+def last_settled_date(now: datetime, settled_after: timedelta) -> str:
+    """The last date (UTC) whose last file has the age ``schedule.settled_after`` at ``now`` (aware). Pure.
+
+    A manifest that is open for as long is reported by the sweep.
+    """
+    return ((now.astimezone(UTC) - settled_after).date() - timedelta(days=1)).isoformat()
 
 
 def _parse_date(text: str) -> str:

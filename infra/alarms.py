@@ -166,7 +166,7 @@ def _of_data(
         "SweepStalled",
         own.metric("sweep", "SweepStalled", "Maximum", period=HOUR),
         1,
-        "Manifests are open for longer than 36 hours, or a listing of missed events is behind: run "
+        "Manifests are open 12 hours after their night began, or a listing of missed events is behind: run "
         "'hybrid-router status', and read the log of sweep.",
     )
     yield PlainAlarm(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00")
@@ -52,6 +53,7 @@ WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
 RATE = re.compile(r"rate\([1-9][0-9]* (?:minutes?|hours?|days?)\)")
 AT = re.compile(r"at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\)")
+_DAY = timedelta(days=1)
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("minutes", 0, 59, ()),
@@ -113,16 +115,28 @@ class Schedule:
         """Whether it starts something on a local date, as far as the day of the week decides."""
         return self.days is not None and day.weekday() in self.days
 
+    @property
+    def longest_pause(self) -> timedelta:
+        """Longest time between two starts, by the wall clock; a day if times and days of the week do not decide."""
+        starts = sorted(_DAY * day + timedelta(minutes=minute) for day in self.days or () for minute in self.times)
+        pauses = (after - before for before, after in pairwise([*starts, *(start + 7 * _DAY for start in starts[:1])]))
+        return max(pauses, default=_DAY)
+
     def next_start(self, time_zone: str, now: datetime) -> datetime | None:
-        """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide."""
-        today = now.astimezone(ZoneInfo(time_zone)).date()
-        starts = (
-            local_time(minute, time_zone, now, days)
-            for days in range(len(WEEKDAYS) + 2)
-            if self.starts_on(today + timedelta(days=days))
-            for minute in self.times
-        )
-        return next((start for start in starts if start > now), None)
+        """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide.
+
+        A time in the hour that is missing in spring is skipped.
+        """
+        zone = ZoneInfo(time_zone)
+        today = now.astimezone(zone).date()
+        # The start of a whole week can be in that hour.
+        for days in range(2 * len(WEEKDAYS) + 1):
+            for minute in self.times if self.starts_on(today + timedelta(days=days)) else ():
+                start = local_time(minute, time_zone, now, days)
+                shown = start.astimezone(zone)
+                if start > now and 60 * shown.hour + shown.minute == minute:
+                    return start
+        return None
 
     def describe(self) -> str:
         """``every day at 22:00``, ``MON-FRI at 07:45``; the expression itself where that does not say it."""

@@ -60,7 +60,7 @@ class Metric(StrEnum):
     SWEEP_VANISHED = "SweepVanished"
     """Manifests whose publish the sweep could not finish."""
     SWEEP_STALLED = "SweepStalled"
-    """Manifests that are open for longer than 36 hours."""
+    """Manifests that are open for longer than ``schedule.settled_after``."""
     TABLES_BEHIND_MINUTES = "TablesBehindMinutes"
     """Age of the oldest publish that its Iceberg table does not show, in minutes; 0: each table shows everything."""
     DAY_DOLLARS = "DayDollars"

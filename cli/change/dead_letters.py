@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -27,7 +28,10 @@ PAGE = 10
 MAX_CHARACTERS = 500
 """Of a message that is not an event."""
 HIDDEN_SECONDS = 60
-"""A message that was read is hidden from other readers for this time, or until it is shown again."""
+"""A message that was read is hidden from other readers for this time and one second for each further request, or until
+it is shown again: a message that is shown again while others are read takes their place in an answer."""
+MAX_HIDDEN_SECONDS = 43_200
+"""Maximum of VisibilityTimeout (SQS API Reference, ReceiveMessage)."""
 STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start"), ("sweep", "sweep"), ("plan", "plan"))
 """A part of a schedule's target, and the command that does its work."""
 
@@ -76,7 +80,7 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) 
     """
     done = {"removed": 0, "sent": 0}
     hidden = []
-    for letter, message in _receive(stack, None):
+    for letter, message in _receive(stack):
         if not as_json:
             typer.echo(f"{printable(letter.subject)}: {letter.advice}")
         done["removed"] += 1
@@ -98,15 +102,16 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) 
     return ExitCode.FINE
 
 
-def _receive(stack: DeployedStack, limit: int | None) -> Iterator[tuple[DeadLetter, dict[str, Any]]]:
+def _receive(stack: DeployedStack, limit: int = sys.maxsize) -> Iterator[tuple[DeadLetter, dict[str, Any]]]:
     """At most ``limit`` messages of the queue, each once, as read and as SQS returns it; hidden from other readers."""
     seen: set[str] = set()
-    expected = count_dead_letters(stack)
-    while limit is None or len(seen) < limit:
+    expected = min(count_dead_letters(stack), limit)
+    hidden_seconds = min(HIDDEN_SECONDS + expected // PAGE, MAX_HIDDEN_SECONDS)
+    while len(seen) < limit:
         answer = stack.sqs.receive_message(
             QueueUrl=stack.outputs.dead_letters,
-            MaxNumberOfMessages=PAGE if limit is None else min(PAGE, limit - len(seen)),
-            VisibilityTimeout=HIDDEN_SECONDS,
+            MaxNumberOfMessages=min(PAGE, limit - len(seen)),
+            VisibilityTimeout=hidden_seconds,
             # Without a wait SQS asks some of its servers only, and an answer can lack what is there.
             WaitTimeSeconds=1 if len(seen) < expected else 0,
             MessageAttributeNames=["All"],
@@ -121,7 +126,7 @@ def _receive(stack: DeployedStack, limit: int | None) -> Iterator[tuple[DeadLett
 
 
 def _show_again(stack: DeployedStack, message: dict[str, Any]) -> None:
-    """A message that SQS refuses this for, of many, is shown already: after ``HIDDEN_SECONDS``."""
+    """A message that SQS refuses this for, of many, is shown already."""
     try:
         stack.sqs.change_message_visibility(
             QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
@@ -146,7 +151,8 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
     """EventBridge Scheduler User Guide, "Configuring a dead-letter queue for EventBridge Scheduler"."""
     target = attributes["TARGET_ARN"]
     error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
-    command = next((command for part, command in STARTED_BY_HAND if part in target), None)
+    own_name = target.rpartition(stack.name)[2]
+    command = next((command for part, command in STARTED_BY_HAND if part in own_name), None)
     now = f", or 'hybrid-router {command}{stack.options}' now" if command else ""
     return (
         target,

@@ -107,7 +107,8 @@ def doubts(settings: Settings) -> Iterator[str]:
     schedule = settings.schedule
     if not _has_peak(settings):
         return
-    night, start = Schedule.parse(schedule.overnight).minute, Schedule.parse(schedule.stream_start).minute
+    stream = Schedule.parse(schedule.stream_start)
+    night, start = Schedule.parse(schedule.overnight).minute, stream.minute
     end, deadline = minutes_of_day(schedule.stream_end), minutes_of_day(schedule.deadline)
     due = f"schedule.deadline = {schedule.deadline!r}"
     peaks = [tuple(map(minutes_of_day, window.split("-"))) for window in settings.peak.hours]
@@ -117,14 +118,17 @@ def doubts(settings: Settings) -> Iterator[str]:
         begin = f"schedule.stream_start = {schedule.stream_start!r}"
         yield f"{begin}: the stream window begins before {due}, while a night may run"
     if start is not None and end < start and not any(last < first for first, last in peaks):
-        hours = format_duration(60 * (end - start + DAY_MINUTES))
+        duration = format_duration(60 * (end - start + DAY_MINUTES))
         yield (
             f"schedule.stream_end = {schedule.stream_end!r}: it is before schedule.stream_start, so the stream window "
-            f"passes midnight and lasts {hours}"
+            f"passes midnight and lasts {duration}"
         )
     for window, (first, last) in zip(settings.peak.hours, peaks, strict=True):
-        if start is not None and not (_is_inside(first, start, end) and _is_inside(last - 1, start, end)):
-            yield f"peak.hours = {window!r}: a part of it is outside of the stream window, whose files wait for a run"
+        minutes = (first, last - 1 if first < last else last - 1 + DAY_MINUTES)
+        times = (DAYS.index(day) * DAY_MINUTES + minute for day in settings.peak.days for minute in minutes)
+        if not all(_is_in_window(minute, stream, end) for minute in times):
+            hours = f"peak.hours = {window!r} on {', '.join(settings.peak.days)}"
+            yield f"{hours}: a part of it is outside of the stream window, whose files wait for a run"
         if night is not None and _is_inside(first, night, deadline):
             yield f"peak.hours = {window!r}: it begins before {due}, while a night may run"
 
@@ -133,6 +137,17 @@ def _is_inside(minute: int, start: int, end: int) -> bool:
     """Whether a minute of the day is in a window that may pass midnight."""
     minute %= DAY_MINUTES
     return start <= minute < end if start < end else minute >= start or minute < end
+
+
+def _is_in_window(minute: int, start: Schedule, end: int) -> bool:
+    """Whether a minute of the week, counted from Monday, is in a window that begins with ``start`` and lasts until the
+    minute of the day ``end``; True if the day of the week alone does not decide.
+    """
+    if start.minute is None or start.days is None:
+        return True
+    length = (end - start.minute) % DAY_MINUTES or DAY_MINUTES
+    begins = (day * DAY_MINUTES + start.minute for day in start.days)
+    return any((minute - begin) % (len(DAYS) * DAY_MINUTES) < length for begin in begins)
 
 
 def _has_peak(settings: Settings) -> bool:

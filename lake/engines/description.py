@@ -60,6 +60,8 @@ class EngineDescription(ABC):
     """Assumed time in which a run waits for capacity before it starts."""
     max_wait_seconds: float = 0.0
     """Time after which a run that waits for capacity fails; 0: the engine does not depend on spare capacity."""
+    queues_runs: bool = False
+    """Whether a run for which there is no room waits in a queue; else its start is refused."""
     run_prefix: str = ""
     """Begins the ids by which its job runs hold leases."""
     reached_by_jobs: bool = True

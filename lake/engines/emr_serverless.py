@@ -208,6 +208,7 @@ EMR_SERVERLESS = EmrServerless(
     # Its largest worker has 16 vCPUs (Amazon EMR Serverless User Guide, "Supported worker configurations").
     worker_types=("G.1X", "G.2X", "G.4X"),
     start_seconds=START_SECONDS,
+    queues_runs=True,
     run_prefix=PREFIX,
     reached_by_jobs=False,  # Which services its machines reach without a VPC is not certain.
 )

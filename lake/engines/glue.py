@@ -15,6 +15,7 @@ from lake.errors import TransientError
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
+    from mypy_boto3_glue.type_defs import JobRunTypeDef
 
     from lake.engines.emr_serverless import StreamLaunch
     from lake.ledger import StreamRow
@@ -97,7 +98,7 @@ class Glue(EngineDescription):
         return GlueStreamRuns(glue, job)
 
     def live_stream_runs(self, glue: GlueClient, job: str, application: str) -> list[str]:  # noqa: ARG002
-        return live_runs(glue, job, MAX_LISTED_RUNS)
+        return GlueStreamRuns(glue, job).live()
 
     def log_stream(self, stack: str, run: str, stream_application: str) -> tuple[str, str]:  # noqa: ARG002
         return f"/aws-glue/{stack}/output", run
@@ -141,7 +142,7 @@ class GlueStreamRuns:
         return NO_REASON if run is None else end_reason(run["JobRunState"], run.get("ErrorMessage"))
 
     def live(self) -> list[str]:
-        return live_runs(self.glue, self.job, MAX_LISTED_RUNS)
+        return [run["Id"] for run in live_runs(self.glue, self.job, MAX_LISTED_RUNS)]
 
     def end(self, runs: Sequence[str]) -> None:
         errors = self.glue.batch_stop_job_run(JobName=self.job, JobRunIds=list(runs)).get("Errors")
@@ -149,15 +150,18 @@ class GlueStreamRuns:
             raise TransientError(f"Glue did not stop a run of the job {self.job} ({errors[0]['ErrorDetail']})")
 
 
-def live_runs(glue: GlueClient, job: str, newest: int, states: Collection[str] = LIVE_STATES) -> list[str]:
-    """Ids of the runs of a Glue job that have not ended, of its newest runs: one request; raises botocore's errors."""
-    runs = glue.get_job_runs(JobName=job, MaxResults=newest)["JobRuns"]
-    return [run["Id"] for run in runs if run["JobRunState"] in states]
+def live_runs(glue: GlueClient, job: str, newest: int, states: Collection[str] = LIVE_STATES) -> list[JobRunTypeDef]:
+    """The runs of a Glue job that have not ended, of its newest runs: one request; raises botocore's errors."""
+    return [run for run in glue.get_job_runs(JobName=job, MaxResults=newest)["JobRuns"] if run["JobRunState"] in states]
+
+
+def dpus_of(run: Mapping[str, Any]) -> float:
+    """DPUs of all workers that a run may have."""
+    return float(run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"])
 
 
 def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
     """``DPUSeconds``, which Glue has for Flex and for auto scaling, so for every job of the stack; else all workers."""
     if "DPUSeconds" in run:
         return round(float(run["DPUSeconds"]) * 1000)
-    capacity = float(run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"])
-    return round(capacity * int(run["ExecutionTime"]) * 1000)
+    return round(dpus_of(run) * int(run["ExecutionTime"]) * 1000)

@@ -24,8 +24,8 @@ PUBLISHING_MINUTES = 60
 POINTER_MINUTES = 15
 """Age at which a QUEUED manifest of the stream lane gets a new pointer: the interval of the sweep. Each one doubles
 the next wait."""
-STALLED = timedelta(hours=36)
-"""Age at which an open manifest is reported: longer than one overnight execution and the day before it."""
+MAX_NIGHT = timedelta(hours=12)
+"""Assumed: longer than an overnight execution takes."""
 CLOCK_MARGIN = timedelta(days=1)
 """Difference between the time of an arrival, which is S3's, and that of its row, which is the function's."""
 WAY_BACK = 7
@@ -145,6 +145,11 @@ class ScheduleSettings:
         Range(1, 3600, "seconds"),
         "Interval at which stream_window checks the streaming run; after 400 checks at least a minute.",
     ] = 60
+
+    @property
+    def settled_after(self) -> timedelta:
+        """Age at which a file is converted, or has stalled: an overnight execution has begun after it, and ended."""
+        return Schedule.parse(self.overnight).longest_pause + MAX_NIGHT
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
         for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.engines.glue import live_runs
+from lake.engines.glue import dpus_of, live_runs
 from lake.settings import Settings
 from lake.texts import format_count
 from router.services import Services
 from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from mypy_boto3_glue.type_defs import JobRunTypeDef
 
 DPU_QUOTA = "L-08F3B322"
 """Service Quotas, AWS Glue: "Max task DPUs per account"."""
@@ -31,47 +34,52 @@ class GlueRoom:
     """Where the quotas come from; a sentence for people."""
 
 
-def read_glue_room(services: Services, service_quotas: Any) -> GlueRoom:  # noqa: ANN401
+def read_glue_room(services: Services, service_quotas: Any, *, at_once: bool) -> GlueRoom:  # noqa: ANN401
     """The account's quotas, at most those of the settings; the settings alone where the account's cannot be read.
 
-    ``service_quotas`` is a client of Service Quotas.
+    ``service_quotas`` is a client of Service Quotas. ``at_once``: the night begins now, beside the runs that are alive.
     """
-    settings = services.settings
+    dpus, runs, source = _read_quotas(services.settings, service_quotas)
+    alive: list[JobRunTypeDef] = []
+    try:
+        if at_once:
+            alive = live_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS)
+    except (BotoCoreError, ClientError) as error:
+        logger.warning("runs not listed", error=str(error))
+        source = f"{source}; runs that are alive could not be counted: {error}"
+    if alive:
+        count = format_count(len(alive), "run of the batch job is", "runs of the batch job are")
+        source = f"{source}; {count} alive"
+    # A run may have more workers than batch.workers: its plan has chosen them.
+    return _beside_others(services.settings, dpus - sum(map(dpus_of, alive)), runs - len(alive), source)
+
+
+def _read_quotas(settings: Settings, service_quotas: Any) -> tuple[float, int, str]:  # noqa: ANN401
+    """DPUs, job runs, and where they come from."""
     dpus, runs = settings.quota.dpus, settings.quota.job_runs
     try:
         account = [read_quota(service_quotas, "glue", code) for code in (DPU_QUOTA, RUN_QUOTA)]
     except (BotoCoreError, ClientError) as error:
         logger.warning("quotas not read", error=str(error))
-        return _room(services, dpus, runs, f"quota.* of the settings; the account's could not be read: {error}")
+        return dpus, runs, f"quota.* of the settings; the account's could not be read: {error}"
     if account[0] is None or account[1] is None:
-        return _room(services, dpus, runs, "quota.* of the settings; Service Quotas lists no such quotas of Glue here")
+        return dpus, runs, "quota.* of the settings; Service Quotas lists no such quotas of Glue here"
     account_runs = int(account[1])
     quotas = f"{account[0]:g} DPU, {format_count(account_runs, 'job run')}"
     source = f"the account ({quotas}) and quota.* of the settings, the smaller ones"
-    return _room(services, min(dpus, account[0]), min(runs, account_runs), source)
+    return min(dpus, account[0]), min(runs, account_runs), source
 
 
 def configured_room(settings: Settings) -> GlueRoom:
     """What the quotas of the settings leave when nothing runs."""
-    return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, 0, "quota.* of the settings")
+    return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, "quota.* of the settings")
 
 
-def _room(services: Services, dpus: float, runs: int, source: str) -> GlueRoom:
-    try:
-        alive = len(live_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS))
-    except (BotoCoreError, ClientError) as error:
-        logger.warning("runs not listed", error=str(error))
-        alive, source = 0, f"{source}; runs that are alive could not be counted: {error}"
-    if alive:
-        source = f"{source}; {format_count(alive, 'run of the batch job is', 'runs of the batch job are')} alive"
-    return _beside_others(services.settings, dpus, runs, alive, source)
-
-
-def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, source: str) -> GlueRoom:
+def _beside_others(settings: Settings, dpus: float, runs: int, source: str) -> GlueRoom:
     """At least one run: Glue refuses it until there is room, and the state machine tries again."""
-    others = alive + settings.max_verifications
-    left = dpus - settings.stream_dpus - others * settings.run_dpus
-    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - others, 1), source)
+    verifications = settings.max_verifications
+    left = dpus - settings.stream_dpus - verifications * settings.run_dpus
+    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - verifications, 1), source)
 
 
 def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401

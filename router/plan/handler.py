@@ -65,12 +65,17 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
     engines = allowed_engines(given, services.settings.batch)
-    room = configured_room(services.settings) if service_quotas is None else read_glue_room(services, service_quotas)
+    later = _next_start(services) if dry_run else None
+    room = (
+        configured_room(services.settings)
+        if service_quotas is None
+        else read_glue_room(services, service_quotas, at_once=later is None)
+    )
     rows, left_from = backlog(services, selection, release=not dry_run)
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
-    planned = _plan_night(services, rows, speeds, engines, room, dry_run)
+    planned = _plan_night(services, rows, speeds, engines, room, later or services.clock())
     result = {**_result(services, execution, planned), "leftFrom": left_from}
     told = {
         "quotas": room.source,
@@ -94,20 +99,23 @@ def _service_quotas() -> Any:  # noqa: ANN401
     return boto3.client("service-quotas", config=config)
 
 
+def _next_start(services: Services) -> datetime | None:
+    settings = services.settings
+    return Schedule.parse(settings.schedule.overnight).next_start(settings.time_zone, services.clock())
+
+
 def _plan_night(
     services: Services,
     rows: Sequence[ManifestRow],
     speeds: Speeds,
     engines: tuple[str, ...],
     room: GlueRoom,
-    dry_run: bool,
+    start: datetime,
 ) -> PlannedNight:
-    settings, now = services.settings, services.clock()
+    settings = services.settings
     settings = replace(settings, batch=replace(settings.batch, engines=engines))
-    schedule = Schedule.parse(settings.schedule.overnight)
-    start = (dry_run and schedule.next_start(settings.time_zone, now)) or now
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
-    waits = recent_waits(services.ledger, now)
+    waits = recent_waits(services.ledger, services.clock())
     return plan_night(rows, settings, speeds, room, start, deadline, waits)
 
 

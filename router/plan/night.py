@@ -241,7 +241,8 @@ class PlannedNight:
     begin_by: tuple[datetime, ...]
     """When each run has to begin in order to end before the deadline, aware."""
     fallback: Engine | None
-    """The engine on which a run goes on that begins later or finds no capacity; None: the settings allow no other."""
+    """The engine on which a run goes on that begins later or finds no capacity; None: no other one is allowed and takes
+    the runs of this night."""
 
 
 def plan_night(
@@ -275,7 +276,8 @@ def plan_night(
     other = estimate_shares([expected_share(rows, settings.convert.target_file_bytes)])
     found = forecast(works, other, choice, offer, start, deadline)
     core_seconds_of_runs = tuple(work.core_seconds for work in expected)
-    return PlannedNight(tuple(runs), core_seconds_of_runs, choice.night, found, begin_by, _fallback(choice, allowed))
+    fallback = _fallback(choice, allowed, rooms)
+    return PlannedNight(tuple(runs), core_seconds_of_runs, choice.night, found, begin_by, fallback)
 
 
 def _run_works(runs: Sequence[PlannedRun], speeds: Speeds) -> list[RunWork]:
@@ -285,10 +287,17 @@ def _run_works(runs: Sequence[PlannedRun], speeds: Speeds) -> list[RunWork]:
     ]
 
 
-def _fallback(choice: Choice, allowed: Collection[Engine]) -> Engine | None:
-    """The cheapest other engine that needs no spare capacity."""
-    others = (option.engine for option in choice.options if option.engine in allowed)
-    return next((it for it in others if it != choice.night.engine and not ENGINES[it].max_wait_seconds), None)
+def _fallback(choice: Choice, allowed: Collection[Engine], rooms: Mapping[Engine, Room]) -> Engine | None:
+    """The cheapest other engine that needs no spare capacity, and has room for the same runs or lets them wait."""
+    night = choice.night
+
+    def takes_runs(engine: Engine) -> bool:
+        units, room = night.workers * ENGINES[engine].quota_units(night.worker_type), rooms[engine]
+        has_room = night.concurrency * units <= room.units and night.concurrency <= room.runs
+        return not ENGINES[engine].max_wait_seconds and (has_room or ENGINES[engine].queues_runs)
+
+    others = (option.engine for option in choice.options if option.engine in allowed and option.engine != night.engine)
+    return next(filter(takes_runs, others), None)
 
 
 def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:

@@ -177,7 +177,8 @@ ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
-    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count.
+    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count; ``stop`` and
+    ``kill`` concern shards whose window is open as well.
     ``shards``: names with commas between them, such as ``stopping`` of an earlier answer; empty: all of the settings.
     """
     return stream_control(event, container_services())
@@ -192,10 +193,13 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     action = event.get("action")
     if action not in ACTIONS:
         raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")
-    shards = _shards(event, services)
-    if action == "start" and event.get("manual") is True:
+    shards, manual = _shards(event, services), event.get("manual") is True
+    if action == "start" and manual:
         for shard in shards:
             services.ledger.stream.of(shard).forget_starts()
+    if action in ("stop", "kill") and not manual:
+        # A window that a person or the next execution has opened meanwhile is not for this execution to end.
+        shards = tuple(name for name in shards if _window_is_over(services, services.ledger.stream.of(name).get()))
     outcomes = ACTIONS[action](services, shards)
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
     result = _answer(action, found)

@@ -14,7 +14,7 @@ from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from lake.publish import roll_forward
-from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES, STALLED
+from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
 from router.executions.costs import await_bill
 from router.executions.run_status import reason_to_release
@@ -132,18 +132,19 @@ def _finish(repair: Repair, manifest: str) -> None:
 
 
 def report_stalled(repair: Repair) -> None:
-    """Report manifests that are open for longer than ``STALLED``; counts them as ``stalled``.
+    """Report manifests that are open for longer than ``schedule.settled_after``; counts them as ``stalled``.
 
     The age of a reprocessed manifest counts from its last reprocess.
     """
     services = repair.services
+    limit = services.settings.schedule.settled_after
     for lane in Lane:
         for state in OPEN_STATES:
             for row in services.ledger.manifests.open(lane, state, repair.report):
                 # Oldest first: the rest of this state is younger.
-                if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < STALLED:
+                if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < limit:
                     break
-                if row.forced_at and services.clock() - datetime.fromisoformat(row.forced_at) < STALLED:
+                if row.forced_at and services.clock() - datetime.fromisoformat(row.forced_at) < limit:
                     continue
                 repair.counts["stalled"] += 1
                 logger.warning(
@@ -217,9 +218,10 @@ WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
 def divide_collections(repair: Repair) -> None:
     """Divide them, the oldest hours first; counts them as ``divided``.
 
-    Counts those that wait for a newer version for longer than ``STALLED`` as ``stalled``.
+    Counts those that wait for a newer version for longer than ``schedule.settled_after`` as ``stalled``.
     """
     services = repair.services
+    limit = services.settings.schedule.settled_after
     pace = WritePace(WRITES_PER_SECOND)
     for row in services.ledger.collections.open():
         if repair.expired:
@@ -233,6 +235,6 @@ def divide_collections(repair: Repair) -> None:
                 divide(services, row.id, pace)
             except NewerDocumentError as error:
                 logger.warning("collection left to a newer version", collection=str(row.id), reason=str(error))
-                repair.counts["stalled"] += services.clock() - datetime.fromisoformat(row.changed_at) >= STALLED
+                repair.counts["stalled"] += services.clock() - datetime.fromisoformat(row.changed_at) >= limit
                 continue
             repair.count("divided")

@@ -110,6 +110,17 @@ def test_where_records_become_files_is_said() -> None:
     ("schedule", "peak", "doubt"),
     [
         ({}, ("08:00-20:00",), None),
+        (
+            {},
+            {"hours": ("08:00-20:00",), "days": ("fri", "sat")},
+            "peak.hours = '08:00-20:00' on fri, sat: a part of it is outside of the stream window",
+        ),
+        ({"stream_start": "cron(45 7 1 * ? *)"}, ("08:00-20:00",), None),
+        (
+            {"stream_start": "cron(45 21 ? * MON *)", "stream_end": "06:00", "overnight": "cron(0 12 * * ? *)"},
+            {"hours": ("22:00-05:00", "05:00-06:00"), "days": ("mon",)},
+            "peak.hours = '05:00-06:00' on mon: a part of it is outside of the stream window",
+        ),
         ({"overnight": "cron(0 19 * * ? *)"}, ("08:00-20:00",), "begins inside the stream window"),
         ({"stream_end": "18:00"}, ("08:00-20:00",), "outside of the stream window"),
         ({"stream_start": "cron(45 5 * * ? *)"}, ("08:00-20:00",), "the stream window begins before schedule.deadline"),
@@ -124,9 +135,10 @@ def test_where_records_become_files_is_said() -> None:
     ],
 )
 def test_times_that_may_not_be_meant_are_named(
-    schedule: dict[str, Any], peak: tuple[str, ...], doubt: str | None
+    schedule: dict[str, Any], peak: tuple[str, ...] | dict[str, Any], doubt: str | None
 ) -> None:
-    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=PeakSettings(hours=peak))
+    peaks = PeakSettings(**peak) if isinstance(peak, dict) else PeakSettings(hours=peak)
+    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=peaks)
     found = list(doubts(settings))
     assert bool(found) == (doubt is not None)
     assert doubt is None or any(doubt in text for text in found)

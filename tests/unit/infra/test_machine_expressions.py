@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lake.settings.operation import STOP_GRACE_MINUTES
+from lake.time import iso_utc
 from router.listing import unrecorded
 from router.requests import reprocess
 from tests.unit.infra.npm_packages import NODE_BINARY, install
@@ -152,6 +153,29 @@ def test_a_window_of_a_day_has_fewer_events_than_an_execution_may_have(library: 
     assert passed[-1] > DAY_SECONDS
     assert ROUND_EVENTS * (1 + checks + stops) < MAX_EVENTS
     assert waits[:100] == [seconds] * 100
+
+
+@pytest.mark.parametrize(
+    ("window_over", "hours", "following"), [(False, 24, "Wait"), (True, 8, "Stop"), (False, 26, "Done")]
+)
+def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
+    library: Path, window_over: bool, hours: float, following: str
+) -> None:
+    # Given windows without a pause between them: the next execution has opened its own before this one looks again
+    machine = json.loads((HERE.parents[2] / "statemachines" / "stream_window.asl.json").read_text())
+    state, start = machine["States"]["WindowOver"], datetime(2026, 11, 20, tzinfo=UTC)
+    times = {
+        "Execution": {"StartTime": iso_utc(start)},
+        "State": {"EnteredTime": iso_utc(start + timedelta(hours=hours))},
+    }
+    states = {"input": {"windowOver": window_over}, "context": times}
+    cases = [{"expression": choice["Condition"][2:-2], "states": states} for choice in state["Choices"]]
+    # When
+    answers = evaluate(library, cases)
+    # Then it ends before its timeout, which would be an alarm
+    met = (choice["Next"] for choice, answer in zip(state["Choices"], answers, strict=True) if answer["value"])
+    assert next(met, state["Default"]) == following
+    assert hours * 3600 <= machine["TimeoutSeconds"]
 
 
 @pytest.mark.parametrize("time", [unrecorded.TIME_PER_CALL, reprocess.TIME_PER_CALL])

@@ -1,7 +1,7 @@
 """Schedule expressions: what the scheduler refuses, the times and days of the others, and the next start."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -89,19 +89,40 @@ def test_a_schedule_is_described_in_words_where_there_are_some(expression: str, 
 
 
 @pytest.mark.parametrize(
-    ("expression", "start"),
+    ("expression", "now", "start"),
     [
-        ("cron(0 23 * * ? *)", datetime(2026, 11, 20, 22, tzinfo=UTC)),
-        ("cron(0 22 * * ? *)", datetime(2026, 11, 21, 21, tzinfo=UTC)),
-        ("cron(0 22 ? * MON-FRI *)", datetime(2026, 11, 23, 21, tzinfo=UTC)),
-        ("cron(0 6,22 ? * SAT *)", datetime(2026, 11, 21, 5, tzinfo=UTC)),
-        ("cron(0 22 L * ? *)", None),
-        ("rate(1 day)", None),
+        # A Friday at 22:00 in Berlin, at which the start of that minute has passed
+        ("cron(0 23 * * ? *)", FRIDAY, datetime(2026, 11, 20, 22, tzinfo=UTC)),
+        ("cron(0 22 * * ? *)", FRIDAY, datetime(2026, 11, 21, 21, tzinfo=UTC)),
+        ("cron(0 22 ? * MON-FRI *)", FRIDAY, datetime(2026, 11, 23, 21, tzinfo=UTC)),
+        ("cron(0 6,22 ? * SAT *)", FRIDAY, datetime(2026, 11, 21, 5, tzinfo=UTC)),
+        ("cron(0 22 L * ? *)", FRIDAY, None),
+        ("rate(1 day)", FRIDAY, None),
+        # The scheduler skips a time of the missing hour, and starts once in the doubled one.
+        ("cron(30 2 * * ? *)", datetime(2027, 3, 27, 12, tzinfo=UTC), datetime(2027, 3, 29, 0, 30, tzinfo=UTC)),
+        ("cron(30 2 ? * SUN *)", datetime(2027, 3, 21, 12, tzinfo=UTC), datetime(2027, 4, 4, 0, 30, tzinfo=UTC)),
+        ("cron(30 2 * * ? *)", datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 26, 1, 30, tzinfo=UTC)),
     ],
 )
-def test_the_next_start_is_on_the_wall_clock_of_the_time_zone(expression: str, start: datetime | None) -> None:
-    # Given a Friday at 22:00 in Berlin, at which the start of that minute has passed
-    assert Schedule.parse(expression).next_start("Europe/Berlin", FRIDAY) == start
+def test_the_next_start_is_on_the_wall_clock_of_the_time_zone(
+    expression: str, now: datetime, start: datetime | None
+) -> None:
+    assert Schedule.parse(expression).next_start("Europe/Berlin", now) == start
+
+
+@pytest.mark.parametrize(
+    ("expression", "hours"),
+    [
+        ("cron(0 22 * * ? *)", 24),
+        ("cron(0 8,20 * * ? *)", 12),
+        ("cron(0 22 ? * MON-FRI *)", 72),
+        ("cron(0 6,22 ? * SUN *)", 152),
+        ("cron(0 22 L * ? *)", 24),
+        ("rate(1 day)", 24),
+    ],
+)
+def test_the_longest_pause_is_over_the_end_of_the_week_too(expression: str, hours: int) -> None:
+    assert Schedule.parse(expression).longest_pause == timedelta(hours=hours)
 
 
 def test_only_a_schedule_of_each_day_is_daily() -> None:

@@ -50,8 +50,9 @@ class Deployment(World):
 
 
 def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
-    """Start, stop or watch the streaming runs, of all shards or of these."""
-    return stream_control({"action": action, "shards": shards}, deployment.services)
+    """Start or watch the streaming runs, of all shards or of these; or stop or kill them as a person."""
+    event = {"action": action, "shards": shards, "manual": action in ("stop", "kill")}
+    return stream_control(event, deployment.services)
 
 
 def measure_speed(deployment: Deployment, bytes_per_second: float) -> None:

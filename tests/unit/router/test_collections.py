@@ -12,7 +12,6 @@ from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
-from lake.settings.operation import STALLED
 from lake.successors import files_by_successor
 from router.collect.divide import divide
 from router.ownership import RoutedArrival, take_ownership
@@ -127,7 +126,7 @@ def test_a_collection_that_waits_for_a_newer_version_is_stalled_after_a_night(
 ) -> None:
     collect(deployment, (PARTITION, "a"))
     monkeypatch.setattr("lake.documents.FORMAT", 0)
-    for wait, stalled in ((HOURS, 0), (STALLED, 1)):
+    for wait, stalled in ((HOURS, 0), (timedelta(hours=36), 1)):
         deployment.wait(wait)
         sweep = repair(deployment)
         divide_collections(sweep)

@@ -90,6 +90,26 @@ def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
     assert [option.dollars for option in options] == sorted(option.dollars for option in options)
 
 
+@pytest.mark.parametrize(
+    ("engines", "dpus", "fallback"),
+    [
+        (["glue-flex", "glue"], 20, Engine.GLUE),
+        (["glue", "emr-serverless"], 20, Engine.EMR_SERVERLESS),
+        (["emr-serverless", "glue"], 5000, Engine.GLUE),
+        (["emr-serverless", "glue"], 20, None),
+    ],
+    ids=["the same quota", "runs wait for room", "room for all", "no room for them"],
+)
+def test_a_run_goes_on_only_where_the_runs_of_its_night_have_room_or_wait_for_it(
+    engines: list[str], dpus: int, fallback: Engine | None
+) -> None:
+    # Given the first engine as the cheapest
+    price = {"dpu_hour_flex": 0.1, "dpu_hour": 0.2, "emr_vcpu_hour": 0.1 if engines[0] == "glue" else 0.001}
+    batch = {"engines": engines, "workers": 10}
+    night = planned(manifests(100, 10 * GB), 1, batch=batch, price=price, quota={"dpus": dpus})
+    assert (night.night.engine, night.fallback) == (engines[0], fallback)
+
+
 def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_for() -> None:
     # Given 100 vCPUs, which are enough for two runs of 10 workers with 4 each, and little time
     batch = {"engines": ["emr-serverless"], "workers": 10}

@@ -86,6 +86,24 @@ def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> 
     assert runs(deployment) == ["FAILED"]
 
 
+def test_a_window_that_was_opened_meanwhile_is_left_open_by_the_execution_of_the_last_one(
+    deployment: Deployment,
+) -> None:
+    # Given a window that is over, and its execution, which waits until the run has ended
+    act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
+    deployment.wait(timedelta(hours=12))
+    last = {"shards": "1"}
+    assert stream_control({"action": "stop", **last}, deployment.services)["stopping"] == "1"
+    # When a person or the next execution opens another one
+    act(deployment, "start")
+    # Then it is neither asked to end nor killed
+    assert stream_control({"action": "stop", **last}, deployment.services)["stopped"]
+    assert not deployment.ledger.stream.get().stop_requested
+    assert stream_control({"action": "kill", **last}, deployment.services)["killed"] == 0
+    assert runs(deployment) == ["RUNNING"]
+
+
 @pytest.mark.parametrize("has_room", [True, False])
 def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(
     deployment: Deployment, has_room: bool

@@ -21,29 +21,37 @@ from batch_job.verify_dates import (
     verify_dates,
 )
 from lake.errors import InvalidInputError
-from lake.settings import parse_settings
+from lake.settings import ScheduleSettings, parse_settings
 from verify.find_files import TimeOverError
 from verify.manifest_check import MAX_TASKS, group_by_size
 from verify.report import HourReport
 
+DAILY = "cron(0 22 * * ? *)"
 THREE = ["2026-03-04", "2026-03-05", "2026-03-06"]
 
 
 @pytest.mark.parametrize(
-    ("now", "verified", "expected"),
+    ("now", "overnight", "verified", "expected"),
     [
         # The 6th ended at midnight of the 7th: 36 hours later it is noon of the 8th.
-        ("2026-03-08T12:00:00+00:00", [], THREE),
-        ("2026-03-08T11:59:59+00:00", [], ["2026-03-03", "2026-03-04", "2026-03-05"]),
-        ("2026-03-08T13:00:00+01:00", [], THREE),
-        ("2026-03-08T12:00:00+00:00", ["2026-03-04", "2026-03-05"], ["2026-03-06"]),
-        ("2026-03-08T12:00:00+00:00", ["2026-03-05", "2026-03-06-early"], ["2026-03-04", "2026-03-06"]),
-        ("2026-03-08T12:00:00+00:00", THREE, []),
-        ("2026-03-02T12:00:00+00:00", [], ["2026-02-26", "2026-02-27", "2026-02-28"]),
+        ("2026-03-08T12:00:00+00:00", DAILY, [], THREE),
+        ("2026-03-08T11:59:59+00:00", DAILY, [], ["2026-03-03", "2026-03-04", "2026-03-05"]),
+        ("2026-03-08T13:00:00+01:00", DAILY, [], THREE),
+        ("2026-03-08T12:00:00+00:00", DAILY, ["2026-03-04", "2026-03-05"], ["2026-03-06"]),
+        ("2026-03-08T12:00:00+00:00", DAILY, ["2026-03-05", "2026-03-06-early"], ["2026-03-04", "2026-03-06"]),
+        ("2026-03-08T12:00:00+00:00", DAILY, THREE, []),
+        ("2026-03-02T12:00:00+00:00", DAILY, [], ["2026-02-26", "2026-02-27", "2026-02-28"]),
+        # The files of Friday night to Sunday are converted in the night of Monday the 9th.
+        ("2026-03-09T13:00:00+00:00", "cron(0 22 ? * MON-FRI *)", [], ["2026-03-03", "2026-03-04", "2026-03-05"]),
+        ("2026-03-11T13:00:00+00:00", "cron(0 22 ? * MON-FRI *)", [], ["2026-03-05", "2026-03-06", "2026-03-07"]),
+        ("2026-03-08T12:00:00+00:00", "rate(1 day)", [], THREE),
     ],
 )
-def test_dates_are_due_once_the_night_has_had_them(now: str, verified: list[str], expected: list[str]) -> None:
-    assert due_dates(datetime.fromisoformat(now), verified) == expected
+def test_dates_are_due_once_the_night_has_had_them(
+    now: str, overnight: str, verified: list[str], expected: list[str]
+) -> None:
+    last = last_settled_date(datetime.fromisoformat(now), ScheduleSettings(overnight).settled_after)
+    assert due_dates(last, verified) == expected
 
 
 @given(st.datetimes(min_value=datetime(2026, 1, 1), max_value=datetime(2027, 1, 1), timezones=st.just(UTC)))
@@ -51,9 +59,10 @@ def test_daily_runs_at_any_time_leave_no_date_out(start: datetime) -> None:
     # Given a run each day, up to an hour late, and each date that it has compared has a document
     verified: set[str] = set()
     for day in range(10):
-        verified.update(due_dates(start + timedelta(days=day, minutes=13 * day % 60), verified))
+        now = start + timedelta(days=day, minutes=13 * day % 60)
+        verified.update(due_dates(last_settled_date(now, timedelta(hours=36)), verified))
     # Then every date up to the last one is among them
-    last = datetime.fromisoformat(last_settled_date(start + timedelta(days=9)))
+    last = datetime.fromisoformat(last_settled_date(start + timedelta(days=9), timedelta(hours=36)))
     expected = {(last - timedelta(days=days)).strftime("%Y-%m-%d") for days in range(9 + MAX_DUE_DATES)}
     assert expected <= verified
 

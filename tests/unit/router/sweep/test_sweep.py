@@ -146,9 +146,12 @@ def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deploym
     assert deployment.keys("control", f"inbox/{row.id}-") == pointers
 
 
-def test_a_manifest_without_progress_is_reported(deployment: Deployment) -> None:
+@pytest.mark.parametrize(("overnight", "hours"), [("cron(0 22 * * ? *)", 36), ("cron(0 22 ? * MON-FRI *)", 84)])
+def test_a_manifest_without_progress_is_reported(deployment: Deployment, overnight: str, hours: int) -> None:
+    # Given nights that are at most a day apart, or three
+    deployment.configure(schedule={"overnight": overnight})
     deployment.queued("a")
-    deployment.wait(timedelta(hours=35))
+    deployment.wait(timedelta(hours=hours - 1))
     assert changes(sweep(deployment.services)) == {}
     deployment.wait(timedelta(hours=2))
     assert changes(sweep(deployment.services)) == {"stalled": 1}
