@@ -80,13 +80,13 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
         yield what, stream_jobs, "", ASSUMED, "sizing/options.py"
     yield "interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", LISTED, "streaming_job/urgent.py"
     here = "sizing/stream_lane.py"
-    yield "cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
+    yield "cores for urgent files next to others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
     yield "claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", MEASURED, here
     yield "the same of urgent files", stream_lane.URGENT_PORTION_SECONDS, "s", MEASURED, here
-    yield "a task in the stream besides its bytes", stream_lane.TASK_SECONDS, "s", MEASURED, here
+    yield "a task in the stream, in addition to its bytes", stream_lane.TASK_SECONDS, "s", MEASURED, here
     yield "an executor is idle before it is given back", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
     if settings.stream.on_emr:
-        yield "first executor beside a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
+        yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here
     workers = stream_jobs * (night.DRIVERS + stream_cluster(settings).min_executors)
     yield "workers of a quiet stream", workers, "", ASSUMED, "router/estimate/stream_cluster.py"
     yield "schedule to first run", batch_lane.PLAN_SECONDS, "s", ASSUMED, "sizing/batch_lane.py"

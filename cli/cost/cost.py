@@ -119,7 +119,7 @@ def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: st
     Returns the exit code: 1 when the parts do not add up.
     """
     today = str(datetime.now(UTC).date())
-    days = _days(first or today, last or today)
+    days = _days(today if first is None else first, today if last is None else last)
     report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack, *days)
     if as_json:
         body = {
@@ -193,7 +193,7 @@ def _print(report: CostReport, by: str, source: str) -> None:
     if report.job_runs:
         extra = report.estimated
         typer.echo(
-            f"estimated beside it, from counted units: ${extra.total:,.4f} (requests ${extra.requests:,.4f}, ledger "
+            f"estimated in addition, from counted units: ${extra.total:,.4f} (requests ${extra.requests:,.4f}, ledger "
             f"${extra.ledger:,.4f}, functions ${extra.functions:,.4f}); the output costs "
             f"${extra.storage_per_month:,.4f} a month while it is kept"
         )

@@ -53,7 +53,7 @@ def user_files(data: Path, rules: Sequence[DatasetRule], output: Path) -> tuple[
     ``urgent/``. What lies in ``output`` was written by a demo.
     """
     if not data.exists():
-        raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
+        raise InvalidInputError(f"{data} does not exist: pass a file or a folder that holds NDJSON files")
     written = output.resolve()
     if data.resolve().is_relative_to(written):
         raise InvalidInputError(f"{data} is in the output folder, where the demo replaces files: pass another --output")

@@ -137,7 +137,7 @@ def _unknown(which: str) -> str:
             "overnight has not converted anything in the last 90 days: run 'hybrid-router status' to see when it will"
         )
     advice = "run 'hybrid-router nights' to see which there are"
-    return f"no execution of overnight is named {printable(which)} or began on such a day: {advice}"
+    return f"no execution of overnight is named {which!r} or began on such a day: {advice}"
 
 
 def _error(stack: DeployedStack, execution: NightLine) -> str | None:

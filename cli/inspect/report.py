@@ -91,7 +91,10 @@ def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
         with suppress(stack.s3.exceptions.NoSuchKey):
             page = stack.s3.get_object(Bucket=bucket, Key=report_key(item.name))["Body"].read()
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(page)
+            # A page that is there is not fetched again, so it is there as a whole.
+            new = path.with_suffix(".new")
+            new.write_bytes(page)
+            new.replace(path)
     index = folder / Path(REPORT_INDEX).name
     index.write_text(render_index(stack.resources.stack, days, iso_utc(now)), encoding="utf-8")
     return index

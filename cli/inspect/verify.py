@@ -62,6 +62,9 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
     assert selection.first is not None
     assert selection.last is not None
     check_kept(selection.first, services)
+    if selection.first > f"{services.clock():%Y-%m-%dT%H}":
+        # That it has no file proves nothing.
+        raise InvalidInputError(f"the hour {selection.first} has not begun: pass an earlier one as --from")
     return Hours(selection.dataset, selection.first, selection.last)
 
 

@@ -108,7 +108,7 @@ def read_origins(exported: Path) -> list[Origin]:
         return [decode(Origin, json.loads(line)) for line in lines]
     except FileNotFoundError as error:
         raise InvalidInputError(
-            f"{path} is missing: keep it beside the file of the lines, as the export has written both"
+            f"{path} is missing: keep it next to the file of the lines, as the export has written both"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(f"{path} is not a valid file of origins ({error}): export the lines again") from error

@@ -23,6 +23,9 @@ OPEN_INDEX = "open"
 """Global secondary index of manifests that are open, or did not get through."""
 MAX_TRANSACTION_ACTIONS = 100
 """DynamoDB's limit on the actions of one TransactWriteItems (its "Service quotas")."""
+MAX_PARTITION_KEY_BYTES = 2048
+MAX_SORT_KEY_BYTES = 1024
+"""DynamoDB's limits on keys (its "Service quotas")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class Key:
 
     def item(self) -> dict[str, str]:
         return {"pk": self.pk, "sk": self.sk}
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether an item can have it: names that people pass may be empty or too long."""
+        partition, sort = (len(text.encode("utf-8", "surrogatepass")) for text in (self.pk, self.sk))
+        return 0 < partition <= MAX_PARTITION_KEY_BYTES and 0 < sort <= MAX_SORT_KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,9 @@ class LedgerTable:
         self.name = name
 
     def get(self, key: Key) -> dict[str, Any] | None:
+        """The item by a strongly consistent read; None: there is none."""
+        if not key.is_valid:
+            return None
         answer = self._client.get_item(TableName=self.name, Key=key.item(), ConsistentRead=True)
         item = answer.get("Item")
         return None if item is None else _plain(item)

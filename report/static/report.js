@@ -32,6 +32,16 @@
     const axis = valueAxis((value) => value.toLocaleString("en"), title);
     return { ...axis, ticks: { ...axis.ticks, precision: 0 } };
   };
+  const CHARACTER = 16; // Pixels of the chart for each character of a label: half of it is for the labels.
+  const nameAxis = {
+    grid: { display: false },
+    ticks: {
+      callback(value) {
+        const [label, most] = [this.getLabelForValue(value), Math.floor(this.chart.width / CHARACTER)];
+        return label.length > most ? `${label.slice(0, most - 1)}…` : label;
+      },
+    },
+  };
   const timeAxis = (times) => {
     const from = times.reduce((one, other) => Math.min(one, other));
     const to = times.reduce((one, other) => Math.max(one, other));
@@ -172,7 +182,7 @@
         },
         options: {
           indexAxis: "y",
-          scales: { x: wholeAxis("lines"), y: { grid: { display: false } } },
+          scales: { x: wholeAxis("lines"), y: nameAxis },
           plugins: { legend: { display: false } },
         },
       };
@@ -191,7 +201,7 @@
           indexAxis: "y",
           scales: {
             x: { ...valueAxis((value) => `$${+value.toPrecision(4)}`, "dollars"), stacked: true },
-            y: { stacked: true, grid: { display: false } },
+            y: { ...nameAxis, stacked: true },
           },
         },
       };

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lake.ledger import CostShare
 from report.page import CHARTS, STATIC, render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
 from tests.browser.samples import day_of, last_days_page
 from tests.unit.infra.npm_packages import install
-from tests.unit.report.reporting import full_report, report_of
+from tests.unit.report.reporting import cost_row, full_report, report_of
 
 PROBE = """<script>
 const found = { colors: {}, wide: document.documentElement.scrollWidth > innerWidth };
@@ -99,8 +100,12 @@ document.body.dataset.found = JSON.stringify({
   latency: chart("latency")?.data.datasets.map((one) => one.showLine === false ? "dots" : one.fill ? "band" : "line"),
   seconds: labels("latency", "y"),
   lines: labels("rejects", "x"),
+  names: labels("cost", "y"),
+  cut: labels("cost", "y")?.filter(
+    (label) => chart("cost").ctx.measureText(label).width > chart("cost").scales.y.width),
 });
 </script></body>"""
+LONG_NAME = "company_platform_events_checkout_completed_by_returning_users"
 FRAME = """<script>
 onload = () => { document.body.dataset.found = document.querySelector("iframe").contentDocument.body.dataset.found; };
 </script>"""
@@ -135,6 +140,16 @@ def test_outcomes_and_reasons_are_on_the_screen(chromium: Chromium, executions: 
 def test_few_files_are_dots_and_many_are_bands(chromium: Chromium) -> None:
     assert measured_day(chromium, 5, 390)["latency"] == ["dots", "line", "dots", "line"]
     assert measured_day(chromium, 1, 390)["latency"] == ["line", "band", "line", "band"]
+
+
+@pytest.mark.parametrize(("width", "shown"), [(390, f"{LONG_NAME[:19]}…"), (1280, LONG_NAME)])
+def test_a_long_name_of_a_dataset_keeps_its_start(chromium: Chromium, width: int, shown: str) -> None:
+    # Given
+    run = cost_row(shares=(CostShare(LONG_NAME, 9, 1, 1), CostShare("orders", 1, 1, 1)))
+    # When
+    found = measured(chromium, render_page(report_of(costs=(run,))), width)
+    # Then
+    assert (found["names"], found["cut"]) == ([shown, "orders"], [])
 
 
 def test_axes_have_a_few_round_numbers(chromium: Chromium) -> None:

@@ -123,7 +123,7 @@ def test_a_night_is_shown_as_a_whole_beside_its_plan(stack: DeployedStack, capsy
 def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_cost(replace(stack, local=True), DAY, DAY, "dataset", as_json=False) == 0
     text = capsys.readouterr().out
-    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated beside it"):
+    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated in addition"):
         assert words in text
     assert "1 job run, from the clock of this machine" in text
 
@@ -164,6 +164,7 @@ def test_a_row_that_is_written_while_they_are_read_adds_up(
     ("first", "last", "message"),
     [
         ("yesterday", DAY, "--from 'yesterday' is not a valid day"),
+        ("", DAY, "--from '' is not a valid day"),
         (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
         ("9999-12-31", "9999-12-31", "--from '9999-12-31' is not a valid day"),
         (DAY, "2026-11-20", "is later than"),

@@ -177,8 +177,9 @@ def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pyt
 @pytest.mark.parametrize(
     ("which", "sentence"),
     [
-        ("ghost", "no execution of overnight is named ghost"),
-        ("no name", "no execution of overnight is named no name"),
+        ("ghost", "no execution of overnight is named 'ghost'"),
+        ("no name", "no execution of overnight is named 'no name'"),
+        ("", "no execution of overnight is named ''"),
         ("last", "overnight has not converted anything in the last 90 days"),
     ],
 )

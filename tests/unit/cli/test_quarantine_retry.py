@@ -193,7 +193,7 @@ def test_files_that_are_missing_or_changed_are_told(
     with pytest.raises(InvalidInputError, match="is not a valid file of origins"):
         retry(stack, exported, capsys)
     origins_file(exported).unlink()
-    with pytest.raises(InvalidInputError, match=r"\.origins is missing: keep it beside the file"):
+    with pytest.raises(InvalidInputError, match=r"\.origins is missing: keep it next to the file"):
         retry(stack, exported, capsys)
 
 

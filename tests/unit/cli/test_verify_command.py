@@ -21,7 +21,8 @@ HOURS = {"dataset": "nowhere", "from": "2026-11-20", "to": "2026-11-20"}
 
 @pytest.fixture
 def stack(world: World) -> DeployedStack:
-    """A stack with default settings."""
+    """A stack with default settings and one dataset."""
+    world.ledger.datasets.register("orders")
     world.raw_s3.put_object(Bucket="control", Key="settings.json", Body=b'{"stage": "dev"}')
     job = {"Job": {"DefaultArguments": {"--settings": "s3://control/settings.json"}}}
     glue: Any = SimpleNamespace(get_job=lambda **_: job)
@@ -33,6 +34,11 @@ def stack(world: World) -> DeployedStack:
     [
         ({}, ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
         ({"dataset": None, "from": "yesterday"}, ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time"),
+        (
+            {"dataset": "orders", "from": "2126-11-20", "to": "2126-11-20"},
+            ExitCode.WRONG_USE,
+            "the hour 2126-11-20T00 has not begun",
+        ),
     ],
 )
 def test_an_unknown_dataset_is_told_from_a_wrong_option(

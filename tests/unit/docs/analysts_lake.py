@@ -42,7 +42,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         (DAY, 9, "not JSON", 0, "oops"),
         (DAY, 9, "not an object", 5, "[1]"),
     ],
-    "Rows beside rejected lines of each file": [(8, 1, 2), (9, 2, 1)],
+    "Rows and rejected lines of each file": [(8, 1, 2), (9, 2, 1)],
 }
 """By heading."""
 

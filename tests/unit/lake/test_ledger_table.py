@@ -49,6 +49,14 @@ def test_an_item_is_read_consistently_with_plain_values() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "key", [Key("execution", ""), Key("execution", "a" * 1025), Key("dataset#" + "a" * 2041, "columns")]
+)
+def test_no_item_has_a_key_that_dynamodb_refuses(key: Key) -> None:
+    # Given what a person has passed as a name, When it is looked up, Then no request is sent
+    assert table_over(FakeClient()).get(key) is None
+
+
 BASE = {"operation": "query", "TableName": "ledger"}
 
 
