@@ -62,17 +62,20 @@ def _drop(
     stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped: list[str], read: set[str]
 ) -> list[str]:
     """Drop the columns; returns those that no file has that was published since ``read`` was listed."""
-    if not stack.ledger.datasets.drop_columns(dataset, columns, dropped):
-        raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
+    datasets = stack.ledger.datasets
     try:
-        _check_idle(stack, dataset)
-    except InvalidInputError:
+        is_dropped = datasets.drop_columns(dataset, columns, dropped)
+        if is_dropped:
+            _check_idle(stack, dataset)
+            # One that has begun and ended meanwhile has published them; none that begins from here on knows them.
+            used = set[str]().union(*_columns_of_files(stack, dataset, read)).intersection(dropped)
+            datasets.reserve_columns(dataset, sorted(used), MAX_COLUMN_LIMIT)
+    except BaseException:
         # A conversion that has begun meanwhile knows the columns, and may publish them.
-        stack.ledger.datasets.reserve_columns(dataset, dropped, MAX_COLUMN_LIMIT)
+        datasets.reserve_columns(dataset, dropped, MAX_COLUMN_LIMIT)
         raise
-    # One that has begun and ended meanwhile has published them; none that begins from here on knows them.
-    used = set[str]().union(*_columns_of_files(stack, dataset, read)).intersection(dropped)
-    stack.ledger.datasets.reserve_columns(dataset, sorted(used), MAX_COLUMN_LIMIT)
+    if not is_dropped:
+        raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
     return [name for name in dropped if name not in used]
 
 
