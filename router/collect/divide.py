@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
+from lake.faults import can_pass
 from lake.hours import ONE_HOUR
 from lake.ledger.transitions import MAX_LISTED
 from lake.manifest import Manifest, Partition, new_manifest_id
@@ -78,9 +79,11 @@ def divide(services: Services, collection: CollectionId, pace: WritePace | None 
 def divide_selected(services: Services, selection: Selection) -> list[ManifestRow]:
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
-    What cannot be divided is logged and left to the sweep, which reports it; it ends the work on no other one.
+    What cannot be divided is logged and left to the sweep, which reports it. Raises botocore's error, after all the
+    others were divided, where a repetition can succeed: the files of a whole hour would wait for a day.
     """
     manifests: list[str] = []
+    passing: list[Exception] = []
     for row in list(services.ledger.collections.open()):
         if not selection.selects_hour(row.id.hour):
             continue
@@ -88,6 +91,10 @@ def divide_selected(services: Services, selection: Selection) -> list[ManifestRo
             manifests += divide(services, row.id)
         except (HybridRouterError, BotoCoreError, ClientError) as error:
             logger.warning("collection not divided", collection=str(row.id), error=str(error))
+            if can_pass(error):
+                passing.append(error)
+    if passing:
+        raise passing[0]
     rows = queued_successors(services, manifests)
     return [row for row in rows if selection.selects(row.partition)]
 

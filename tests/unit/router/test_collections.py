@@ -1,9 +1,12 @@
 """Files of the batch lane wait in the collection of their hour, which is divided into manifests once."""
 
 from collections import Counter
+from contextlib import nullcontext
 from datetime import timedelta
+from unittest.mock import DEFAULT, Mock, patch
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError, TerminalError
@@ -14,8 +17,10 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
 from lake.settings.operation import STALLED
 from lake.successors import files_by_successor
-from router.collect.divide import divide
+from router.collect import divide as divide_module
+from router.collect.divide import divide, divide_selected
 from router.ownership import RoutedArrival, take_ownership
+from router.requests.selection import Selection
 from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
@@ -140,6 +145,27 @@ def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deploym
     deployment.dynamodb.delete_item(TableName="ledger", Key=key)
     with pytest.raises(TerminalError, match="lists 0 of 1 parts"):
         divide(deployment.services, FIRST)
+
+
+@pytest.mark.parametrize(
+    ("code", "passes"), [("SlowDown", True), ("AccessDenied", False)], ids=["it passes", "it stays"]
+)
+def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
+    deployment: Deployment, code: str, passes: bool
+) -> None:
+    # Given two hours, of which one cannot be divided
+    whole = Partition("orders", PARTITION.date, PARTITION.hour + 1)
+    collect(deployment, (PARTITION, "a"))
+    collect(deployment, (whole, "b"))
+    error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
+    write = Mock(side_effect=[error, *[DEFAULT] * 9], wraps=divide_module.write_division)
+    with patch.object(divide_module, "write_division", write):
+        # When, then the caller fails and is repeated, unless that would fail in the same way
+        with pytest.raises(ClientError) if passes else nullcontext():
+            divide_selected(deployment.services, Selection())
+        # And the other hour is divided
+        assert [row.partition for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)] == [whole]
+        assert [row.partition for row in divide_selected(deployment.services, Selection())] == [PARTITION]
 
 
 def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment) -> None:
