@@ -148,11 +148,7 @@ class Stream:
         False: it was measured, or others were admitted, since ``row`` was read.
         """
         same = Condition("backlog_at", "missing") if row.backlog_at is None else _is("backlog_at", row.backlog_at)
-        try:
-            self._table.update(self._key, assign=_backlog(core_milliseconds, now, spilling), conditions=[same])
-        except RefusedError:
-            return False
-        return True
+        return self._table.update_once(self._key, _backlog(core_milliseconds, now, spilling), (), [same])
 
 
 def _backlog(core_milliseconds: int, now: datetime, spilling: bool) -> dict[str, object]:

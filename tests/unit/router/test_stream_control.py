@@ -189,9 +189,10 @@ def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployme
 
 
 def test_two_invocations_count_what_both_admit(deployment: Deployment) -> None:
-    # Given a row that another invocation has changed since it was read
+    # Given a row that another invocation has changed since it was read, by a request that its client has repeated
     stream = deployment.ledger.stream
     before = stream.get()
+    deployment.faults.repeat = len(deployment.faults.writes) + 1
     assert stream.admit(before, 1000, deployment.now, spilling=False)
     # When, Then
     assert not stream.admit(before, 2000, deployment.now + timedelta(seconds=1), spilling=False)
