@@ -156,8 +156,8 @@ class ReportPage:
     def add_to(self, answer: dict[str, Any], verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
         """The answer of ``settle`` with the pages' URIs, its notification with the command.
 
-        A page that cannot be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at any
-        time. Raises botocore's error where the same can succeed later: nothing else lists the execution.
+        A page that cannot be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at
+        any time. Raises botocore's error where the same can succeed later: nothing else lists the execution.
         """
         command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
         told = {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}

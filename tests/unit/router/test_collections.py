@@ -14,7 +14,7 @@ from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import read_manifest, write_division
 from lake.settings.operation import STALLED
 from lake.successors import files_by_successor
 from router.collect import divide as divide_module
@@ -158,7 +158,7 @@ def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
     collect(deployment, (PARTITION, "a"))
     collect(deployment, (whole, "b"))
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
-    write = Mock(side_effect=[error, *[DEFAULT] * 9], wraps=divide_module.write_division)
+    write = Mock(side_effect=[error, *[DEFAULT] * 9], wraps=write_division)
     with patch.object(divide_module, "write_division", write):
         # When, then the caller fails and is repeated, unless that would fail in the same way
         with pytest.raises(ClientError) if passes else nullcontext():
