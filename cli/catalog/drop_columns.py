@@ -62,16 +62,17 @@ def _drop(
     stack: DeployedStack, dataset: str, columns: tuple[str, ...], dropped: list[str], read: set[str]
 ) -> list[str]:
     """Drop the columns; returns those that no file has that was published since ``read`` was listed."""
-    if not stack.ledger.datasets.drop_columns(dataset, columns, dropped):
-        raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
-    used = set(dropped)
+    datasets, used = stack.ledger.datasets, set(dropped)
     try:
+        if not datasets.drop_columns(dataset, columns, dropped):
+            used = set()
+            raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
         # A conversion that has begun meanwhile knows the columns, and may publish them.
         _check_idle(stack, dataset)
         # One that has begun and ended has published them; none that begins from here on knows them.
         used = set[str]().union(*_columns_of_files(stack, dataset, read)).intersection(dropped)
     finally:
-        stack.ledger.datasets.reserve_columns(dataset, sorted(used), MAX_COLUMN_LIMIT)
+        datasets.reserve_columns(dataset, sorted(used), MAX_COLUMN_LIMIT)
     return [name for name in dropped if name not in used]
 
 

@@ -298,14 +298,15 @@ class Datasets:
     def drop_columns(self, name: str, columns: Collection[str], dropped: Collection[str]) -> bool:
         """Remove names from ``columns``, which the dataset has; False: it has got others meanwhile."""
         left = set(columns).difference(dropped)
-        seen = [Condition("columns", "size", len(columns))]
+        key, seen = _columns_key(name), [Condition("columns", "size", len(columns))]
         try:
             if left:
-                self._table.update(_columns_key(name), assign={"columns": left, "before": len(left)}, conditions=seen)
+                self._table.update(key, assign={"columns": left, "before": len(left)}, conditions=seen)
             else:
-                self._table.update(_columns_key(name), remove=("columns",), assign={"before": 0}, conditions=seen)
+                self._table.update(key, remove=("columns",), assign={"before": 0}, conditions=seen)
         except RefusedError:
-            return False
+            # The answer of an earlier try may have been lost.
+            return left == set(_columns(self._table.get(key)))
         return True
 
     def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:

@@ -148,11 +148,7 @@ class Stream:
         False: it was measured, or others were admitted, since ``row`` was read.
         """
         same = Condition("backlog_at", "missing") if row.backlog_at is None else _is("backlog_at", row.backlog_at)
-        try:
-            self._table.update(self._key, assign=_backlog(core_milliseconds, now, spilling), conditions=[same])
-        except RefusedError:
-            return False
-        return True
+        return self._table.update_once(self._key, _backlog(core_milliseconds, now, spilling), (), [same])
 
 
 def _backlog(core_milliseconds: int, now: datetime, spilling: bool) -> dict[str, object]:
@@ -175,7 +171,7 @@ class Canaries:
     def create(self, run: str, now: datetime, kept: timedelta) -> None:
         """Create the row; DynamoDB deletes it ``kept`` after ``now`` if nobody does."""
         row = {"state": State.QUEUED, "generation": 1, "attempt": 0, EXPIRY: int((now + kept).timestamp())}
-        self._table.put(Key(CANARY, run), row, [Condition("pk", "missing")])
+        self._table.put(Key(CANARY, run), row, ())
 
     def claim(self, run: str, owner: str) -> bool:
         """QUEUED to RUNNING; False: it was claimed before."""
@@ -185,11 +181,7 @@ class Canaries:
             Condition("attempt", "=", 0),
         ]
         changes = {"state": State.RUNNING, "attempt": 1, "owner": owner}
-        try:
-            self._table.update(Key(CANARY, run), assign=changes, conditions=unchanged)
-        except RefusedError:
-            return False
-        return True
+        return self._table.update_once(Key(CANARY, run), changes, (), unchanged)
 
     def owner(self, run: str) -> str | None:
         """Who has claimed the row, by a strongly consistent read."""

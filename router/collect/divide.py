@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
+from lake.faults import can_pass
 from lake.hours import ONE_HOUR
 from lake.ledger.transitions import MAX_LISTED
 from lake.manifest import Manifest, Partition, new_manifest_id
@@ -78,16 +79,24 @@ def divide(services: Services, collection: CollectionId, pace: WritePace | None 
 def divide_selected(services: Services, selection: Selection) -> list[ManifestRow]:
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
-    What cannot be divided is logged and left to the sweep, which reports it; it ends the work on no other one.
+    What cannot be divided is tried once more after all others if that can succeed: the files of a whole hour would wait
+    for a day. Then it is left to the sweep, which reports it. Raises botocore's error where nothing could be divided,
+    but can later.
     """
     manifests: list[str] = []
-    for row in list(services.ledger.collections.open()):
-        if not selection.selects_hour(row.id.hour):
-            continue
-        try:
-            manifests += divide(services, row.id)
-        except (HybridRouterError, BotoCoreError, ClientError) as error:
-            logger.warning("collection not divided", collection=str(row.id), error=str(error))
+    waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
+    for _ in range(2):
+        passing: dict[CollectionId, Exception] = {}
+        for collection in waiting:
+            try:
+                manifests += divide(services, collection)
+            except (HybridRouterError, BotoCoreError, ClientError) as error:
+                logger.warning("collection not divided", collection=str(collection), error=str(error))
+                if can_pass(error):
+                    passing[collection] = error
+        waiting = [*passing]
+    if passing and not manifests:
+        raise next(iter(passing.values()))
     rows = queued_successors(services, manifests)
     return [row for row in rows if selection.selects(row.partition)]
 

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
+from lake.ledger.costs import DueBill
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
 from lake.manifest_documents import fault_of_blocked_run, read_denied
@@ -122,11 +127,17 @@ def _next_engine(
 
 
 def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:
-    """A cost that cannot be recorded, whatever the reason is, holds up no conversion."""
+    """A cost that cannot be recorded, whatever the reason is, holds up no conversion.
+
+    The last status of a run is followed by no other one, so the sweep records what only did not get through now.
+    """
     try:
         costs.record(services, job_run)
-    except Exception:
-        logger.exception("the costs of a run are not recorded: the next status of the run tries again", run=costs.run)
+    except Exception as error:
+        logger.exception("the costs of a run are not recorded", run=costs.run, job_run=job_run)
+        if job_run and can_pass(error):
+            with suppress(BotoCoreError, ClientError):
+                services.ledger.costs.await_bill(DueBill(job_run, costs.run, iso_utc(services.clock())))
 
 
 def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: str) -> None:

@@ -272,10 +272,10 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
             held[row.owner].append(row)
 
     def release(owner: str | None) -> list[ManifestRow]:
-        released = release_unheld(services, held[owner])
-        if released and owner is not None:
+        if owner is not None:
+            # First: nothing finds a run that has held a manifest after the release, if its answer is lost.
             await_bill(services, owner)
-        return released
+        return release_unheld(services, held[owner])
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         return [row for released in pool.map(release, held) for row in released]

@@ -13,6 +13,7 @@ from typing import Any
 from lake.bills import MICRO
 from lake.documents import to_json
 from lake.errors import InvalidInputError
+from lake.faults import can_pass
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import CostRow, ManifestRow, State
 from lake.time import iso_utc
@@ -155,8 +156,8 @@ class ReportPage:
     def add_to(self, answer: dict[str, Any], verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
         """The answer of ``settle`` with the pages' URIs, its notification with the command.
 
-        A page that cannot be made is logged and changes nothing of the verdict, whatever the fault:
-        ``hybrid-router report`` makes it at any time.
+        A page that cannot be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at
+        any time. Raises botocore's error where the same can succeed later: nothing else lists the execution.
         """
         command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
         told = {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
@@ -164,6 +165,8 @@ class ReportPage:
             try:
                 told[name] = write(verdict, night)
             except Exception as error:
+                if can_pass(error):
+                    raise
                 logger.warning(f"no {name} was written", execution=self._execution, error=str(error), exc_info=True)
         return told
 

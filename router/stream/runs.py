@@ -103,7 +103,7 @@ def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
     if run is None:
         # Another caller may have started it since the row was read.
         row = stream.get()
-        if row.run is not None and row.heartbeat_at is None and row.started_run is None:
+        if row.run is not None and row.heartbeat_at is None and row.run in runs.live():
             raise EndingRunError(services.resources.stream_job_of(shard))
         return False
     stream.count_start(row, run, now)

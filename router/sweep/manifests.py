@@ -43,10 +43,11 @@ def release_leases(repair: Repair) -> None:
                 reason = reason_to_release(services, row, ended_runs)
                 if reason is None or repair.only_counts("released", f"manifest {row.id}: {reason}"):
                     continue
+                if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
+                    # First: nothing finds the run after the release, if its answer is lost.
+                    awaited.add(row.owner)
+                    await_bill(services, row.owner)
                 if services.ledger.manifests.release(row, reason, services.clock()):
-                    if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
-                        awaited.add(row.owner)
-                        await_bill(services, row.owner)
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
 

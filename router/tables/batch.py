@@ -16,7 +16,7 @@ from typing import Any
 
 from lake.commit import read_commit
 from lake.documents import decode_body, encode_body, get_bound_document, get_document, parse_document, put_document
-from lake.errors import InvalidDocumentError, NewerDocumentError, UnusableDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
 from lake.ledger.manifest_row import CommitReference
@@ -272,12 +272,17 @@ class TableCatalog:
         """Point to the document of another table, whatever the entry was; creates one where there is none.
 
         What a person says of the table as a whole stays.
-        Raises botocore's error for another writer that has changed the entry meanwhile.
+        Raises ``TransientError``: the ledger has another table by now; botocore's error for another writer that has
+        changed the entry meanwhile.
         """
         glue = self.services.glue
         if self.create(metadata):
             return
         table = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
+        # Read after the entry, whose version is compared: another rebuild changes the ledger first.
+        row = self.services.ledger.tables.get(self.dataset)
+        if row is None or row.uuid != metadata["table-uuid"]:
+            raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
         told = {name: value for name, value in table.items() if name in ("Description", "Owner")}
         glue.update_table(
             DatabaseName=self._database,

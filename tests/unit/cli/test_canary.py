@@ -87,6 +87,13 @@ def left_behind(world: World) -> list[str]:
     return [*rows, *(key for bucket in BUCKETS for key in world.keys(bucket)), *(item["Key"] for item in uploads)]
 
 
+@pytest.mark.parametrize("repeated", [1, 2], ids=["create", "claim"])
+def test_a_row_is_claimed_once_also_if_the_client_repeats_a_request(world: World, repeated: int) -> None:
+    world.faults.repeat = repeated
+    world.ledger.canaries.create("run", world.clock(), LEASE)
+    assert [world.ledger.canaries.claim("run", owner) for owner in ("jr_1", "another")] == [True, False]
+
+
 def test_every_check_of_every_job_is_a_row(
     world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

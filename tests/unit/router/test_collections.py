@@ -1,9 +1,12 @@
 """Files of the batch lane wait in the collection of their hour, which is divided into manifests once."""
 
 from collections import Counter
+from contextlib import nullcontext
 from datetime import timedelta
+from unittest.mock import DEFAULT, Mock, patch
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError, TerminalError
@@ -11,10 +14,12 @@ from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
 from lake.ledger import CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition
-from lake.manifest_documents import read_manifest
+from lake.manifest_documents import read_manifest, write_division
 from lake.successors import files_by_successor
-from router.collect.divide import divide
+from router.collect import divide as divide_module
+from router.collect.divide import divide, divide_selected
 from router.ownership import RoutedArrival, take_ownership
+from router.requests.selection import Selection
 from router.sweep.manifests import divide_collections
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
@@ -139,6 +144,35 @@ def test_a_collection_with_an_incomplete_list_is_not_divided(deployment: Deploym
     deployment.dynamodb.delete_item(TableName="ledger", Key=key)
     with pytest.raises(TerminalError, match="lists 0 of 1 parts"):
         divide(deployment.services, FIRST)
+
+
+LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "failures", "divided"),
+    [
+        ("SlowDown", 1, [LATER, PARTITION]),
+        ("SlowDown", 4, None),
+        ("AccessDenied", 1, [LATER]),
+        ("AccessDenied", 2, []),
+    ],
+)
+def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
+    deployment: Deployment, code: str, failures: int, divided: list[Partition] | None
+) -> None:
+    collect(deployment, (PARTITION, "a"))
+    collect(deployment, (LATER, "b"))
+    error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
+    write = Mock(side_effect=[*[error] * failures, *[DEFAULT] * 9], wraps=write_division)
+    with patch.object(divide_module, "write_division", write):
+        # The caller fails and is repeated where a repetition can succeed, and nothing was divided
+        with pytest.raises(ClientError) if divided is None else nullcontext():
+            rows = divide_selected(deployment.services, Selection())
+            assert [row.partition for row in rows] == divided
+        # What was not divided is not lost
+        rows = divide_selected(deployment.services, Selection())
+        assert {row.partition for row in rows} == {PARTITION, LATER} - {*(divided or ())}
 
 
 def test_a_file_is_followed_from_its_part_to_its_manifest(deployment: Deployment) -> None:

@@ -1,22 +1,26 @@
 """The cost of the job runs of a run: recorded once, divided without a remainder, added up by day."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import InvalidInputError, TransientError
+from lake.errors import InvalidInputError
 from lake.ledger import CommitReference, CostRow, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS
+from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.time import iso_utc
 from router.executions.costs import cost_shares
 from router.executions.run_status import run_status
+from router.plan.handler import plan
+from router.services import Services
 from router.sweep.handler import sweep
 from router.telemetry import Metric, metrics
 from tests.unit.router.conftest import Deployment
@@ -94,6 +98,30 @@ def test_a_job_run_that_held_nothing_costs_as_well(deployment: Deployment) -> No
     assert [(share.dataset, share.micro_dollars) for share in row.shares] == [("", 406_000)]
 
 
+@pytest.mark.parametrize("releaser", [sweep, lambda services: plan({"execution": "next"}, services)])
+def test_a_release_without_an_answer_loses_no_cost(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, releaser: Callable[[Services], object]
+) -> None:
+    # Given a job run that was stopped together with its execution, and that held a manifest
+    (row,) = planned(deployment, "a.json")
+    ended(deployment, "jr_stopped")
+    deployment.claimed(row, "jr_stopped")
+    release = Manifests.release
+
+    def without_answer(manifests: Manifests, *given: Any) -> bool:
+        assert release(manifests, *given)
+        raise ReadTimeoutError(endpoint_url="dynamodb")
+
+    # When
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifests, "release", without_answer)
+        with pytest.raises(ReadTimeoutError):
+            releaser(deployment.services)
+    sweep(deployment.services)
+    # Then
+    assert [found.id for found in recorded(deployment)] == ["jr_stopped"]
+
+
 def test_the_cost_of_a_job_run_is_recorded_when_its_execution_was_stopped(deployment: Deployment) -> None:
     # Given a job run that was stopped together with its execution, so that nothing asks for its status
     rows = planned(deployment, "a.json", "b.json")
@@ -146,28 +174,33 @@ def test_a_live_job_run_has_no_cost_yet(deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "passes"),
     [
-        ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "TransactWriteItems"),
-        TransientError("a transaction"),
-        KeyError("a worker type that this version does not know"),
+        (ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "TransactWriteItems"), True),
+        (ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "TransactWriteItems"), False),
+        (KeyError("a worker type that this version does not know"), False),
     ],
 )
 def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, passes: bool
 ) -> None:
     # Given
     (row,) = planned(deployment, "a.json")
     done(deployment, row, 10)
-    ended(deployment, holder(deployment, row))
+    job_run = holder(deployment, row)
+    ended(deployment, job_run)
 
     # When, Then
     with monkeypatch.context() as patch:
         patch.setattr("lake.ledger.costs.Costs.record", Mock(side_effect=error))
-        assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
-    # And the next status writes it
+        status = run_status({"run": RUN, "jobRun": job_run}, deployment.services)
+        assert status == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
+    # And if it was the last status of the run, the sweep writes what can get through; else the next status does
+    sweep(deployment.services)
+    assert len(recorded(deployment)) == passes
     run_status({"run": RUN}, deployment.services)
     assert len(recorded(deployment)) == 1
+    assert due(deployment) == []
 
 
 def manifest(dataset: str, size: int, milliseconds: int, owner: str = "jr_1", state: State = State.DONE) -> ManifestRow:

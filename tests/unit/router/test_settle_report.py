@@ -4,7 +4,9 @@ from datetime import timedelta
 from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
+from lake.ledger.costs import Executions
 from lake.time import iso_utc
 from report.figures import ManifestFigures
 from router.plan.handler import plan
@@ -88,6 +90,23 @@ def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
 ) -> None:
     monkeypatch.setattr(ManifestFigures, "add", Mock(side_effect=ValueError("a defect")))
     assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
+
+
+def test_an_execution_whose_page_meets_a_passing_fault_is_settled_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given
+    slow = ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "UpdateItem")
+    with monkeypatch.context() as patch:
+        patch.setattr(Executions, "record_settled", Mock(side_effect=slow))
+        with pytest.raises(ClientError):
+            settled_night(deployment)
+    # When the state machine repeats it, then the execution is listed
+    settled(deployment)
+    today = deployment.now.date()
+    assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == [
+        "SUCCEEDED_WITH_QUARANTINE"
+    ]
 
 
 def test_the_page_of_the_last_days_names_each_execution_and_its_reason(deployment: Deployment) -> None:

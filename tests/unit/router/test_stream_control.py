@@ -207,9 +207,10 @@ def test_above_the_goal_no_file_is_admitted_before_the_next_measurement(deployme
 
 
 def test_two_invocations_count_what_both_admit(deployment: Deployment) -> None:
-    # Given a row that another invocation has changed since it was read
+    # Given a row that another invocation has changed since it was read, by a request that its client has repeated
     stream = deployment.ledger.stream
     before = stream.get()
+    deployment.faults.repeat = len(deployment.faults.writes) + 1
     assert stream.admit(before, 1000, deployment.now, spilling=False)
     # When, Then
     assert not stream.admit(before, 2000, deployment.now + timedelta(seconds=1), spilling=False)
@@ -387,11 +388,14 @@ def test_the_event_of_a_file_that_comes_while_the_run_is_ending_is_redelivered(d
     assert runs(deployment) == ["FAILED", "RUNNING"]
 
 
-def test_a_person_starts_a_stream_whose_run_is_coming_up(deployment: Deployment) -> None:
+@pytest.mark.parametrize("is_repeated", [False, True], ids=["", "the request was repeated by the client"])
+def test_a_person_starts_a_stream_whose_run_is_coming_up(deployment: Deployment, is_repeated: bool) -> None:
     # Given a run that has ended, and one that was started and has recorded no heartbeat yet
     deployment.ledger.stream.begin_run("jr_0", deployment.now)
     deployment.ledger.stream.end()
+    deployment.faults.repeat = len(deployment.faults.writes) + 2 if is_repeated else None
     assert act(deployment, "start")["running"]
+    assert deployment.faults.writes[-1] == ("start_job_run" if is_repeated else "update_item")
     # When a person starts it, Then it is not mistaken for one that is ending, and will see what comes
     assert stream_control({"action": "start", "manual": True}, deployment.services)["running"]
     assert failures(route(batch(message("m1", s3_record("orders/urgent/a.ndjson"))), deployment.services)) == []

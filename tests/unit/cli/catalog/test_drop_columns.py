@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from cli.catalog import drop_columns
 from cli.catalog.drop_columns import print_dropped_columns
@@ -56,13 +57,14 @@ def test_what_no_file_has_is_dropped_and_can_come_again(
     assert world.ledger.datasets.reserve_columns("orders", ["id"], 4) == ()
 
 
-@pytest.mark.parametrize("is_damaged", [False, True])
+@pytest.mark.parametrize(("is_damaged", "is_repeated"), [(False, False), (True, False), (False, True)])
 def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
     world: World,
     stack: DeployedStack,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     is_damaged: bool,
+    is_repeated: bool,
 ) -> None:
     drop = Datasets.drop_columns
 
@@ -70,6 +72,9 @@ def test_a_conversion_that_begins_and_ends_meanwhile_keeps_its_columns(
         key = put(world, 10, [{"hostile_2": "x"}])
         if is_damaged:
             world.raw_s3.put_object(Bucket="lake", Key=key, Body=b"damaged")
+        # The client sends the request again if it gets no answer.
+        world.faults.reset()
+        world.faults.repeat = 1 if is_repeated else None
         return drop(datasets, *given)
 
     world.ledger.datasets.reserve_columns("orders", ["hostile_3"], 5)
@@ -102,4 +107,23 @@ def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
     for dry_run in (False, True):
         with pytest.raises(InvalidInputError, match="is RUNNING"):
             print_dropped_columns(stack, "orders", dry_run=dry_run, as_json=False)
+    assert len(columns(world)) == 4
+
+
+@pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), KeyboardInterrupt()])
+def test_an_error_after_the_drop_takes_it_back(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    # Given: whether files have the columns by now cannot be read
+    read = drop_columns._columns_of_files
+
+    def fail_after_the_drop(*arguments: Any) -> Iterator[set[str]]:
+        if "hostile_2" not in columns(world):
+            raise error
+        yield from read(*arguments)
+
+    monkeypatch.setattr(drop_columns, "_columns_of_files", fail_after_the_drop)
+    # When, Then
+    with pytest.raises(type(error)):
+        print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
     assert len(columns(world)) == 4

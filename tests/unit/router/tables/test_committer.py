@@ -8,7 +8,7 @@ import pytest
 
 from lake.commit import CommitDocument
 from lake.documents import decode_body, get_document
-from lake.errors import TableStoppedError
+from lake.errors import TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
@@ -279,6 +279,28 @@ def test_an_hour_that_a_rebuild_lists_again_is_not_forgotten_with_the_batch_befo
     assert commit(deployment) == 3
     assert shown(deployment) == [name_of(row)]
     assert not list(deployment.ledger.tables.outbox("orders"))
+
+
+def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    # Given a rebuild that another one overtakes between the ledger and the catalog
+    replace_row = Tables.replace
+
+    def replace_and_wait(tables: Tables, *given: Any) -> bool:
+        monkeypatch.undo()
+        is_replaced = replace_row(tables, *given)
+        rebuild_table(deployment.services, "orders")
+        return is_replaced
+
+    monkeypatch.setattr(Tables, "replace", replace_and_wait)
+    # When, Then
+    with pytest.raises(TransientError, match="another process has changed the table orders"):
+        rebuild_table(deployment.services, "orders")
+    commit(deployment)
+    assert shown(deployment) == [name_of(row)]
 
 
 @pytest.mark.parametrize("is_new", [True, False])
