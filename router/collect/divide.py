@@ -76,12 +76,12 @@ def divide(services: Services, collection: CollectionId, pace: WritePace | None 
     return [manifest.id for manifest in division.manifests]
 
 
-def divide_selected(services: Services, selection: Selection) -> list[ManifestRow]:
+def divide_selected(services: Services, selection: Selection, *, gives_up: bool = False) -> list[ManifestRow]:
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
     What cannot be divided is tried once more after all others if that can succeed: the files of a whole hour would wait
     for a day. Then it is left to the sweep, which reports it. Raises botocore's error where nothing could be divided,
-    but can later.
+    but can later, unless the caller ``gives_up``.
     """
     manifests: list[str] = []
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
@@ -95,7 +95,7 @@ def divide_selected(services: Services, selection: Selection) -> list[ManifestRo
                 if can_pass(error):
                     passing[collection] = error
         waiting = [*passing]
-    if passing and not manifests:
+    if passing and not manifests and not gives_up:
         raise next(iter(passing.values()))
     rows = queued_successors(services, manifests)
     return [row for row in rows if selection.selects(row.partition)]

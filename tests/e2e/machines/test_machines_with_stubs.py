@@ -32,7 +32,7 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
     end = stubbed.run("overnight", {})
     # Then there was one Glue run for each run, and the verdict is the output.
     assert output(end)["verdict"] == "SUCCEEDED"
-    assert stubbed.calls("stub-plan") == [{"execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [{"execution": end["name"], "retries": 0}]
     assert sorted(call["run"] for call in stubbed.calls("job")) == ["s3://control/runs/0", "s3://control/runs/1"]
     assert stubbed.calls("stub-settle") == [{"execution": end["name"]}]
     assert stubbed.calls("stub-catalog") == [{}]
@@ -41,7 +41,9 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
 
 def test_a_range_is_passed_to_the_plan(stubbed: StubbedMachines) -> None:
     end = stubbed.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
-    assert stubbed.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [
+        {"dataset": "orders", "from": "2026-11-01", "execution": end["name"], "retries": 0}
+    ]
 
 
 def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
@@ -61,7 +63,7 @@ def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, request_
     assert end["cause"] == "datset is unknown: set dataset"
     # And an input that is not an object reaches the plan as an unknown field.
     expected = request_ if isinstance(request_, dict) else {"input": request_}
-    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"], "retries": 0}]
     assert stubbed.take_notifications() == []
 
 
@@ -136,7 +138,7 @@ def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachine
     tokens = [None, "next"]
     assert finds == [{"action": "find", "request": REQUEST, "token": token, **RAISES} for token in tokens]
     (plan,) = stubbed.calls("stub-plan")
-    assert {key: plan[key] for key in plan if key != "execution"} == {
+    assert {key: plan[key] for key in plan if key not in ("execution", "retries")} == {
         name: value for name, value in REQUEST.items() if name != "dryRun"
     }
     assert result["search"] == TOTALS

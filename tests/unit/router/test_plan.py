@@ -4,14 +4,18 @@ import threading
 from collections import Counter
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
 from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
+from router.collect import divide
+from router.plan.handler import MAX_RETRIES
 from router.services import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
@@ -124,6 +128,20 @@ def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment
     deployment.raw_s3.delete_object(Bucket="control", Key=part_key(damaged))
     assert files(deployment, planned(deployment, plan_overnight(deployment))) == Counter(["orders/b.json"])
     assert deployment.row(whole).state == deployment.row(damaged).state == State.COLLECTED
+
+
+def test_an_hour_that_cannot_be_divided_for_long_keeps_no_other_from_being_planned(deployment: Deployment) -> None:
+    # Given files that an earlier plan has divided, and those of the last hour, which cannot be divided now
+    collected(deployment, "early", HOURS[0])
+    plan_overnight(deployment)
+    collected(deployment, "late", HOURS[3])
+    slow = ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "PutObject")
+    with patch.object(divide, "write_division", Mock(side_effect=slow)):
+        # When, then the state machine repeats the plan, and after some retries the others are planned
+        with pytest.raises(ClientError):
+            plan_overnight(deployment, retries=MAX_RETRIES - 1)
+        answer = plan_overnight(deployment, retries=MAX_RETRIES)
+    assert files(deployment, planned(deployment, answer)) == {"clicks/early": 1}
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
