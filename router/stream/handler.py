@@ -203,7 +203,8 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     outcomes = ACTIONS[action](services, shards)
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
     result = _answer(action, found)
-    _record(result)
+    if found:
+        _record(result)
     for outcome in outcomes.values():
         if isinstance(outcome, Exception):
             raise outcome

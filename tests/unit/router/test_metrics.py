@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
+import pytest
+
+from lake.errors import TransientError
 from lake.manifest import Lane
 from lake.publish import abort_under_prefix
 from router.plan.handler import plan
 from router.route.handler import route
+from router.stream.handler import stream_control
 from router.sweep.handler import sweep
 from router.tables.handler import commit_tables
-from router.telemetry import Metric
+from router.telemetry import Metric, metrics
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, act, measure_speed, recorded
 from tests.unit.router.events import batch, message, s3_record
 from tests.unit.router.settling import done, planned, settled
 from tests.unit.router.sweep.sweeping import committed, with_events
 from tests.unit.router.tables.tabling import TABLES, listed, publish
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def make_slow(deployment: Deployment) -> None:
@@ -39,6 +40,21 @@ def test_settle_records_what_an_execution_has_left(deployment: Deployment) -> No
     manifests = (Metric.FAILED_MANIFESTS, Metric.OPEN_MANIFESTS)
     files = (Metric.FAILED_FILES, Metric.REJECTED_LINES, Metric.DATASETS_ABOVE_QUARANTINED_SHARE)
     assert recorded(lambda: settled(deployment), *manifests, *files) == [1, 1, 1, 2, 1]
+
+
+def test_an_action_that_learns_of_no_shard_records_nothing(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a window that was opened after that of the execution which stops its runs
+    act(deployment, "start")
+    metrics.clear_metrics()
+    stream_control({"action": "stop"}, deployment.services)
+    assert not metrics.metric_set
+    # And a watch that learns nothing of the only shard
+    monkeypatch.setattr("router.stream.handler.stream_runs", Mock(side_effect=TransientError("no answer")))
+    with pytest.raises(TransientError):
+        act(deployment, "watch")
+    assert not metrics.metric_set
 
 
 def test_a_plan_that_does_not_fit_records_by_how_much(deployment: Deployment) -> None:
