@@ -148,6 +148,15 @@ def test_a_reader_that_has_ended_is_no_answer(monkeypatch: pytest.MonkeyPatch) -
     assert ended.value.code == ExitCode.PIPE_CLOSED
 
 
+@pytest.mark.parametrize("arguments", [["convert", "a.json", "-o", ""], ["report", "--output="]])
+def test_an_empty_argument_is_not_the_current_folder(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.main.app", Mock())
+    monkeypatch.setattr(sys, "argv", ["hybrid-router", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == ExitCode.WRONG_USE
+
+
 def test_ctrl_c_ends_quietly_while_the_command_line_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "cli.main")
     monkeypatch.setattr(sys, "meta_path", [Mock(find_spec=Mock(side_effect=KeyboardInterrupt))])
