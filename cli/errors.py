@@ -115,6 +115,8 @@ class ExitCode(IntEnum):
     INTERNAL_ERROR = 70
     """A defect of the product (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    """What reads the output has ended, such as ``head``: no answer, by the number that a shell shows for it."""
 
 
 def exit_code_of(error: Exception) -> ExitCode:
@@ -147,6 +149,11 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
             text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
         sys.stderr.write(f"hybrid-router: {text}\n")
         raise SystemExit(code) from None
+    except SystemExit as ended:
+        # Typer ends with 1 then, which is an answer of a command.
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise SystemExit(ExitCode.PIPE_CLOSED) from None
+        raise
     except KeyboardInterrupt:
         raise SystemExit(ExitCode.INTERRUPTED) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from io import TextIOWrapper
 from typing import Annotated
@@ -11,9 +12,12 @@ import typer
 
 from cli.commands import cost, inspect, offline, operate, quarantine, tables
 from cli.errors import errors_on_stderr
+from lake.errors import InvalidInputError
 
 GARBAGE_THRESHOLD = 50_000
 """New objects before Python looks for cycles: with its own 700, a tenth of the time of many small files goes there."""
+EMPTY = re.compile(r"(--[a-z-]+=)?")
+"""A folder without a name would be the current one."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -56,4 +60,6 @@ def run() -> None:
     if debug:
         sys.argv.remove("--debug")
     with errors_on_stderr(debug):
+        if any(map(EMPTY.fullmatch, sys.argv[1:])):
+            raise InvalidInputError("an argument is empty: set the variable that it is made of, or leave it out")
         app()

@@ -10,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+from jsii.errors import JSIIError
+
 from infra.synth import CHECKOUT, synth
 from infra.wheels import JobRuntime
 from lake.errors import HybridRouterError
@@ -29,8 +31,9 @@ def main() -> int:
         out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
         wheels = None if context.get("local") == "true" else CHECKOUT / JobRuntime.glue().zip
         synth(settings, out_dir, checked=True, wheels=wheels)
-    # CDK's errors are of this class, such as that for more than 500 resources.
-    except (HybridRouterError, RuntimeError) as error:
+    # CDK's errors are RuntimeErrors, such as that for more than 500 resources; those of its runtime JSIIErrors, such as
+    # that for a home folder in which it may not write.
+    except (HybridRouterError, RuntimeError, JSIIError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -141,7 +141,14 @@ class Machine(Construct):
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         """Built from the name: a reference to the machine in the policy of its own role would be circular."""
-        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            ),
+        )
         self.state_machine = stepfunctions.StateMachine(
             self,
             "Machine",

@@ -112,8 +112,8 @@ COLUMNS = ("day", "outcome", "input", "rows", "quarantined", "unreadable", "not 
 """Lines are quarantined, files unreadable, manifests not done."""
 
 
-def render_index(stack: str, days: Sequence[Day], made_at: str) -> str:
-    """The page, in UTF-8; ``days`` are the newest first, ``made_at`` is ISO 8601, UTC.
+def render_index(stack: str, days: Sequence[Day], made_at: str, options: str = "") -> str:
+    """The page, in UTF-8; ``days`` are the newest first, ``made_at`` is ISO 8601, UTC; ``options`` as in ``Report``.
 
     Its links are relative: they lead to the reports of the executions, each in a folder of its name beside the page.
     """
@@ -132,7 +132,7 @@ def render_index(stack: str, days: Sequence[Day], made_at: str) -> str:
         for name, title in (("input", "Input, by outcome"), ("quarantine", "Quarantined lines"), ("spent", "Cost"))
     )
     main = f'{_tiles(days)}<section><div class="charts">{charts}</div></section><section class="wide">{table}</section>'
-    return render_document(f"The last {DAYS} days", stack, header, main, _figures(days))
+    return render_document(f"The last {DAYS} days", stack, header, main, _figures(days), options)
 
 
 def _newest(item: SettledExecution | None) -> str:

@@ -124,3 +124,5 @@ class Report:
     """Of the verdict; empty: there is none."""
     metered: str = BY_ENGINES
     """Where the costs come from."""
+    options: str = ""
+    """The options by which a command finds the stack, with a space before them."""

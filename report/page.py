@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from functools import cache
+from html import escape, unescape
 from pathlib import Path
 
-from lake.texts import format_instant
+from lake.texts import format_instant, with_options
 from report.executions import outcomes
 from report.html import safe
 from report.model import Report
@@ -18,6 +20,8 @@ STATIC = Path(__file__).parent / "static"
 CHARTS = "chart.umd.min.js"
 """Chart.js, as npm has it; its version and licence (MIT) are in its first lines."""
 SOURCE_MAP = "\n//# sourceMappingURL="
+TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
+"""What a reader sees between two tags."""
 
 
 def render_page(report: Report) -> str:
@@ -27,15 +31,21 @@ def render_page(report: Report) -> str:
 {message}
 <p class="faint">{safe(report.period)} {made}</p>"""
     parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
-    return render_document(report.title, report.stack, header, f"{tiles(report)}\n{parts}", chart_data(report))
+    main = f"{tiles(report)}\n{parts}"
+    return render_document(report.title, report.stack, header, main, chart_data(report), report.options)
 
 
-def render_document(title: str, stack: str, header: str, main: str, figures: object) -> str:
+def render_document(title: str, stack: str, header: str, main: str, figures: object, options: str) -> str:
     """A page that needs nothing else, from parts that are HTML and the figures of its charts.
+
+    The commands that its texts advise get ``options``, such as `` --stage prod``.
 
     Its policy for content allows its own script and style by their hashes and nothing else, so a text of others that
     were markup all the same could load and run nothing.
     """
+    header, main = (
+        TEXT.sub(lambda found: escape(with_options(unescape(found[0]), options)), part) for part in (header, main)
+    )
     style, script, library = _static("report.css"), _static("report.js"), _library()
     policy = f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(style)}"
     return f"""<!doctype html>

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 TOO_LATE = "was not compared: the time of this verification was over"
+CONVERTED_AGAIN = "was converted again meanwhile: verify this hour again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class HoursCheck:
                 _check_files(report, row.id, outcome, index)
             elif outcome == TOO_LATE:
                 report.late += 1
-            else:
+            elif outcome != CONVERTED_AGAIN:
                 report.failed += 1
             if isinstance(outcome, str):
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
@@ -212,7 +213,7 @@ class HoursCheck:
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
         if current is None or current.published != row.published:
             # The sweep may have deleted objects of the generation that was compared.
-            return "was converted again meanwhile: verify this hour again"
+            return CONVERTED_AGAIN
         return checked
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:

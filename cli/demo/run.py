@@ -108,6 +108,7 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     """
     if not state.exists() and output.exists() and any(output.iterdir()):
         raise InvalidInputError(f"{output} is not empty, and the demo replaces what is there: pass another --output")
+    own = None if data is None else user_files(data, demo_settings().datasets, output)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     from infra.synth import synth
     from local import isolation
@@ -121,12 +122,12 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
         log("running cdk synth meanwhile")
         template = pool.submit(synth, demo_settings(), Path(folder))
-        if data is None:
+        if own is None:
             log("generating sample NDJSON: nested values, mixed types, non-ASCII text, broken lines, gzip")
             shutil.rmtree(output / "input", ignore_errors=True)
             files = sample_files(output / "input")
         else:
-            files, skipped = user_files(data, demo_settings().datasets, output)
+            files, skipped = own
             for path, reason in skipped.items():
                 log(printable(f"skipped: {path}: {reason}"))
         size = sum(file.size for file in files) / 1e6

@@ -308,7 +308,9 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
             text = f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}, or another file"
             found = Finding("settings", Readiness.TO_DO, text)
     except InvalidSettingsError as error:
-        found = Finding("settings", Readiness.TO_DO, f"{error}; run 'hybrid-router settings check {settings_file}'")
+        # The check of a file that is not there says the same.
+        advice = "" if error.key == "file" else f"; run 'hybrid-router settings check {settings_file}'"
+        found = Finding("settings", Readiness.TO_DO, f"{error}{advice}")
     yield from examine_machine(CHECKOUT, settings)
     yield found
     if settings is not None and not settings.input.bucket and not settings.input.keep_days:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,11 +29,16 @@ RUNNING = "RUNNING"
 
 def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
     """The executions of the last 90 days, newest first, page by page."""
+    for page in _pages(stack):
+        for item in sorted(page, key=lambda found: found["startDate"], reverse=True):
+            yield _execution(stack, item)
+
+
+def _pages(stack: DeployedStack, **request: str) -> Iterator[list[Any]]:
     token: dict[str, str] = {}
     while True:
-        page = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, maxResults=PAGE, **token)
-        for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
-            yield _execution(stack, item)
+        page = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, maxResults=PAGE, **request, **token)
+        yield page["executions"]
         if not page.get("nextToken"):
             return
         token = {"nextToken": page["nextToken"]}
@@ -40,9 +46,8 @@ def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
 
 def planned_by_running(stack: DeployedStack) -> dict[str, str]:
     """The manifests in the plans of the executions that run now -> the execution."""
-    request = {"stateMachineArn": stack.outputs.overnight, "statusFilter": RUNNING}
     found: dict[str, str] = {}
-    for item in stack.sfn.list_executions(**request)["executions"]:
+    for item in chain.from_iterable(_pages(stack, statusFilter=RUNNING)):
         summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
         found |= dict.fromkeys(summary.get("manifestIds", []), item["name"])
     return found

@@ -96,7 +96,7 @@ def write_last_days(stack: DeployedStack, folder: Path, now: datetime) -> Path:
             new.write_bytes(page)
             new.replace(path)
     index = folder / Path(REPORT_INDEX).name
-    index.write_text(render_index(stack.resources.stack, days, iso_utc(now)), encoding="utf-8")
+    index.write_text(render_index(stack.name, days, iso_utc(now), stack.options), encoding="utf-8")
     return index
 
 
@@ -133,6 +133,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | Non
         alarms=read_alarm_changes(stack, planned_at, settled_at),
         message=str(recorded.get("verdict", {}).get("message", "")),
         metered=metered_by(stack, planned_at.date(), settled_at.date()),
+        options=stack.options,
     )
 
 
@@ -161,4 +162,5 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
         executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=metered_by(stack, day, day),
+        options=stack.options,
     )

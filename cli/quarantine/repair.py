@@ -78,6 +78,8 @@ def export_lines(
     Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
     if there is no line to write.
     """
+    if str(target) == "-":
+        raise InvalidInputError("an export is two files: pass the name of a new one in place of -")
     scan = RecordScan(stack, selection, limit)
     found: Counter[str] = Counter()
     try:

@@ -131,7 +131,7 @@ class DueBill:
 
     job_run: str
     run: str
-    """URI of the run document."""
+    """URI of the run document; empty: it is not known, because the service did not answer."""
     since: str
     """ISO 8601, UTC."""
 

@@ -234,7 +234,7 @@ class UrgentSettings:
 def _is_window(hours: str) -> bool:
     start, _, end = hours.partition("-")
     are_times = TIME_OF_DAY.fullmatch(start) and TIME_OF_DAY.fullmatch(end)
-    return bool(are_times) and minutes_of_day(start) != minutes_of_day(end)
+    return bool(are_times) and minutes_of_day(end) != minutes_of_day(start) < minutes_of_day("24:00")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class PeakSettings:
 
     hours: Annotated[
         tuple[str, ...],
-        Text(_is_window, "HH:MM-HH:MM such as 08:00-20:00, a start that differs from the end"),
+        Text(_is_window, "HH:MM-HH:MM such as 08:00-20:00, a start before 24:00 that differs from the end"),
         "Windows in time_zone; one may pass midnight. Empty: there are no peak hours.",
     ] = ("08:00-20:00",)
     days: Annotated[

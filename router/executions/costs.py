@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.bills import Bill, divide
 from lake.engines import ENGINES, read_bill
+from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane
@@ -77,14 +81,26 @@ class RunCosts:
 
 def await_bill(services: Services, job_run: str) -> None:
     """Have the sweep record what an ended job run of the batch lane has cost, whose status nothing may ask for any
-    more: its execution was stopped. What cannot be read holds up no conversion.
+    more: its execution was stopped. What cannot be read holds up no conversion; the sweep reads it if it only did not
+    get through now.
     """
     try:
-        bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
-        if bill is not None and bill.run is not None:
-            services.ledger.costs.await_bill(DueBill(job_run, bill.run, iso_utc(services.clock())))
-    except Exception:
-        logger.exception("the bill of a job run is not awaited", job_run=job_run)
+        run = find_run(services, job_run)
+    except Exception as error:
+        logger.exception("the bill of a job run was not read", job_run=job_run)
+        run = "" if can_pass(error) else None
+    if run is not None:
+        with suppress(BotoCoreError, ClientError):
+            services.ledger.costs.await_bill(DueBill(job_run, run, iso_utc(services.clock())))
+
+
+def find_run(services: Services, job_run: str) -> str | None:
+    """URI of the run document for which an ended job run was started; None if it has no bill, or no document.
+
+    Raises botocore's errors.
+    """
+    bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
+    return None if bill is None else bill.run
 
 
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:

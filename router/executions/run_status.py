@@ -175,6 +175,7 @@ def _record(services: Services, reasons: Sequence[tuple[ManifestRow, str]]) -> N
         list(pool.map(lambda item: services.ledger.manifests.record_reason(*item), reasons))
 
 
+STOPPED = "STOPPED"
 NO_ROOM = ("Glue.ConcurrentRunsExceededException", "Glue.ResourceNumberLimitExceededException")
 """Refusals of Glue that the state machine has already repeated for hours."""
 
@@ -182,11 +183,11 @@ NO_ROOM = ("Glue.ConcurrentRunsExceededException", "Glue.ResourceNumberLimitExce
 def found_no_capacity(engine: Engine, refusal: str, bill: Bill | None, *, failed: bool) -> bool:
     """Whether the last job run of a run did not get its workers.
 
-    A job run that waits in vain for spare capacity fails, and no second of it is billed; ``bill`` is None if it is
-    unknown.
+    A job run that waits in vain for spare capacity fails, and no second of it is billed; one that a person has stopped
+    proves nothing. ``bill`` is None if it is unknown.
     """
-    waited_in_vain = failed and ENGINES[engine].max_wait_seconds and bill is not None and not bill.seconds
-    return bool(waited_in_vain) or refusal.startswith(NO_ROOM)
+    has_begun = bill is None or bill.seconds or bill.state == STOPPED
+    return bool(failed and ENGINES[engine].max_wait_seconds and not has_begun) or refusal.startswith(NO_ROOM)
 
 
 def next_engine(run: Mapping[str, Any], engine: Engine, now: datetime, *, no_capacity: bool) -> Engine:

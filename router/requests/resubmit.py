@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.documents import decode_body, get_document
@@ -15,7 +16,7 @@ from lake.resubmission import MAX_LINES, Resubmission, read_resubmission
 from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_product_errors, with_refusals
-from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
+from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
 from router.requests.selection import parse_fields
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -56,7 +57,11 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
     ownership = take_ownership(services, [arrival], {}, intent=intent)
     if ownership.outcomes[Identity.of(row.file)] not in (ArrivalOutcome.OWNED, ArrivalOutcome.DUPLICATE):
-        raise OwnershipError(f"the lines of resubmission {name} have no manifest yet: run the same command again")
+        minutes = OWNER_GRACE // timedelta(minutes=1)
+        raise OwnershipError(
+            f"the lines of resubmission {name} have no manifest yet: the sweep completes it, or run the same command "
+            f"again in {minutes} minutes, when its first try is presumed dead"
+        )
     logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines)
     return {"resubmission": name, "partition": str(row.partition), "lines": row.lines}
 

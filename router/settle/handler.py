@@ -144,6 +144,7 @@ class ReportPage:
         self._figures = ManifestFigures(self._planned_at)
         self._fault: Exception | None = None
         self._costs: list[CostRow] | None = None
+        self._options = f" --stage {services.settings.stage}"
 
     def add(self, rows: Iterable[ManifestRow]) -> None:
         """Add current rows of the execution's manifests; a fault is kept for ``add_to``."""
@@ -159,7 +160,7 @@ class ReportPage:
         A page that cannot be made is logged and changes nothing of the verdict: ``hybrid-router report`` makes it at
         any time. Raises botocore's error where the same can succeed later: nothing else lists the execution.
         """
-        command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
+        command = f"hybrid-router report --execution {self._execution}{self._options}"
         told = {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
         for name, write in (("reportUri", self._write), ("indexUri", self._write_index)):
             try:
@@ -189,7 +190,8 @@ class ReportPage:
             waits=measured_waits(self._cost_rows(now)),
         )
         services.ledger.executions.record_settled(self._execution, planned_at, asdict(item), now)
-        page = render_index(services.resources.stack, read_days(services.ledger, now), iso_utc(now))
+        days = read_days(services.ledger, now)
+        page = render_index(services.resources.stack, days, iso_utc(now), self._options)
         return self._put(REPORT_INDEX, page)
 
     def _cost_rows(self, now: datetime) -> list[CostRow]:
@@ -223,5 +225,6 @@ class ReportPage:
             alarms=None,
             message=verdict.message,
             metered=metered(services.ledger, self._planned_at.date(), now.date()),
+            options=self._options,
         )
         return self._put(report_key(self._execution), render_page(report))

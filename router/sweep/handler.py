@@ -14,7 +14,7 @@ from lake.errors import InvalidInputError
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from router.entry import with_product_errors
-from router.executions.costs import RunCosts
+from router.executions.costs import RunCosts, find_run
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
@@ -202,20 +202,25 @@ def record_late_bills(repair: Repair) -> None:
 def _record(services: Services, due: DueBill) -> None:
     now = services.clock()
     overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
+    run = due.run or find_run(services, due.job_run)
+    if run is None:
+        if overdue:
+            services.ledger.costs.close_bill(due.job_run, now)
+        return
     try:
-        key = due.run.removeprefix(f"s3://{services.resources.control_bucket}/")
+        key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
         document = read_document(services, key, "execution", "manifests")
     except InvalidInputError as error:
         if not overdue:
             raise
-        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run, reason=str(error))
+        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=run, reason=str(error))
         services.ledger.costs.close_bill(due.job_run, now)
         return
-    costs = RunCosts(due.run, document["execution"])
+    costs = RunCosts(run, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
     recorded = costs.record_late(services, due.job_run, estimate=overdue)
     if not recorded and overdue:
-        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=due.run)
+        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=run)
     if recorded or overdue:
         services.ledger.costs.close_bill(due.job_run, now)

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from io import BytesIO, TextIOWrapper
@@ -29,6 +30,7 @@ from botocore.exceptions import (
 from rich.text import Text
 from typer.testing import CliRunner
 
+import cli.__main__
 from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
@@ -133,6 +135,34 @@ def test_an_error_is_one_sentence_and_a_code(
     assert advice in told
     assert told.startswith("hybrid-router: ")
     assert told.count("\n") == 1
+
+
+def test_a_reader_that_has_ended_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdout", "stderr"):
+        # Typer replaces both.
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    monkeypatch.setattr(sys, "argv", ["hybrid-router", "settings", "explain", "stream"])
+    monkeypatch.setattr(typer, "echo", Mock(side_effect=BrokenPipeError(errno.EPIPE, "Broken pipe")))
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == ExitCode.PIPE_CLOSED
+
+
+@pytest.mark.parametrize("arguments", [["convert", "a.json", "-o", ""], ["report", "--output="]])
+def test_an_empty_argument_is_not_the_current_folder(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.main.app", Mock())
+    monkeypatch.setattr(sys, "argv", ["hybrid-router", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == ExitCode.WRONG_USE
+
+
+def test_ctrl_c_ends_quietly_while_the_command_line_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "cli.main")
+    monkeypatch.setattr(sys, "meta_path", [Mock(find_spec=Mock(side_effect=KeyboardInterrupt))])
+    with pytest.raises(SystemExit) as ended:
+        cli.__main__.run()
+    assert ended.value.code == ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_file_in_the_plan_of_a_night_that_runs_is_not_put_off_to_the_next(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manifest = arrived(world, "a")
-    services = FakeServices([execution("n1", "RUNNING"), execution("n0", "RUNNING")])
+    services = FakeServices([execution("n2", "RUNNING"), execution("n1", "RUNNING")])
     put_summary(world, "n1", [manifest.id])
     version, text = explained(world, capsys, services)
     assert (version["waitsFor"], version["running"]) == ("night", "n1")

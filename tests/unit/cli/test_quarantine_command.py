@@ -169,6 +169,13 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World
     assert (second.partition, second.offset, third.reason) == (PARTITION, 5, "not an object")
 
 
+def test_an_export_is_no_pipe(filled: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInputError, match="an export is two files"):
+        export_lines(stack_of(filled, FakeServices()), selection(filled), Path("-"), 100, as_json=False)
+    assert not list(tmp_path.iterdir())
+
+
 def test_export_overwrites_nothing_and_leaves_no_empty_file(
     filled: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,3 +55,18 @@ def test_cdk_needs_no_node_of_the_machine(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "JSII_NODE"} | {"PATH": str(tmp_path)}
     # When a program imports a construct before it synthesizes anything, then CDK runs on the bundled Node
     subprocess.run([sys.executable, "-c", "import infra.jobs"], cwd=CHECKOUT, env=environment, check=True)
+
+
+def test_a_folder_that_cdk_may_not_write_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    variables = {
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(tmp_path / "file" / "cache"),
+        "CDK_CONTEXT_JSON": json.dumps({"local": "true"}),
+        "CDK_OUTDIR": str(tmp_path / "out"),
+    }
+    command = [sys.executable, "-m", "infra.app"]
+    environment = {**os.environ, **variables}
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "package cache" in ended.stderr

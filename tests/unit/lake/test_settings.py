@@ -69,6 +69,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "08:00-25:00"),
         ({"peak": {"hours": ["0\u0668:00-20:00"]}}, "peak.hours", "0\u0668:00-20:00"),
         ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
+        ({"peak": {"hours": ["24:00-00:00"]}}, "peak.hours", "24:00-00:00"),
         ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
         ({"peak": []}, "peak", []),
         ({"input": {"suffixes": ["json"]}}, "input.suffixes", "json"),

@@ -75,11 +75,12 @@ def test_the_page_is_bounded() -> None:
 
 
 def test_the_first_sentence_is_about_the_latest_execution() -> None:
-    late = on(24, 23, outcome="FAILED", message="1 manifest failed: <b>why", late_minutes=7)
-    page = render_index("stack", last_days([on(24, 22), late], {}, NOW), iso_utc(NOW))
+    late = on(24, 23, outcome="FAILED", message="1 failed: <b>why, 'hybrid-router failures'", late_minutes=7)
+    page = render_index("stack", last_days([on(24, 22), late], {}, NOW), iso_utc(NOW), " --stage prod")
     header = page.partition("</header>")[0]
     assert "FAILED</span> The latest execution: planned 2026-11-24 23:00" in header
-    assert "7 minutes after its deadline. 1 manifest failed: &lt;b&gt;why" in header
+    why = "1 failed: &lt;b&gt;why, &#x27;hybrid-router failures --stage prod&#x27;"
+    assert f"7 minutes after its deadline. {why}" in header
 
 
 def test_a_name_cannot_leave_its_folder() -> None:

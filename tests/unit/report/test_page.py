@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import CommitReference, Tabled
+from lake.ledger import CommitReference, State, Tabled
 from lake.manifest import Lane, Partition
 from lake.texts import format_instant, format_size
 from lake.time import iso_utc
@@ -101,6 +101,13 @@ def test_text_of_others_is_shown_as_it_is() -> None:
     assert "</script><script>alert(1)</script>" in reader.of("span")
     assert reader.of("b") == [text for text in reader.of("b") if "evil" not in text]
     assert len(reader.of("script")) == 3
+
+
+def test_the_commands_of_its_texts_find_the_stack() -> None:
+    advice = "<b>: {}, or {}: run 'hybrid-router reprocess --manifest m1{}'"
+    item = row(state=State.FAILED, reason=advice.format("'", '"', ""))
+    spans = Reader(render_page(report_of(item, options=" --stage prod --local"))).of("span")
+    assert advice.format("'", '"', " --stage prod --local") in spans
 
 
 def test_plan_and_outcome_stand_side_by_side() -> None:

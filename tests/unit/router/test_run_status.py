@@ -161,6 +161,9 @@ def test_what_is_a_lack_of_capacity(
 ) -> None:
     known = None if seconds is None else bill(seconds)
     assert found_no_capacity(engine, refusal, known, failed=failed) == found
+    # A person may stop a run that waits.
+    stopped = None if known is None else replace(known, state="STOPPED")
+    assert not found_no_capacity(engine, "", stopped, failed=failed)
 
 
 def planned_runs(deployment: Deployment, *engines: str) -> list[dict[str, Any]]:

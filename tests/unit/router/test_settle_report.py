@@ -40,6 +40,7 @@ def test_the_page_has_the_numbers_of_the_verdict_and_the_costs(deployment: Deplo
     assert answer["ContentType"] == "text/html; charset=utf-8"
     for words in (">10</b><span>rows published", ">2</b><span>lines in the q", ">$2.00</b>", "SUCCEEDED_WITH_Q"):
         assert words in page
+    assert "hybrid-router report --stage test&#x27; reads them" in page
     assert notification.endswith(f"\n\nReport: {COMMAND}")
 
 

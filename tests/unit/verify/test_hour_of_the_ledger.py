@@ -163,6 +163,7 @@ def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
     # Then
     assert (report.outcome, report.differences) == (HourOutcome.UNPROVEN, [])
     assert f"manifest {row.id} was converted again meanwhile: verify this hour again" in report.unproven
+    assert report.failed == 0
 
 
 def test_a_marker_that_is_too_early_or_not_true_is_found(deployment: Deployment) -> None:
