@@ -121,6 +121,16 @@ TOO_LONG = "line too long"
 NOT_JSON = "not JSON"
 
 
+def row_of(line: Line) -> Pairs | None:
+    """The row of a line or an element; None for a blank line. Raises ``RejectedError``: its reason."""
+    if line.body is None:
+        raise RejectedError(TOO_LONG)
+    pairs = parse_row(line.body, first=line.offset == 0)
+    if pairs is None and line.is_element:
+        raise RejectedError(NOT_JSON)
+    return pairs
+
+
 @dataclass(slots=True)
 class InputCount:
     """The lines of one file; elements of arrays count as lines."""
@@ -159,11 +169,7 @@ class InputReader:
             for line in lines_of(stream, self.max_line_bytes, concatenated=self.concatenated):
                 counted.lines += 1
                 try:
-                    if line.body is None:
-                        raise RejectedError(TOO_LONG)
-                    pairs = parse_row(line.body, first=line.offset == 0)
-                    if pairs is None and line.is_element:
-                        raise RejectedError(NOT_JSON)
+                    pairs = row_of(line)
                 except RejectedError as rejected:
                     counted.rejects[str(rejected)] += 1
                     if on_reject is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,12 @@ from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.manifest import Partition, new_manifest_id
 from lake.resubmission import MAX_LINES, RejectedLines, Resubmission
+from lake.settings import ConvertSettings
 from lake.texts import format_count, printable, shell_word
 from router.requests.resubmit import check_resubmission
+from verify.elements import lines_of
 from verify.line_rules import RejectedError
-from verify.rows import parse_row
+from verify.rows import row_of
 
 ORIGINS_SUFFIX = ".origins"
 ORIGINS_FORMAT = 1
@@ -208,7 +211,7 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     """
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
-    for line in _repaired(exported, left_out):
+    for line in _repaired(exported, left_out, stack.settings().convert):
         by_hour[line.origin.partition].append(line)
     resubmitted = ResubmittedLines(stack)
     answers: list[dict[str, Any]] = []
@@ -242,8 +245,8 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
     return ExitCode.FINE if not refused and (answers or left_out["resubmitted"]) else ExitCode.NOT_SO
 
 
-def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
-    """The changed lines. Raises ``InvalidInputError`` at the end if one of them is not a row.
+def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) -> Iterator[RepairedLine]:
+    """The changed lines. Raises ``InvalidInputError`` at the end if one of them is not a row by these rules.
 
     In a file of such lines the reader can find an array, or another format, and reject the good ones with them.
     """
@@ -268,7 +271,7 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
             left_out["empty"] += 1
         elif origin.digest in map(line_digest, variants):
             left_out["unchanged"] += 1
-        elif (reason := _reason_to_reject(bare)) is not None:
+        elif (reason := _reason_to_reject(bare, rules)) is not None:
             invalid.append(f"line {number}: {reason}")
         else:
             yield RepairedLine(origin, bare)
@@ -281,9 +284,12 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
         raise InvalidInputError(f"{problem} {invalid[0]}; repair each, or leave it empty; nothing was given back")
 
 
-def _reason_to_reject(line: bytes) -> str | None:
+def _reason_to_reject(line: bytes, rules: ConvertSettings) -> str | None:
+    # With a row before it: its first byte does not decide how a file is read.
+    text = BytesIO(b"{}\n" + line)
     try:
-        parse_row(line, first=False)
+        for item in lines_of(text, rules.max_line_bytes, concatenated=rules.concatenated):
+            row_of(item)
     except RejectedError as error:
         return str(error)
     return None

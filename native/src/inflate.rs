@@ -18,7 +18,7 @@ const MAX_SMALL_STREAMS: u64 = 10_000;
 const MIN_STREAM_BYTES: u64 = 1 << 10;
 
 /// What has an error in its first bytes is no member: the error is at the first one.
-const HEADER_BYTES: usize = 10;
+const HEADER_BYTES: u64 = 10;
 
 #[derive(Clone, Copy)]
 pub struct InflateLimits {
@@ -36,6 +36,8 @@ pub struct Inflater {
     /// That of the last member, if it can begin another one.
     spare: Option<Decompressor>,
     finished_members: u64,
+    /// Where the current member begins, in compressed bytes.
+    member_start: u64,
     compressed_bytes: u64,
     inflated_bytes: u64,
 }
@@ -48,6 +50,7 @@ impl Inflater {
             decompressor: None,
             spare: None,
             finished_members: 0,
+            member_start: 0,
             compressed_bytes: 0,
             inflated_bytes: 0,
         }
@@ -79,17 +82,17 @@ impl Inflater {
                     self.check_limits()?;
                     continue;
                 }
+                self.member_start = self.compressed_bytes;
             }
-            let begins = self.decompressor.is_none();
             let step = self.decompressor()?.step(rest, &mut output[written..]);
+            self.compressed_bytes += step.read as u64;
             if let Some(cause) = step.error {
-                let is_member = !begins || step.read > HEADER_BYTES;
-                self.compressed_bytes += if is_member { step.read as u64 } else { 0 };
+                let is_member = self.compressed_bytes - self.member_start > HEADER_BYTES;
+                self.compressed_bytes = if is_member { self.compressed_bytes } else { self.member_start };
                 return Err(self.corrupt(&cause));
             }
             read += step.read;
             written += step.written;
-            self.compressed_bytes += step.read as u64;
             self.inflated_bytes += step.written as u64;
             if step.member_ended {
                 self.end_member();
@@ -202,8 +205,10 @@ mod tests {
             }
             let truncated = inflate_in_chunks(&packed[..packed.len() - 1], 64, 64).unwrap_err();
             assert!(truncated.starts_with("truncated "), "{truncated}");
-            let corrupt = inflate_in_chunks(&[&packed[..], b"garbage"].concat(), 64, 64).unwrap_err();
-            assert!(corrupt.starts_with("corrupt "), "{corrupt}");
+            for input_bytes in [1, 64, 100_000] {
+                let corrupt = inflate_in_chunks(&[&packed[..], b"garbage"].concat(), input_bytes, 64).unwrap_err();
+                assert!(corrupt.contains(&format!(" at byte {}: ", packed.len())), "{input_bytes}: {corrupt}");
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 """`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from cli.quarantine.repair import export_lines, origins_file, read_origins, retr
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
 from lake.manifest import Partition
-from lake.settings import parse_settings
+from lake.settings import Settings, parse_settings
 from router.requests.resubmit import resubmit
 from router.services import Services
 from tests.unit.cli.quarantined import converted, line_of
@@ -26,8 +28,13 @@ LATER = Partition("orders", "2026-11-20", 10)
 class Stack(World):
     """A deployed stack whose function ``resubmit`` runs in this process."""
 
+    convert: Mapping[str, Any] = MappingProxyType({})
+
+    def settings(self) -> Settings:
+        return parse_settings({"stage": "test", "convert": dict(self.convert)})
+
     def services(self) -> Services:
-        settings, none = parse_settings({"stage": "test"}), None
+        settings, none = self.settings(), None
         return Services(settings, self.resources, self.ledger, self.s3, none, lambda: datetime.now(UTC))  # type: ignore[arg-type]
 
     def invoke(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -101,15 +108,31 @@ def test_a_byte_order_mark_that_an_editor_has_added_is_no_repair(
         (b'[{"a":1}\n{"a":2}\n\n{"a":4}\n', "1 line .* is still not a row: line 1: not JSON"),
         # A file without a row would be quarantined as a whole: its lines could never be exported again.
         (b'{"a":1\n{"a":2} {"b":2}\n3,x\n\n', "2 lines .* are still not rows; the first is line 2: trailing"),
+        (b'{"a":"%s"}\n\n\n\n' % (b"x" * 1024), "1 line .* is still not a row: line 1: line too long"),
     ],
 )
 def test_nothing_is_given_back_while_a_changed_line_is_not_a_row(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], repaired: bytes, message: str
 ) -> None:
+    stack.convert = {"max_line_bytes": 1024}
     exported.write_bytes(repaired)
     with pytest.raises(InvalidInputError, match=f"^{message}"):
         retry(stack, exported, capsys)
     assert contents(stack) == []
+
+
+def test_a_rejected_line_of_concatenated_values_can_become_many_rows(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A brace that is missing takes all values after it to the quarantine.
+    stack.convert = {"concatenated": True}
+    exported.write_bytes(b'{"a":1} {"a":2}\n\n\n\n')
+    assert retry(stack, exported, capsys)[0] == ExitCode.FINE
+    assert contents(stack) == [b'{"a":1} {"a":2}\n']
+    # An array that is open would take the lines after it.
+    exported.write_bytes(b'{"a":1} {"a":2}\n[{"a":3}\n\n\n')
+    with pytest.raises(InvalidInputError, match="line 2: not JSON"):
+        retry(stack, exported, capsys)
 
 
 def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
