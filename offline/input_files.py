@@ -72,9 +72,6 @@ class Search:
                 yield item
 
     def _named(self, output: Path, on_refusal: OnRefusal, on_left_out: OnLeftOut) -> Iterator[InputFile]:
-        if "" in self.names:
-            # Its path would be the current folder.
-            raise InvalidInputError("'' does not exist: pass NDJSON files, or folders that hold some")
         local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
         yield from find_files(local, self.settings, self.destination, output, on_refusal, on_left_out)
         for uri in self.names:
