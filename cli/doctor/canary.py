@@ -259,7 +259,8 @@ class Canary:
             kept = s3.put_object(Bucket=bucket, Key=canary_key(f"{name}/object"), Body=BODY)
             key = canary_key(f"{name}/deleted")
             deleted = s3.put_object(Bucket=bucket, Key=key, Body=BODY).get("VersionId", "")
-            s3.delete_object(Bucket=bucket, Key=key, **({"VersionId": deleted} if deleted else {}))
+            versions: dict[str, Any] = {"VersionId": deleted} if deleted else {}
+            s3.delete_object(Bucket=bucket, Key=key, **versions)
         except ERRORS as error:
             rows.append(_to_do(ACCOUNT, "input object", f"{_advice(error)}; the jobs read nothing without it"))
             return CanaryRequest(name, "")
@@ -362,8 +363,8 @@ class Canary:
         yield from self._guarded(ACCOUNT, "clean-up", lambda: remove(self._may_remove))
 
     def _empty(self, bucket: str, prefix: str) -> None:
-        """Abort uploads and delete every version below the prefix."""
-        s3 = self.stack.s3
+        """Abort uploads and delete every version below the prefix, of what may be removed."""
+        s3: Any = self.stack.s3
         for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
             for upload in page.get("Uploads", ()):
                 if self._may_remove(upload["Key"].removeprefix(prefix)):
