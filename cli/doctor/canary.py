@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
@@ -28,7 +28,7 @@ from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
 from lake.errors import HybridRouterError
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
-from lake.publish import abort_under_prefix
+from lake.publish import abort_upload
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
 from lake.texts import printable
@@ -38,6 +38,9 @@ TIMEOUT_MINUTES = 5
 START_MINUTES = 8.0
 SPARE_START_MINUTES = 2.0
 """Time after the longest wait for spare capacity."""
+MAX_DURATION = timedelta(hours=1)
+"""A canary has ended after this time: the longest wait for workers, the run, and a look for the line of each job."""
+NAME_TIME = "%Y%m%dT%H%M%S"
 WORKERS_OF_RUN = 2
 """The driver and one executor."""
 ARGUMENT = f"--{CANARY_ARGUMENT}"
@@ -229,11 +232,12 @@ class Canary:
     clock: Callable[[], float] = time.monotonic
     seen: dict[str, Any] = field(default_factory=dict)
     """By job: versions and environment as its run has reported them."""
+    _name: str = field(default_factory=lambda: f"{datetime.now(UTC):{NAME_TIME}}-{secrets.token_hex(3)}")
     _runs: list[_Run] = field(default_factory=list)
 
     def run(self, jobs: Sequence[CanaryJob]) -> list[CanaryRow]:
         """The rows of all jobs. What an earlier canary has left is removed first, what this one leaves at its end,
-        also after an error or Ctrl-C."""
+        also after an error or Ctrl-C. Another canary that may be running is not disturbed."""
         rows = list(self._remove())
         try:
             request = self._prepare(rows)
@@ -250,13 +254,13 @@ class Canary:
 
     def _prepare(self, rows: list[CanaryRow]) -> CanaryRequest:
         """Put an object that can be read, and delete another one. Its event has no effect: ``route`` leaves it out."""
-        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-        s3, bucket = self.stack.s3, self.stack.resources.input_bucket
+        name, s3, bucket = self._name, self.stack.s3, self.stack.resources.input_bucket
         try:
             kept = s3.put_object(Bucket=bucket, Key=canary_key(f"{name}/object"), Body=BODY)
             key = canary_key(f"{name}/deleted")
             deleted = s3.put_object(Bucket=bucket, Key=key, Body=BODY).get("VersionId", "")
-            _empty(s3, bucket, key)
+            versions: dict[str, Any] = {"VersionId": deleted} if deleted else {}
+            s3.delete_object(Bucket=bucket, Key=key, **versions)
         except ERRORS as error:
             rows.append(_to_do(ACCOUNT, "input object", f"{_advice(error)}; the jobs read nothing without it"))
             return CanaryRequest(name, "")
@@ -349,12 +353,30 @@ class Canary:
         return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
 
     def _remove(self) -> Iterator[CanaryRow]:
-        """Remove the objects, uploads and rows of all canaries; a row for each place that refuses it."""
-        resources, s3 = self.stack.resources, self.stack.s3
+        """Remove objects, uploads and rows of this canary and of those that have ended; a row for each place that
+        refuses it."""
+        resources = self.stack.resources
         for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
             prefix = canary_report_key("").removesuffix(".json") if bucket == resources.control_bucket else CANARY
-            yield from self._guarded(ACCOUNT, "clean-up", lambda b=bucket, p=prefix: _empty(s3, b, p))  # type: ignore[misc]
-        yield from self._guarded(ACCOUNT, "clean-up", self.stack.ledger.canaries.remove_all)
+            yield from self._guarded(ACCOUNT, "clean-up", lambda b=bucket, p=prefix: self._empty(b, p))  # type: ignore[misc]
+        remove = self.stack.ledger.canaries.remove
+        yield from self._guarded(ACCOUNT, "clean-up", lambda: remove(self._may_remove))
+
+    def _empty(self, bucket: str, prefix: str) -> None:
+        """Abort uploads and delete every version below the prefix, of what may be removed."""
+        s3: Any = self.stack.s3
+        for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
+            for upload in page.get("Uploads", ()):
+                if self._may_remove(upload["Key"].removeprefix(prefix)):
+                    abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+            for item in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
+                if self._may_remove(item["Key"].removeprefix(prefix)):
+                    s3.delete_object(Bucket=bucket, Key=item["Key"], VersionId=item["VersionId"])
+
+    def _may_remove(self, run: str) -> bool:
+        """Whether a run, by its name, is of this canary, or of one that has ended by now."""
+        return run.startswith(f"{self._name}/") or run < f"{datetime.now(UTC) - MAX_DURATION:{NAME_TIME}}"
 
     def _guarded(self, job: str, check: str, act: Callable[[], str | None]) -> Iterator[CanaryRow]:
         try:
@@ -367,14 +389,6 @@ class Canary:
 
     def _pause(self) -> None:
         self.wait(0.5 if self.stack.local else 5)
-
-
-def _empty(s3: Any, bucket: str, prefix: str) -> None:  # noqa: ANN401
-    """Abort uploads and delete every version below the prefix."""
-    abort_under_prefix(s3, bucket, prefix)
-    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
-        for item in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
-            s3.delete_object(Bucket=bucket, Key=item["Key"], VersionId=item["VersionId"])
 
 
 def _describe(seen: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ Rows of canaries: each is claimed once, fenced as the row of a manifest, and is 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -187,7 +188,8 @@ class Canaries:
         """Who has claimed the row, by a strongly consistent read."""
         return (self._table.get(Key(CANARY, run)) or {}).get("owner")
 
-    def remove_all(self) -> None:
-        """Delete every row of every canary; idempotent."""
+    def remove(self, may_remove: Callable[[str], bool]) -> None:
+        """Delete the rows of the runs that may be removed; idempotent."""
         for item in self._table.query(CANARY):
-            self._table.delete(Key(CANARY, item["sk"]))
+            if may_remove(item["sk"]):
+                self._table.delete(Key(CANARY, item["sk"]))

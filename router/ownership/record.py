@@ -82,7 +82,8 @@ def record_ignored(
         for file, reason in ignored.items()
     ]
     answers = list(pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows))
-    new = [row for row, answer in zip(rows, answers, strict=True) if answer is row]
+    # A put whose answer was lost has written an equal row.
+    new = [row for row, answer in zip(rows, answers, strict=True) if answer == row]
     current = [answer for answer in answers if answer is not NO_ANSWER]
     return new, [row for row in current if row.manifest is None], [row for row in current if row.manifest is not None]
 

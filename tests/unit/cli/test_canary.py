@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +12,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
-from cli.doctor.canary import ARGUMENT, Canary, CanaryJob, print_canary
+from cli.doctor.canary import ARGUMENT, NAME_TIME, Canary, CanaryJob, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
 from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.engines import ENGINES
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
-from lake.layout import CANARY, canary_key, canary_report_key
+from lake.layout import canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
@@ -144,14 +145,20 @@ def test_an_interrupted_canary_stops_its_runs_and_leaves_nothing(world: World, s
 
 
 def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World, stack: DeployedStack) -> None:
-    # Given what a killed canary has left, and an object of a dataset
-    for bucket in ("input", "lake", "quarantine"):
-        world.raw_s3.put_object(Bucket=bucket, Key=f"{CANARY}earlier/stream", Body=BODY)
-    world.ledger.canaries.create("earlier/stream", world.clock(), LEASE)
+    # Given what a killed canary has left, what one that is running needs, and an object of a dataset
+    running = f"{datetime.now(UTC) - timedelta(minutes=30):{NAME_TIME}}-abcdef/stream"
+    for run in ("20000101T093000-abcdef/stream", running):
+        for bucket in ("input", "lake", "quarantine"):
+            world.raw_s3.put_object(Bucket=bucket, Key=canary_key(run), Body=BODY)
+        world.raw_s3.put_object(Bucket="control", Key=canary_report_key(run), Body=b"{}")
+        world.raw_s3.create_multipart_upload(Bucket="quarantine", Key=canary_key(run))
+        world.ledger.canaries.create(run, world.clock(), LEASE)
     world.raw_s3.put_object(Bucket="lake", Key="orders/part.parquet", Body=BODY)
     # When the next one runs without any job
     Canary(stack, SETTINGS).run([])
-    assert left_behind(world) == ["orders/part.parquet"]
+    # Then
+    left = [running, *[canary_key(running)] * 4, canary_report_key(running), "orders/part.parquet"]
+    assert sorted(left_behind(world)) == sorted(left)
 
 
 def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack: DeployedStack) -> None:

@@ -359,12 +359,15 @@ def test_the_rule_that_the_reason_names_takes_the_file_and_ends_the_count(stage:
     assert sum(row.files for row in stage.waiting()) == 2
 
 
-def test_ignored_files_are_counted_once_and_only_data(stage: Deployment) -> None:
-    # Given files at the top of the bucket, of a suffix that is not taken, and markers
+@pytest.mark.parametrize("fault", [{}, {"repeat": 1}, {"lose_answer_of": 1}], ids=str)
+def test_ignored_files_are_counted_once_and_only_data(stage: Deployment, fault: dict[str, int]) -> None:
+    # Given files at the top of the bucket, of a suffix that is not taken, and markers; perhaps a put without an answer
+    vars(stage.faults).update(fault)
     files = [file_of(key) for key in ("a.json", "b.json", "orders/a.csv", "orders/_SUCCESS", "orders/", "orders/.x")]
     # When they come twice
     for _ in range(2):
         route_arrivals(stage.services, files)
+        stage.wait(timedelta(seconds=1))
     # Then
     groups, _ = stage.ledger.ignored.groups()
     assert [(group.files, group.reason.partition(":")[0][:40]) for group in groups] == [
