@@ -352,11 +352,11 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) ->
     )
     if manifest.reason:
         _line("", printable(manifest.reason))
+    for run, log in manifest.logs.items():
+        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
     if shown := manifest.tabled:
         batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
         _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
-    for run, log in manifest.logs.items():
-        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
 
 
 def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
