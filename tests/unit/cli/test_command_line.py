@@ -111,7 +111,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("Throttling"), ExitCode.NOT_REACHABLE, "run the command again"),
         (refused("a code of tomorrow", 503), ExitCode.NOT_REACHABLE, "run the command again"),
         (refused("a code of tomorrow", 403), ExitCode.NOT_REACHABLE, "a permission is missing"),
-        (refused("403", 403, "HeadObject"), ExitCode.NOT_REACHABLE, "missing (s3:GetObject, for a version s3:GetObjectV"),
+        (refused("403", 403, "HeadObject"), ExitCode.NOT_REACHABLE, "missing (s3:GetObject, for a version "),
         (refused("ResourceNotFoundException"), ExitCode.NOT_REACHABLE, "if it is the stack's, restore or deploy it"),
         (refused("NoSuchBucket"), ExitCode.NOT_REACHABLE, "a bucket or a table is missing"),
         (refused("KMS.DisabledException"), ExitCode.NOT_REACHABLE, "enable it, or cancel its deletion"),

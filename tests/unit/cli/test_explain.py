@@ -183,7 +183,7 @@ def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: 
     manifest = arrived(world, "a")
     published(world, manifest, {})
     assert world.ledger.manifests.force(world.row(manifest.id), world.now)
-    assert "QUEUED: will be converted tonight 22:00; what was published stays until then\n" in explained(world, capsys)[1]
+    assert "QUEUED: will be converted tonight 22:00; what was published stays until" in explained(world, capsys)[1]
     assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
     version, text = explained(world, capsys)
     assert (version["outcome"], version["result"]["source"]["rows"]) == ("FAILED", 3)
