@@ -80,7 +80,9 @@ def _advise_by_code(error: ClientError) -> str:
     code, status = error_code(error), http_status(error)
     known = next((advice for codes, advice in _ADVICE if code in codes), None)
     if known is None and is_denial(error):
-        known = "a permission is missing ({}): grant it, or use another profile"
+        # The answer to HEAD has no body: S3 does not name the right.
+        right = "s3:GetObject, for a version s3:GetObjectVersion" if error.operation_name == "HeadObject" else "{}"
+        known = f"a permission is missing ({right}): grant it, or use another profile"
     elif known is None and (status == TOO_MANY_REQUESTS or status >= SERVER_ERROR):
         known = BUSY
     return str(error) if known is None else known.format(error)

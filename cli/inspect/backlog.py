@@ -145,4 +145,5 @@ def _format_shard(shard: StreamShard, now: datetime, clock: Callable[[str], str]
 
 
 def format_age(instant: str, now: datetime) -> str:
-    return format_duration((now - read_instant(instant)).total_seconds())
+    """The clock that wrote the instant may be ahead, or have written it after ``now`` was read."""
+    return format_duration(max((now - read_instant(instant)).total_seconds(), 0))

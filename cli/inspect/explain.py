@@ -274,7 +274,8 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
     for version in document.versions:
         typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
         _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
-        _line("outcome", f"{version.outcome}: {_format_outcome(version, document.night, clock)}")
+        stays = "; what was published stays until then" if version.result and version.waits_for else ""
+        _line("outcome", f"{version.outcome}: {_format_outcome(version, document.night, clock, options)}{stays}")
         if version.lane and version.lane_since:
             moved = f"moved from the {version.decided_lane} lane, as the manifest that was superseded says"
             why = version.reason if version.decided_lane == version.lane else moved
@@ -319,7 +320,7 @@ def _format_hour(hour: FileHour, options: str) -> str:
     )
 
 
-def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
+def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str], options: str) -> str:
     if version.outcome == FailureKind.BLOCKED:
         return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
     if version.outcome == State.FAILED and version.result:
@@ -337,7 +338,7 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
             when = f"{clock(night.start)}{done}"
         return f"will be converted {when}"
     return {
-        "stream": "waits for the next micro-batch of the stream lane",
+        "stream": f"waits for the streaming job: 'hybrid-router stream status{options}' says whether it runs",
         "job run": "is being converted",
         "sweep": "its job run is presumed dead: the sweep queues it again within 15 minutes",
         "publishing": "is being published",
@@ -352,11 +353,11 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) ->
     )
     if manifest.reason:
         _line("", printable(manifest.reason))
+    for run, log in manifest.logs.items():
+        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
     if shown := manifest.tabled:
         batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
         _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
-    for run, log in manifest.logs.items():
-        _line("", f"log of {run}: {log}" if log else f"attempted by {run}")
 
 
 def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:

@@ -15,11 +15,14 @@ from lake.documents import format_json
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
 from lake.texts import format_count, printable
+from router.tables.committer import FIRST_HOUR, LAST_HOUR
 
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""
 LATE = timedelta(minutes=15)
 """After the next batch is due; as the alarm TablesBehind, which is judged after the batches."""
+
+NOT_MADE = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
 
 
 def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bool) -> int:
@@ -48,14 +51,21 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
 
 
 def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterator[TableState]:
-    """The tables that are brought up to date: not those of datasets that were moved back to Hive."""
+    """The tables that are brought up to date: not those of datasets that were moved back to Hive.
+
+    A dataset with files and without a table, which was moved to Iceberg and published nothing since, is behind.
+    """
     if not stack.outputs.tables:
         return
     names, settings = stack.ledger.datasets.names() if dataset is None else iter([dataset]), stack.settings()
     late = timedelta(seconds=settings.tables.commit_seconds) + LATE
     for batch in batches_of(filter(settings.has_table, names)):
-        for row in stack.ledger.tables.get_many(batch):
-            yield _state(stack, row, now, late)
+        rows = {row.dataset: row for row in stack.ledger.tables.get_many(batch)}
+        for name in batch:
+            if name in rows:
+                yield _state(stack, rows[name], now, late)
+            elif stack.ledger.partitions.hours(name, FIRST_HOUR, LAST_HOUR):
+                yield TableState(name, "behind", 0, 0, 0, stack.runnable(NOT_MADE.format(name)))
 
 
 def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, float, bool]:

@@ -83,12 +83,12 @@ def test_no_word_is_taken_for_markup() -> None:
     assert {name: text for name, text in texts.items() if Text.from_markup(text).plain != text} == {}
 
 
-def refused(code: str, status: int = 400) -> ClientError:
+def refused(code: str, status: int = 400, operation: str = "DescribeStacks") -> ClientError:
     error: Any = {
         "Error": {"Code": code, "Message": "told by AWS"},
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
-    return ClientError(error, "DescribeStacks")
+    return ClientError(error, operation)
 
 
 NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-central-1.amazonaws.com")
@@ -113,6 +113,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
         (refused("Throttling"), ExitCode.NOT_REACHABLE, "run the command again"),
         (refused("a code of tomorrow", 503), ExitCode.NOT_REACHABLE, "run the command again"),
         (refused("a code of tomorrow", 403), ExitCode.NOT_REACHABLE, "a permission is missing"),
+        (refused("403", 403, "HeadObject"), ExitCode.NOT_REACHABLE, "missing (s3:GetObject, for a version "),
         (refused("ResourceNotFoundException"), ExitCode.NOT_REACHABLE, "if it is the stack's, restore or deploy it"),
         (refused("NoSuchBucket"), ExitCode.NOT_REACHABLE, "a bucket or a table is missing"),
         (refused("KMS.DisabledException"), ExitCode.NOT_REACHABLE, "enable it, or cancel its deletion"),

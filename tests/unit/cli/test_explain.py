@@ -154,7 +154,8 @@ def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.Capture
 
 def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = arrived(world, "a", lane=Lane.STREAM)
-    assert "QUEUED: waits for the next micro-batch of the stream lane" in explained(world, capsys)[1]
+    status = "'hybrid-router stream status --stage test' says whether it runs"
+    assert f"QUEUED: waits for the streaming job: {status}\n" in explained(world, capsys)[1]
     claim = world.claimed(world.row(manifest.id))
     assert "RUNNING: is being converted" in explained(world, capsys)[1]
     world.wait(LEASE + timedelta(seconds=1))
@@ -182,6 +183,7 @@ def test_a_failed_reprocess_has_not_undone_the_conversion(world: World, capsys: 
     manifest = arrived(world, "a")
     published(world, manifest, {})
     assert world.ledger.manifests.force(world.row(manifest.id), world.now)
+    assert "QUEUED: will be converted tonight 22:00; what was published stays until" in explained(world, capsys)[1]
     assert world.ledger.manifests.fail(world.row(manifest.id), "its input is gone", world.now)
     version, text = explained(world, capsys)
     assert (version["outcome"], version["result"]["source"]["rows"]) == ("FAILED", 3)

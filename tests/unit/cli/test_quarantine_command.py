@@ -185,6 +185,9 @@ def test_export_overwrites_nothing_and_leaves_no_empty_file(
     body = json.loads(capsys.readouterr().out)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
+    export_lines(filled, counted, target, 100, as_json=False)  # type: ignore[arg-type]
+    # A repaired file under its old key would be rows twice.
+    assert "otherwise put only such lines, repaired, under a new key" in capsys.readouterr().out
     origins_file(target).touch()
     with pytest.raises(InvalidInputError, match=r"repair\.ndjson\.origins exists: pass the name of a new file"):
         export_lines(filled, counted, target, 100, as_json=True)  # type: ignore[arg-type]

@@ -149,12 +149,15 @@ def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsy
     )
 
 
-def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("seconds", "age"), [(4, "4 s"), (-0.126, "0 s")])
+def test_the_stream_is_alive_by_its_run_and_its_heartbeat(
+    world: World, capsys: pytest.CaptureFixture[str], seconds: float, age: str
+) -> None:
     services = FakeServices(stream_runs=[{"Id": "jr_1", "JobRunState": "RUNNING"}])
     world.ledger.stream.open_window("2026-11-20T19:15:00.000+00:00")
-    world.ledger.stream.record_heartbeat("jr_1", world.now - timedelta(seconds=4))
+    world.ledger.stream.record_heartbeat("jr_1", world.now - timedelta(seconds=seconds))
     text = page(document_of(world, services), world, capsys)
-    assert "stream     running (jr_1), heartbeat 4 s ago, window until tonight 20:15" in text
+    assert f"stream     running (jr_1), heartbeat {age} ago, window until tonight 20:15" in text
 
 
 def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,8 +47,13 @@ def test_a_table_is_current_or_behind(
 ) -> None:
     assert print_table_status(stack, None, as_json=False) == ExitCode.FINE
     assert "no dataset has an Iceberg table yet" in capsys.readouterr().out
+    # Given files of a dataset that was moved to Iceberg and has published nothing since
+    manifest = listed(deployment, "a")
+    code, (orders,) = status(stack, capsys)
+    assert (code, orders["state"]) == (ExitCode.NOT_SO, "behind")
+    assert "or run 'hybrid-router tables rebuild orders --stage" in orders["stopped"]
     # Given a batch, and days later a publish that no batch has brought in
-    publish(deployment, listed(deployment, "a"))
+    publish(deployment, manifest)
     commit(deployment)
     code, (orders,) = status(stack, capsys)
     assert (code, orders["state"], orders["batch"], orders["waiting"]) == (ExitCode.FINE, "current", 1, 0)
