@@ -1,9 +1,8 @@
 """What alarms and the dashboard read is recorded by the function that they name, with its value."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+import pytest
 
 from lake.manifest import Lane
 from lake.publish import abort_under_prefix
@@ -18,9 +17,6 @@ from tests.unit.router.events import batch, message, s3_record
 from tests.unit.router.settling import done, planned, settled
 from tests.unit.router.sweep.sweeping import committed, with_events
 from tests.unit.router.tables.tabling import TABLES, listed, publish
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def make_slow(deployment: Deployment) -> None:
