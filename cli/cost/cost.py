@@ -1,7 +1,5 @@
 """``hybrid-router cost``: what the conversion of some days has cost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
