@@ -1,7 +1,5 @@
 """The batch lane's Glue job: load the run document, convert its manifests, report; or verify what was published."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

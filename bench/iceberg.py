@@ -3,8 +3,6 @@
 fastavro has no compiled files here, as in the function. The requests to ledger, S3 and Glue are not part of it.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

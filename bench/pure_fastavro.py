@@ -1,7 +1,5 @@
 """Hides fastavro's compiled files, which the functions do not have, from the process that imports this module."""
 
-from __future__ import annotations
-
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType

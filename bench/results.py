@@ -1,7 +1,5 @@
 """The results of one run of the benchmark, for machines and as Markdown tables for people."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Rows are generated column by column and formatted by one template, so that a gig
 random values: a row group holds no more repetition than real data of this kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """The speed and memory targets of the conversion, and whether a run of the benchmark met them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Finds a deployed stack by its stage, on AWS or in the local cloud; how the AWS command line is called for it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import socket

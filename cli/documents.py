@@ -1,7 +1,5 @@
 """What commands print with ``--json``: one dataclass for each object; ``make reference`` writes the JSON Schemas."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Errors as a person sees them: what to do after one, the exit code of each, and one sentence on stderr."""
 
-from __future__ import annotations
-
 import errno
 import sys
 from collections.abc import Iterator

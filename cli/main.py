@@ -1,7 +1,5 @@
 """``hybrid-router``: the command line. The same commands work on AWS and on the local cloud (``--local``)."""
 
-from __future__ import annotations
-
 import gc
 import re
 import sys

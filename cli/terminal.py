@@ -1,7 +1,5 @@
 """What a command shows on the terminal: tables that fit its width, and progress; and how it is ended from outside."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sys

@@ -1,12 +1,10 @@
 """Which alarms a stage has: one or two for each promise, and those that notice when the stage itself is silent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.arrivals import ArrivalQueues
@@ -18,9 +16,6 @@ from infra.plain_alarm import PlainAlarm, total
 from infra.records import delivery_stream_alarms
 from lake.settings import Settings
 from lake.time import Schedule
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_sns as sns
 
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""

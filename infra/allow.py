@@ -1,16 +1,12 @@
 """Permissions: explicit actions only, and a written reason for every resource with a wildcard."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
-
-if TYPE_CHECKING:
-    from constructs import Construct, IConstruct
+from constructs import Construct, IConstruct
 
 MAX_RESOURCES, MAX_CHARACTERS = 25, 4000
 """Limits of one statement. CDK moves whole statements to further policies where one is full, and IAM refuses a policy

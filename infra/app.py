@@ -3,8 +3,6 @@
 ``-c local=true`` is for the local cloud: its jobs use this environment's libraries, and need no wheels.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,14 +1,13 @@
 """The queue that carries the input bucket's S3 events to ``route``, and the stack's dead-letter queue."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import jsii
-from aws_cdk import Duration, Stack
+from aws_cdk import CfnResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
+from aws_cdk.interfaces.aws_s3 import IBucketRef
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
@@ -16,10 +15,6 @@ from infra.functions import ROUTE_TIMEOUT_SECONDS, RouterFunction
 from infra.log_groups import add_log_group
 from infra.quotas import MAX_ROUTE_CONCURRENCY
 from lake.resource_names import ARRIVALS_QUEUE
-
-if TYPE_CHECKING:
-    from aws_cdk import CfnResource
-    from aws_cdk.interfaces.aws_s3 import IBucketRef
 
 MAX_RECEIVES = 20
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue: an outage of an hour takes 15 of them,

@@ -4,8 +4,6 @@ Both are pure Python with the same bytes on every machine; such code runs on arm
 alike. The AWS SDK of the functions comes from the Lambda runtime.
 """
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from importlib.metadata import distribution

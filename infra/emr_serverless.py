@@ -1,13 +1,11 @@
 """EMR Serverless as an engine: an application for each lane that uses it, the role of its runs, and their launch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import allow
@@ -27,9 +25,6 @@ from lake.engines.emr_serverless import (
 )
 from lake.resource_names import ResourceNames
 from lake.settings import StreamSettings
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_logs as logs
 
 RELEASE = "emr-spark-8.1.0"
 """Spark 4.1.1, as on Glue 6.0; Python 3.11 unless another one is asked for

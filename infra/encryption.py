@@ -4,14 +4,12 @@ The key is not part of the stack. Its policy has to let in the services that act
 CloudWatch Logs. docs/deploy.md prints these statements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
@@ -22,9 +20,6 @@ from infra.functions import RouterFunction
 from infra.machines import Machines
 from infra.schedules import Schedules
 from lake.settings import Settings
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_iam as iam
 
 S3, DYNAMODB, SQS, SNS, KINESIS = "s3", "dynamodb", "sqs", "sns", "kinesis"
 

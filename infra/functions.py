@@ -1,7 +1,5 @@
 """The router's Lambda functions: they share one code asset; each has its own role."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,15 +1,9 @@
 """Log groups of the stack, and the metric of the lines that the jobs print for a person to read."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_logs as logs
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_cloudwatch as cloudwatch
-    from constructs import Construct
+from constructs import Construct
 
 
 def add_log_group(scope: Construct, construct_id: str, name: str | None = None) -> logs.LogGroup:

@@ -4,8 +4,6 @@ maturin and zig compile the native reader, and pip downloads the other wheels: b
 machines of the services have (Amazon Linux 2023: 2.34).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The role with which Glue's table optimizer compacts the Iceberg tables, if ``tables.compaction`` asks for it."""
 
-from __future__ import annotations
-
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct

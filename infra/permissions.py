@@ -1,12 +1,10 @@
 """The permissions of each function and of the jobs: which kinds of access their code uses, and the actions of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
 
 from infra.allow import allow, key_pattern
 from infra.engines import Engines
@@ -16,9 +14,6 @@ from lake import layout
 from lake.ledger.table import OPEN_INDEX
 from lake.ledger.tables import OUTBOX
 from lake.settings import DatasetRule
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_iam as iam
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."

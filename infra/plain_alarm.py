@@ -1,12 +1,9 @@
 """One alarm: what raises it, and what its message says; and the topic by which messages reach people."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_iam as iam
@@ -15,9 +12,6 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from lake.texts import with_options
-
-if TYPE_CHECKING:
-    from aws_cdk import Duration
 
 RUNBOOK = "docs/runbook.md"
 """The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""

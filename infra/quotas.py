@@ -1,7 +1,5 @@
 """What a stage needs of the account's quotas. Needs no CDK."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,16 +3,15 @@
 Each has an alarm, and there is one on what could not be delivered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow, key_pattern
@@ -23,10 +22,6 @@ from infra.names import StackNames
 from infra.plain_alarm import PlainAlarm
 from lake.settings import RecordsRule, Settings
 from lake.settings.records import BUFFER_MIB, EXTENSION, FAILED_RECORDS
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_s3 as s3
-
 
 LOG_STREAM = "DestinationDelivery"
 SERVICE = "firehose.amazonaws.com"

@@ -1,15 +1,14 @@
 """The schedules, in the deployment's time zone: of EventBridge Scheduler, because EventBridge rules know UTC only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.allow import allow
@@ -18,9 +17,6 @@ from infra.machines import Machine, Machines
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.settings import Settings
 from lake.settings.operation import VERIFY_START
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_sqs as sqs
 
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"

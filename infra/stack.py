@@ -1,11 +1,9 @@
 """The CloudFormation stack of one stage."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
+from constructs import Construct
 
 from infra.alarms import Alarms
 from infra.arrivals import ArrivalQueues
@@ -27,9 +25,6 @@ from lake import layout
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.settings.model import STAGE_TAG
-
-if TYPE_CHECKING:
-    from constructs import Construct
 
 
 class HybridRouterStack(Stack):

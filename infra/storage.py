@@ -1,7 +1,5 @@
 """What holds data: buckets for input (created, or an existing one), lake, quarantine and control, ledger, databases."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from aws_cdk import Duration, RemovalPolicy, Stack

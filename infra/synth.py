@@ -1,7 +1,5 @@
 """Synthesis in this process, for the CDK app, the local cloud, the demo and the tests."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

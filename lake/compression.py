@@ -1,7 +1,5 @@
 """Which files forecasts count as compressed. The reader does not ask: it detects a compression by content."""
 
-from __future__ import annotations
-
 SUFFIXES = (".gz", ".bz2", ".zst")
 INFLATED_RATIO = 8
 """Assumed: bytes of NDJSON for each stored byte of a compressed file."""

@@ -1,16 +1,11 @@
 """The rules of ``[[datasets]]``: from a key to its dataset, and from a dataset to the prefixes of its keys. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lake.layout import CANARY
+from lake.settings import DatasetRule
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import FOLDER, name_of_folder
-
-if TYPE_CHECKING:
-    from lake.settings import DatasetRule
 
 
 def matching_rule(key: str, rules: Sequence[DatasetRule]) -> tuple[DatasetRule | None, str]:

@@ -1,7 +1,5 @@
 """Folders of days in the input bucket: a listing for recent hours passes over those of old days."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 

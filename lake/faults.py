@@ -3,8 +3,6 @@
 Of the text only the ARN of a KMS key is used, as the name of a resource.
 """
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Collection

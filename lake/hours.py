@@ -1,19 +1,12 @@
 """Whether an hour of a dataset is open, complete or reopened: one rule, for the sweep and for people. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from lake.ledger import ConvertedCounts, HourCounts, HourRow, HourState, Ledger, ManifestCounts, ManifestRow, State
 from lake.ledger.tables import with_current_mark
-from lake.manifest import Lane
+from lake.manifest import Lane, Partition
 from lake.successors import follow
-
-if TYPE_CHECKING:
-    from lake.manifest import Partition
-
 
 GRACE = timedelta(minutes=15)
 """After the end of an hour, for the events of its last files: one that waits longer raises the alarm LateArrivals. And

@@ -66,7 +66,8 @@ def roll_forward(
             abort_under_prefix(s3, bucket, prefix)
         if ledger.manifests.fail(row, f"{error}; {advise_reprocess(row.id)}", clock()):
             for bucket in buckets:
-                _delete_under_prefix(s3, bucket, prefix)
+                for item in list_objects(s3, bucket, prefix):
+                    s3.delete_object(Bucket=bucket, Key=item["Key"])
         return _current_state(ledger, row)
     except UploadsVanishedError as error:
         reason = f"{error}; {advise_reprocess(row.id)}"
@@ -206,11 +207,6 @@ def _completion(item: PendingObject) -> dict[str, Any]:
         "ChecksumCRC32": item.checksum,
         "MultipartUpload": {"Parts": parts},
     }
-
-
-def _delete_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
-    for item in list_objects(s3, bucket, prefix):
-        s3.delete_object(Bucket=bucket, Key=item["Key"])
 
 
 def _current_state(ledger: Ledger, row: ManifestRow) -> State:

@@ -1,7 +1,5 @@
 """Which streaming job converts a manifest of the stream lane: the shards of the lane, and the rule. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from hashlib import sha256
 

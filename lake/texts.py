@@ -1,7 +1,5 @@
 """Texts for people: counts, units, dollars, times, commands, and names that may hold anything."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import unicodedata

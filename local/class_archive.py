@@ -4,8 +4,6 @@ Made once, at set-up. A JVM that cannot use the archive (another Java, another S
 https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Deploys a cloud assembly of CDK unchanged: its file assets to the bootstrap bucket, then its stack."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """DuckDB with its Iceberg extension, which comes as a package: nothing is downloaded when it is used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ Its standard input is a pipe that the owner, the process that started the local 
 (the owner closed the cloud, or ended in any way) this process ends itself and everything it started.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Errors of the local cloud itself, not of the code that runs on it."""
 
-from __future__ import annotations
-
 from lake.errors import TerminalError
 
 

@@ -4,8 +4,6 @@ It leads the run's session, so killing the session kills the run. Its standard i
 open: end of file means that the emulator has ended, even by SIGKILL.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

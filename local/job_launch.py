@@ -4,8 +4,6 @@ Each run is a session of processes of its own, led by ``local.job_child``; the e
 its log.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

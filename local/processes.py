@@ -1,7 +1,5 @@
 """Ending a process together with everything it started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

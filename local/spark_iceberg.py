@@ -1,20 +1,16 @@
 """Spark with Iceberg's runtime, in a process of its own: its SQL parser is not that of the jobs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from local import isolation, spark_jars
 from local.job_launch import s3_properties
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[1]
 HASHES = (

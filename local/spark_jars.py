@@ -3,8 +3,6 @@
 ``spark_jars.sha256`` lists them with their SHA-256: others are refused. Later calls need no network.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import sys

@@ -1,7 +1,5 @@
 """What an output folder has of each file: kept in memory, from the documents of its published manifests."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A manifest is committed by one rename of its commit document. Before it readers 
 it every next run completes it. So each file is converted once, whenever the process is killed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -5,8 +5,6 @@ a class for each error that a service models (``ThrottlingException``, ``Transac
 of its errors cannot be listed there. Here they become the product's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar

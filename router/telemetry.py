@@ -4,8 +4,6 @@ CloudWatch bills each metric by the month, so only those exist that an alarm or 
 is a field of a log line.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from aws_lambda_powertools import Logger, Metrics

@@ -1,7 +1,5 @@
 """``make count``: the size of the project, beside the limits that it keeps."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

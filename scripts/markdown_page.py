@@ -1,7 +1,5 @@
 """Pages of Markdown with a part that a program writes: tables, and the text between two markers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

@@ -4,8 +4,6 @@ uv.lock has no build dependencies. ``tool.uv.build-constraint-dependencies`` lis
 ``require-build-hashes`` refuses any other.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

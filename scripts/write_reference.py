@@ -3,8 +3,6 @@
 These are the reference of the settings, docs/settings.md, and the JSON Schemas of ``--json`` in docs/schemas.
 """
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterable, Iterator

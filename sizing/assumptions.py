@@ -1,7 +1,5 @@
 """What a simulation rests on: the values that the ledger has measured, and the list of all others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The batch lane in virtual time: what was collected is divided as the sweep does, and planned by the product."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

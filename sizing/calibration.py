@@ -1,7 +1,5 @@
 """Conversions on this machine, each of twice as much input, until one takes long enough; and what to set after them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

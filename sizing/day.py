@@ -1,7 +1,5 @@
 """One day and its night, in virtual time, for each way to route its files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta

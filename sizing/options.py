@@ -1,7 +1,5 @@
 """The ways to route a day that a simulation compares, as settings; and the instants that follow from a schedule."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,7 +1,5 @@
 """The peak resident memory of this process."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a simulation finds: a JSON document."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Arrivals as ``route`` handles them: by the product's own decision on the lane, and its own cut of the stream lane."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The stream lane in virtual time: triggers, portions, auto scaling, and runs that start and end."""
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence

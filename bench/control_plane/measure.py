@@ -1,7 +1,5 @@
 """``python -m bench.control_plane.measure plan A10 http://127.0.0.1:1``: one function, its figures as JSON."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

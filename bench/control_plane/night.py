@@ -1,7 +1,5 @@
 """The two loads: A, 338,000 files of 4.5 GB in a day, and B, 2.4 million files of 3.5 MB in 12 hours."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Every request waits as long as one to AWS is assumed to take. The first line of the output is the port.
 """
 
-from __future__ import annotations
-
 import asyncio
 import bisect
 import json

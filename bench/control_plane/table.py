@@ -1,7 +1,5 @@
 """A DynamoDB table in memory: the service's own JSON, pages, limits and unprocessed keys."""
 
-from __future__ import annotations
-
 import bisect
 import json
 import re

@@ -4,8 +4,6 @@ A type accepts a value only if a pattern matches all of it, so that the casts of
 in what they round, trim and cut, agree: what is accepted keeps its digits (DOUBLE: as many as it has).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """``hybrid-router catalog suggest``: types for the columns of a dataset, from its data, and views that cast to them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 A value that a cast does not accept is NULL in the column of the type, and unchanged in the column of the text.
 """
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """``hybrid-router dead-letters``: events and starts of schedules that failed in every attempt."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

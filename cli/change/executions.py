@@ -1,7 +1,5 @@
 """``hybrid-router overnight`` and ``backfill``: executions that a person starts, followed to their end."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """``hybrid-router promote``, ``reprocess`` and ``sweep``: requests of a person to functions of the stack."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """``hybrid-router stream start``, ``stop`` and ``status``: the streaming jobs, and whether they run."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Commands that need no stack: the demo, the local cloud, settings files, and whether all is ready for one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Options that several commands have, and the decorator that finds the stack for a command."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import wraps

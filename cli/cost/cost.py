@@ -1,7 +1,5 @@
 """``hybrid-router cost``: what the conversion of some days has cost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -76,10 +74,6 @@ def cost_report(
         estimated=estimate(rows),
         differences=tuple(_differences(rows, sums)),
     )
-
-
-def executions_of(rows: Iterable[CostRow]) -> list[str]:
-    return list(dict.fromkeys(row.execution for row in rows if row.execution is not None))
 
 
 def _group_name(row: CostRow, share: CostShare, by: str) -> str:
@@ -158,7 +152,8 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     before = [ledger.costs.day_sum(day) for day in days]
     rows = list(ledger.costs.of_days(first, last))
     sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
-    executions = {execution: ledger.executions.get(execution) or {} for execution in executions_of(rows)}
+    names = dict.fromkeys(row.execution for row in rows if row.execution is not None)
+    executions = {name: ledger.executions.get(name) or {} for name in names}
     near = costs_around(ledger, executions.values(), first, last)
     plans = {execution: row.get("plan", {}).get("micro_dollars") for execution, row in executions.items()}
     return cost_report(rows, near, by, sums, plans)

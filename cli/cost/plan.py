@@ -1,7 +1,5 @@
 """``hybrid-router plan``: what the next night would do, before it begins."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """``hybrid-router simulate`` and ``calibrate``: what a day of files would look like, and what to assume of files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The files that the demo sends: a person's own, or realistic NDJSON, which is seeded: always the same."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

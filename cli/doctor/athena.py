@@ -1,7 +1,5 @@
 """``doctor --canary --athena WORKGROUP``: whether Athena shows the values of the Iceberg tables, and not NULLs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """``doctor --canary``: each job of a deployed stack starts once, tries what a conversion needs, and leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

@@ -1,7 +1,5 @@
 """``hybrid-router doctor``: whether machine, settings, account and stack are ready, and what to do."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The alarms of a stack: those that are in the state ALARM, and which have changed their state."""
 
-from __future__ import annotations
-
 import heapq
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What waits in the lanes: open manifests, and the shards of the stream lane with their runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

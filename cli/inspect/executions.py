@@ -1,7 +1,5 @@
 """The executions of ``overnight``: their job runs and logs, how far one is, and when the next one begins."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """``hybrid-router explain s3://...``: where a file is and why, or from which files an object was made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime

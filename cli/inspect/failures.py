@@ -1,7 +1,5 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -129,7 +127,9 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
             ):
                 most = max(MAX_SCANNED_ROWS, limit)
                 scanned = list(islice(listed, most + 1))
-                rows = [row for row in scanned if dataset in (None, row.partition.dataset) and _is_candidate(row)]
+                rows = [row for row in scanned if dataset in (None, row.partition.dataset)]
+                # A QUEUED manifest without a reason only waits for its turn.
+                rows = [row for row in rows if row.state != State.QUEUED or row.reason is not None]
                 current = _confirmed(stack, rows[:limit])
                 troubles: list[Trouble] = []
                 while current and len(troubles) <= limit:
@@ -150,11 +150,6 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
     runnable = (replace(trouble, reason=stack.runnable(trouble.reason)) for trouble in found)
     return FailuresDocument(stack.name, complete, tuple(runnable))
-
-
-def _is_candidate(row: ManifestRow) -> bool:
-    """A QUEUED manifest without a reason only waits for its turn."""
-    return row.state != State.QUEUED or row.reason is not None
 
 
 def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:

@@ -1,7 +1,5 @@
 """``hybrid-router hours``: which hours of a dataset are complete."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

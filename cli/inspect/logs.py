@@ -89,7 +89,8 @@ def parse_since(text: str) -> timedelta:
 
 def _sources(stack: DeployedStack, contains: str | None) -> dict[str, Source]:
     """Every log of the stack by its name, as far as its events contain a text."""
-    resources = _stack_resources(stack)
+    pages = stack.open_client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name)
+    resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
     joined = {name.replace("_", ""): name for name in TWO_WORDS}
     found: dict[str, Source] = {}
     for resource in resources:
@@ -121,11 +122,6 @@ def _of_run(stack: DeployedStack, lane: str, run: str, contains: str | None) -> 
         return _local_files([path] if path.exists() else [])
     group, stream = log_stream(stack, run)
     return _groups(stack, [group], contains, logStreamNames=[stream])
-
-
-def _stack_resources(stack: DeployedStack) -> list[dict[str, Any]]:
-    pages = stack.open_client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name)
-    return [resource for page in pages for resource in page["StackResourceSummaries"]]
 
 
 def _job_groups(stack: DeployedStack, job: str) -> list[str]:

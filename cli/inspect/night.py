@@ -1,7 +1,5 @@
 """``hybrid-router night`` and ``nights``: what executions of ``overnight`` have come to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime

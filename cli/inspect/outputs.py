@@ -1,7 +1,5 @@
 """``hybrid-router outputs``: names, URLs and ARNs of what the stack consists of."""
 
-from __future__ import annotations
-
 import json
 
 import typer

@@ -1,7 +1,5 @@
 """``hybrid-router report``: one HTML page about a night or a day, or a folder with the last days and their nights."""
 
-from __future__ import annotations
-
 import json
 import webbrowser
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """``hybrid-router status``: what waits, what is wrong, whether the stream is alive, what tonight will look like."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime

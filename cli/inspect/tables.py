@@ -1,7 +1,5 @@
 """``hybrid-router tables status``: what Iceberg tables show of what is published; and restore and rebuild."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 

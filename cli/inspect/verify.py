@@ -1,7 +1,5 @@
 """``hybrid-router verify``: proves hours of a dataset from the input alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ The lock of a stage is held by the process of ``local up`` as long as it lives, 
 state file says how commands reach the cloud; the folder has its buckets, ledger and logs.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """``hybrid-router local up``: the whole cloud in the foreground."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

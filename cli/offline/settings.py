@@ -1,7 +1,5 @@
 """``settings check`` and ``explain``: what a settings file means in words, and what each key means."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterator

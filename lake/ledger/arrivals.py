@@ -6,8 +6,6 @@ Resubmissions of each hour are numbered: the next one is recorded on condition t
 has read all before it, so no two of an hour hold the same line, however many callers there are. A row is never changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The ledger row of a manifest: its state, everything that conditions compare, and what it adds up to."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable

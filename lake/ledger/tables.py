@@ -3,25 +3,19 @@
 The table is a projection of the ledger: docs/exactly-once.md says how batches bring published generations into it.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.documents import decode_partial, encode
-from lake.ledger.table import Condition, Key, RefusedError
+from lake.ledger.manifest_row import ManifestRow
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
 from lake.manifest import Partition
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from lake.ledger.manifest_row import ManifestRow
-    from lake.ledger.table import LedgerTable
 
 OUTBOX = "outbox"
 """Partition key of the index; ``open_order`` begins with the dataset."""

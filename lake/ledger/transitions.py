@@ -4,8 +4,6 @@ The caller passes the time (aware, UTC). The answer of a write can be lost and t
 refused write is always resolved by a consistent read.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

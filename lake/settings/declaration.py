@@ -3,8 +3,6 @@
 Also the rules that several settings share.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Settings of the two lanes, and of the conversion in both: ``stream``, ``batch`` and ``convert``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """All settings of one stage. Each field declares its values and its documentation; defaults are those of production."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Settings of what runs beside the conversion, and of a stage as a whole."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Settings of records that Amazon Data Firehose writes into the input bucket: ``records``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The patches replace private functions of one exact version and keep their signat
 tests/e2e/local/test_emulator_contract.py fails if another version changes what they rely on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path

@@ -9,8 +9,6 @@ new AWS Step Functions state machine from a running execution"; Amazon SQS Devel
 metrics for Amazon SQS"; Amazon CloudWatch User Guide, "Specification: Embedded metric format".
 """
 
-from __future__ import annotations
-
 import contextvars
 import json
 import threading

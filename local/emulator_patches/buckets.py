@@ -5,8 +5,6 @@ S3 User Guide, "Checking object integrity for data uploads in Amazon S3": the ty
 says nothing about the content (Amazon S3 API Reference, "Object").
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import uuid

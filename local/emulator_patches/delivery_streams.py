@@ -7,8 +7,6 @@ Sources: Amazon Data Firehose Developer Guide, "Configure Amazon S3 object name 
 Reference, "Processor" (``AppendDelimiterToRecord``) and "ExtendedS3DestinationConfiguration".
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 

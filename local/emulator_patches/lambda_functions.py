@@ -1,7 +1,5 @@
 """Lambda: imports and retries as on AWS, errors by the class of their exception, a log file for each function."""
 
-from __future__ import annotations
-
 import contextvars
 import json
 import sys

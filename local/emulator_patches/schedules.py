@@ -1,7 +1,5 @@
 """EventBridge Scheduler: schedules follow their time zone and are checked every second."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime

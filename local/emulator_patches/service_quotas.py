@@ -1,7 +1,5 @@
 """Service Quotas, which the emulator lacks: the quotas of Glue that the local cloud keeps, as the account's values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

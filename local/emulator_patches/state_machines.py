@@ -4,8 +4,6 @@ And a state holds 256 KiB, with the errors that no ``States.ALL`` takes: it is t
 what JSONata makes of the data is known only when a machine runs.
 """
 
-from __future__ import annotations
-
 import contextvars
 import json
 import threading

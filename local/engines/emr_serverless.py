@@ -4,8 +4,6 @@ The emulator lacks the service. Each job run is a real process, with the service
 without limit here, so no run waits in the queue of its application, and a failed streaming run is not tried again.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -3,8 +3,6 @@
 At StopJobRun, at the timeout and at the end of a streaming run's life, every process of the run gets SIGKILL at once.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

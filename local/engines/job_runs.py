@@ -1,7 +1,5 @@
 """What all job runs have in common: a role, files, a process, an end, and Spark's event logs."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

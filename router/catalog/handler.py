@@ -1,22 +1,17 @@
 """Lambda function ``catalog``: one Glue table per dataset, with comments, and the columns that conversions found."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import TransientError
+from lake.ledger import DatasetRow
 from lake.ledger.datasets import PROVENANCE, RESCUED
 from lake.texts import printable
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.ledger import DatasetRow
-
 
 MAX_TRIES = 5
 """Maximum number of tries per table, because another writer may update it between the read and the write."""

@@ -3,25 +3,19 @@
 The way to do it is the cheapest that ends before the deadline, else the fastest. Pure, but for ``recent_waits``.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS, max_workers
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from lake.ledger import CostRow, Ledger
-    from lake.settings import Settings
-
+from lake.ledger import CostRow, Ledger
+from lake.settings import Settings
 
 WAITS_OF = timedelta(days=7)
 """Executions that were planned before are not asked: capacity changes."""

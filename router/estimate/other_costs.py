@@ -7,8 +7,6 @@ Prices are list prices of us-east-1, looked up in 2026 on the pricing page of ea
 numbers of requests come from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

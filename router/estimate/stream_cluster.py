@@ -1,7 +1,5 @@
 """The workers of the streaming jobs on their engine: size, price, and how many a quiet stream keeps. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lake.engines import ENGINES

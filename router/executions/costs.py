@@ -1,7 +1,5 @@
 """The costs of the job runs of one run: what each engine bills, divided among the datasets by the time of the tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

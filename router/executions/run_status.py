@@ -3,16 +3,15 @@
 The rows of a plan's manifests are read as they are now: after splits and promotions, and without a live run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.bills import Bill
 from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.faults import can_pass
@@ -29,10 +28,6 @@ from router.estimate.night import Offer, RunWork, offers, run_seconds
 from router.executions.costs import RunCosts
 from router.services import PARALLEL_REQUESTS, Services, container_services, read_document
 from router.telemetry import Metric, count, logger, metrics
-
-if TYPE_CHECKING:
-    from lake.bills import Bill
-
 
 REFUSED_RUN = "its job run did not start"
 FAILED_RUN = "its last job run failed"
@@ -157,15 +152,12 @@ def _record_failure(
     reason = f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
     logger.error("job run failed", reason=reason)
     # What the run itself has recorded of a manifest says more.
-    waiting = [row for row in rows if row.state == State.QUEUED and _is_unexplained(row)]
-    _record(services, [(row, reason) for row in waiting])
+    waiting = [row for row in rows if row.state == State.QUEUED]
+    unexplained = [row for row in waiting if row.reason is None or row.reason.startswith((REFUSED_RUN, FAILED_RUN))]
+    _record(services, [(row, reason) for row in unexplained])
     for ids in batches_of(row.id for row in released):
         current = services.ledger.manifests.get_many(ids)
         _record(services, [(row, f"{row.reason}; {reason}") for row in current if row and row.state == State.QUEUED])
-
-
-def _is_unexplained(row: ManifestRow) -> bool:
-    return row.reason is None or row.reason.startswith((REFUSED_RUN, FAILED_RUN))
 
 
 def _record(services: Services, reasons: Sequence[tuple[ManifestRow, str]]) -> None:

@@ -3,8 +3,6 @@
 Files are only written, under names that were never used before. The caller swaps the catalog's pointer.
 """
 
-from __future__ import annotations
-
 import struct
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -5,24 +5,18 @@ Avro files of a table: manifests and manifest lists, as the specification of for
 of other writers are kept when a manifest of theirs is written again.
 """
 
-from __future__ import annotations
-
 import io
 import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 
 from lake.ledger.datasets import AFTER_LAST_FIELD_ID, field_id
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from lake.manifest import Partition
-
+from lake.manifest import Partition
 
 Metadata = dict[str, Any]
 BATCH = "hybrid-router.batch"

@@ -1,25 +1,20 @@
 """Which arrivals are taken: not those whose rows may have expired, nor those of datasets beyond ``max_datasets``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from lake.dataset_rules import folder_of, format_taken, named_datasets
 from lake.faults import NO_ANSWER, NoAnswer
+from lake.ledger import ArrivalRow
+from lake.manifest import ObjectVersion
 from lake.settings.operation import CLOCK_MARGIN, MIN_KEPT
 from lake.settings.routing import name_of_folder
 from router.ownership.outcome import UNANSWERED
+from router.ownership.owner import RoutedArrival
+from router.services import Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.ledger import ArrivalRow
-    from lake.manifest import ObjectVersion
-    from router.ownership.owner import RoutedArrival
-    from router.services import Services
 
 
 def _oldest_of(services: Services, files: Iterable[ObjectVersion], now: datetime) -> datetime | None:

@@ -5,8 +5,6 @@ before the first arrival row, and deleted when every arrival has an owner. What 
 intent, however old the files are: the sweep takes ownership of them again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

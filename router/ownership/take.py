@@ -6,8 +6,6 @@ pointer in the inbox then; a part enters the collection of its hour in the same 
 acknowledged after all of them only. The intent is deleted once every arrival has an owner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime

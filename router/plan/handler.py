@@ -1,14 +1,13 @@
 """Lambda function ``plan``: the backlog becomes runs; returns URIs and counts only (a state may hold 256 KiB)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 from botocore.config import Config
@@ -31,10 +30,6 @@ from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, open_rows, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services, write_document
 from router.telemetry import Metric, count, logger, metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 MAX_RETRIES = 4

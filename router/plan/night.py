@@ -1,16 +1,17 @@
 """A backlog becomes a night: engine, workers of a run, runs side by side, what is in each, and the forecast. Pure."""
 
-from __future__ import annotations
-
 import heapq
 import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS
 from lake.errors import InvalidInputError
+from lake.ledger import ManifestRow
+from lake.settings import BatchSettings, Settings
 from lake.settings.lanes import RUN_FILES, RUN_MANIFESTS
 from lake.speed import FAST, SLOW, Speeds
 from lake.time import iso_utc
@@ -30,14 +31,7 @@ from router.estimate.night import (
     run_seconds,
 )
 from router.estimate.other_costs import Estimate, estimate_shares, expected_share
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from lake.ledger import ManifestRow
-    from lake.settings import BatchSettings, Settings
-    from router.plan.glue_room import GlueRoom
-
+from router.plan.glue_room import GlueRoom
 
 DIGITS = 6
 """Of a number of dollars: millionths, as the ledger keeps what job runs have cost."""

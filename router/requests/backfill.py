@@ -3,8 +3,6 @@
 The command line asks it to validate a request before it starts the machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

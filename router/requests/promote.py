@@ -3,8 +3,6 @@
 One supersede for each manifest: the documents of its successors, the transaction, the pointers.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor

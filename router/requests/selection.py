@@ -1,7 +1,5 @@
 """What requests have in common: input fields, above all a selection of datasets and UTC hours; and their report."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode

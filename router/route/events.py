@@ -1,15 +1,14 @@
 """SQS messages to the object versions that they announce, and when they are delivered again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.data_classes import S3Event
+from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError
@@ -17,11 +16,6 @@ from lake.layout import list_versions
 from lake.manifest import UNVERSIONED, ObjectVersion
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
-    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
 
 TEST_EVENT = "s3:TestEvent"
 """S3 sends it once when the notification is configured."""

@@ -1,7 +1,5 @@
 """Lambda function ``route``: a batch of SQS messages, each acknowledged once the ledger has its arrivals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime

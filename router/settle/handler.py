@@ -3,8 +3,6 @@
 It writes the page about the execution next to the verdict document, and the page about the last days.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime

@@ -1,20 +1,16 @@
 """The verdict on an execution: what its rows add up to, and how it has ended compared with its deadline. Pure."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, PublishedTotals, State
 from lake.settings import NotifyQuarantine
 from lake.texts import format_count, printable, with_options
 from router.settle.published import MAX_NAMED_FILES, MAX_NAMED_OBJECTS, Damage, DamagedObject, UnreadableFile
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MAX_NAMED_SHARES = 3
 """Maximum number of datasets that the message names."""

@@ -4,15 +4,14 @@ Each action is idempotent. It takes the shards that it concerns, and gives what 
 error that it met there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.errors import InvalidInputError, TransientError
 from lake.ledger import ManifestRow, State
+from lake.ledger.stream import StreamRow
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
 from router.entry import with_product_errors
@@ -20,9 +19,6 @@ from router.services import Services, container_services
 from router.stream.runs import has_valid_heartbeat, start_run, stream_runs
 from router.stream.spill import is_spilling, read_core_seconds
 from router.telemetry import Metric, count, count_bytes, logger, metrics
-
-if TYPE_CHECKING:
-    from lake.ledger.stream import StreamRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """The streaming jobs as the control plane sees them: whether each runs, and how it is started."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Which peak files spill to the batch lane: those that the largest cluster would not convert within the goal."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime

@@ -1,16 +1,16 @@
 """Lambda function ``sweep``: it measures what alarms read, then tries all repairs in turn, each for a bounded time."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 
 from lake.bills import MICRO
 from lake.errors import InvalidInputError
+from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from router.entry import with_product_errors
@@ -32,12 +32,6 @@ from router.sweep.manifests import (
 from router.sweep.missed import adopt_missed, adopt_missed_of_old_days
 from router.sweep.repair import MAX_ITEMS, Repair
 from router.telemetry import Metric, count, logger, metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lake.ledger.costs import DueBill
-
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """Maximum time of a repair but the last: it begins no further item after it, and the next sweep continues."""

@@ -3,8 +3,6 @@
 They are told by a marker beside the data while the hour is complete, and by an event at each change.
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Intents of crashed invocations: ownership of their arrivals is taken again, howe
 whose hour is over, or that a crashed process has left closed, become manifests.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from lake.errors import NewerDocumentError

@@ -1,7 +1,5 @@
 """Listing against ledger: objects without an arrival, and arrivals without a live owner, get an owner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta

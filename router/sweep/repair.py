@@ -1,7 +1,5 @@
 """One repair of a sweep: its time, its counts, and the errors of single items, which end neither it nor the others."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The catalog entry of a table is a pointer to its metadata document, which Glue swaps conditionally.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

@@ -3,12 +3,11 @@
 docs/exactly-once.md has the protocol. Nothing here deletes an object.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from botocore.exceptions import ClientError
@@ -16,7 +15,7 @@ from botocore.exceptions import ClientError
 from lake.errors import InvalidDocumentError, TableStoppedError, TransientError
 from lake.faults import error_code
 from lake.layout import parse_s3_uri
-from lake.ledger import Tabled, TableRow
+from lake.ledger import HourRow, Tabled, TableRow
 from lake.ledger.tables import EXPIRY_ENTRY, generation_entry
 from lake.manifest import Partition
 from lake.publish import NO_OBJECT
@@ -47,11 +46,6 @@ from router.tables.batch import (
     write_batch,
 )
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lake.ledger import HourRow
 
 MAX_TRIES = 8
 """Tries of a swap, because other writers (compaction) may change the entry between the read and the write."""

@@ -3,15 +3,15 @@
 For a table that is stopped a person decides: restore, rebuild.
 """
 
-from __future__ import annotations
-
 import random
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from lake.errors import InvalidInputError, TransientError
+from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
 from router.entry import with_product_errors, with_refusals
 from router.iceberg.metadata import TAG, new_metadata
@@ -19,12 +19,6 @@ from router.services import Services, container_services
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round, hours_of
 from router.telemetry import Metric, count, logger, metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lake.ledger import OutboxEntry, TableRow
-
 
 TIME_PER_CALL = timedelta(seconds=240)
 """No batch is begun after it. Shorter than the timeout of the function, 5 minutes."""

@@ -1,23 +1,17 @@
 """The promises, checked against lake, quarantine and raw ledger items. Shares no code with the product."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from lake.layout import TABLES, is_complete_marker
-from tests.chaos.inputs import WITH_TABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from tests.chaos.inputs import Input
+from tests.chaos.inputs import WITH_TABLE, Input
 
 TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "COLLECTED", "ABANDONED"})
 

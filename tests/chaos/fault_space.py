@@ -1,15 +1,9 @@
 """Every fault that a history can inject, and the conditions of its files and runs that some of them need."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from random import Random
 
 from tests.chaos.injection import ACTIONS, RETRIED_BY_BOTOCORE
 from tests.chaos.injection_points import INJECTION_POINTS, INPUT_READ
-
-if TYPE_CHECKING:
-    from random import Random
-
 
 WORKER_POINTS = ("upload create", "upload part", INPUT_READ)
 """Points that a Spark worker reaches, not the driver."""

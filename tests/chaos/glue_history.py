@@ -1,24 +1,19 @@
 """Histories with real Spark processes that die: one for each injection point, through both lanes."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING
 
 from lake.layout import INBOX
+from lake.settings import Settings
+from local.cloud import LocalCloud
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body, random_settings
+from tests.chaos.processes import Clients
 from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
-
-if TYPE_CHECKING:
-    from lake.settings import Settings
-    from local.cloud import LocalCloud
-    from tests.chaos.processes import Clients
 
 BATCH, STREAM = "batch", "stream"
 FILES = 4

@@ -9,28 +9,24 @@ import signal
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from infra.jobs import SPARK_SETTINGS
 from lake.ledger.manifest_row import OPEN_STATES
-from lake.settings import dump_settings
+from lake.settings import Settings, dump_settings
+from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.chaos.glue_process import PLAN_VARIABLE
+from tests.chaos.injection import Fault
+from tests.chaos.processes import Clients
 from tests.chaos.world import EXPECTED_ERRORS, World
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from lake.settings import Settings
-    from local.cloud import LocalCloud
-    from tests.chaos.injection import Fault
-    from tests.chaos.processes import Clients
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRODUCT = ("lake", "transform", "batch_job", "streaming_job", "verify")

@@ -1,25 +1,20 @@
 """One seeded history: files, events, runs and faults at random, then repairs, then the checks."""
 
-from __future__ import annotations
-
 import secrets
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import transform.claim_manifest
 from tests.chaos.checker import TERMINAL
 from tests.chaos.fault_space import conditions_for, fault_space
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import DATASETS, UNREADABLE, Input, random_body, random_settings
+from tests.chaos.processes import Clients
 from tests.chaos.world import World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.chaos.processes import Clients
 
 MAX_REPAIR_ROUNDS = 14
 RENEWAL_SECONDS = 0.02

@@ -3,13 +3,12 @@
 Only botocore and obstore are patched, never the product. The module imports nothing else, because Glue runs load it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import botocore.awsrequest
 import botocore.client
@@ -18,9 +17,6 @@ import obstore
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ClientError, ReadTimeoutError
 from obstore.exceptions import GenericError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 from tests.chaos.injection_points import INPUT_READ, point_of
 

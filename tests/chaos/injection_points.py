@@ -1,7 +1,5 @@
 """Injection points: the steps of the protocol, recognized by the product's requests. Standard library only."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

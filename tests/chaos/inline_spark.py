@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from pyspark.errors import PySparkException
 
 from tests.chaos.injection import CURRENT, Fault, Injector, Killed, acting_as
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from random import Random
 
 MAX_ATTEMPTS = 2
 SPECULATION_RATE = 0.05

@@ -1,11 +1,9 @@
 """Settings of a history at random, and its input files with the expected outcome of each line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from random import Random
 
 from lake.settings import (
     BatchSettings,
@@ -17,10 +15,6 @@ from lake.settings import (
     SweepSettings,
     TablesSettings,
 )
-
-if TYPE_CHECKING:
-    from random import Random
-
 
 WITH_TABLE = "clicks"
 DATASETS = ("orders", WITH_TABLE)

@@ -1,15 +1,14 @@
 """Histories in one process, fast and repeatable: no back-off, one thread at a time, clients created once."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging
 import os
 import time
 import types
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import botocore.endpoint
 
@@ -18,14 +17,8 @@ import transform.clients
 import transform.run_task
 from router.telemetry import logger, metrics
 from tests.chaos import injection
-from tests.chaos.history import run_history
+from tests.chaos.history import Report, run_history
 from tests.chaos.processes import clients
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.chaos.history import Report
-
 
 MISSING = object()
 

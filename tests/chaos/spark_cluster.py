@@ -4,21 +4,16 @@ Spark never starts a second copy of a task under a master ``local[n]``, nor on t
 is why ``local-cluster`` starts none either. The workers listen on two loopback addresses.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 
 from local.processes import end_session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 MASTER_HOST = "127.0.0.1"

@@ -1,12 +1,11 @@
 """A short set of histories keeps every promise; mutation tests of the checker: it detects every removed rule."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,17 +14,13 @@ import router.sweep.leftovers
 import router.tables.committer
 from lake.ledger import State
 from lake.ledger.transitions import Manifests
+from local.cloud import LocalCloud
 from router.iceberg.commit import commit_batch
 from tests.chaos import runtime_patches
 from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
 from tests.chaos.processes import Clients, clients
 from transform.spark_job import JobFailedError, SparkJob
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from local.cloud import LocalCloud
 
 EVERY = 29
 """Of the faults, one of so many is played here; each night 300 histories follow, with other inputs."""

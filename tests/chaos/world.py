@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,6 +20,8 @@ import batch_job.main
 from lake.errors import HybridRouterError
 from lake.layout import manifest_of_pointer
 from lake.ledger import Ledger
+from lake.resource_names import ResourceNames
+from lake.settings import Settings
 from local.isolation import REGION
 from router.executions.run_status import run_status
 from router.plan.handler import plan
@@ -31,20 +35,12 @@ from streaming_job.micro_batch import convert_manifests
 from tests.chaos.checker import Checker
 from tests.chaos.injection import Fault, Injector, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
-from tests.chaos.inputs import WITH_TABLE
+from tests.chaos.inputs import WITH_TABLE, Input
 from tests.chaos.processes import Clients, Process
 from tests.ledger_table import create_stage
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
 from transform.task_model import ConversionContext, JobServices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from random import Random
-
-    from lake.resource_names import ResourceNames
-    from lake.settings import Settings
-    from tests.chaos.inputs import Input
 
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
 """Errors that may end a process of the product: they are no violation, because a later process continues."""

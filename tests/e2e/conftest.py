@@ -1,18 +1,12 @@
 """One local cloud with the product's stack for all end-to-end tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from local.cloud import LocalCloud
+from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.scenario import Scenario
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,15 @@
 """What roles are granted and have used while a local cloud ran; one action taken away from a role for a while."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from local.isolation import AwsClient
-
+from local.isolation import AwsClient
 
 MADE_BY_CLOUDFORMATION = re.compile(r"-[0-9A-Fa-f]{12,13}\b")
 HASH_OF_CDK = re.compile(r"[0-9A-F]{8}$")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -17,24 +19,17 @@ from cli.inspect.trace import trace_arrival
 from cli.local_stage.local_clouds import local_state
 from infra.names import stack_name
 from infra.synth import synth
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import manifest_row_key
 from lake.manifest import ObjectVersion
+from lake.settings import Settings
 from lake.time import iso_utc
 from local import isolation
+from local.cloud import LocalCloud
 from local.duckdb_iceberg import duckdb_with_iceberg
 from local.limits import Limits
 from router.services import Services
 from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import timedelta
-    from pathlib import Path
-
-    from lake.ledger import ManifestRow
-    from lake.settings import Settings
-    from local.cloud import LocalCloud
 
 
 @dataclass(frozen=True, slots=True)

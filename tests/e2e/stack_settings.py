@@ -3,8 +3,6 @@
 Not in conftest.py, which pytest and the tests that import it load twice: the times of day could differ by a minute.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 

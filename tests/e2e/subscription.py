@@ -1,12 +1,8 @@
 """A queue in the place of the people who subscribe to a topic."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from local.cloud import LocalCloud
+from local.cloud import LocalCloud
 
 
 def subscribe_queue(cloud: LocalCloud, topic: str, name: str) -> str:

@@ -1,13 +1,12 @@
 """The same lines become the same rows of the lake in both lanes, whatever starts the conversion."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,16 +19,11 @@ from lake.manifest import ObjectVersion
 from lake.settings import PeakSettings
 from local.limits import Limits
 from router.route.handler import route
-from tests.e2e.scenario import event_body
+from tests.e2e.scenario import Scenario, event_body
 from tests.e2e.stack_settings import URGENT_BY_TAG, e2e_settings
 from tests.e2e.waiting import wait_for
 from tests.records import KINESIS_STREAM
 from tests.unit.router.events import batch, raw_message
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.scenario import Scenario
 
 DATASET, BACKFILLED, CLICKS = "orders", "backfilled", "clicks"
 MARKED: dict[str, dict[str, Any]] = {

@@ -1,16 +1,15 @@
 """``doctor --canary`` on the deployed stack: every job is fine, and each part that is broken is named."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from cli.doctor.canary import Canary, CanaryJob, print_canary
+from cli.deployed_stack import DeployedStack
+from cli.doctor.canary import Canary, CanaryJob, CanaryRow, print_canary
 from cli.doctor.checks import Readiness
 from cli.errors import ExitCode
 from cli.inspect.backlog import read_shards
@@ -18,13 +17,9 @@ from lake.engines import ENGINES
 from lake.layout import CANARY
 from lake.manifest import Lane
 from tests.e2e.permissions import role_name, without
+from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from cli.doctor.canary import CanaryRow
-    from tests.e2e.scenario import Scenario
 
 JOBS = ("stream", "batch-glue", "batch-glue-flex", "batch-emr-serverless")
 

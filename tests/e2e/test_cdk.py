@@ -1,7 +1,5 @@
 """``cdk diff`` and ``cdk deploy`` work on the local cloud as docs/commands.md describes them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,14 +1,13 @@
 """`hybrid-router local up` and the commands for it, run as a user runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,6 @@ from local import isolation
 from local.processes import end_session
 from tests.e2e.permissions import collect
 from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 KEYS = ("orders/a b.ndjson", "orders/notes.txt")
 

@@ -1,11 +1,11 @@
 """Both lanes in a stack that is encrypted by a KMS key, with the key's policy of docs/deploy.md."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +20,6 @@ from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.subscription import subscribe_queue
 from tests.unit.infra.test_encryption import printed_policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DATASET = "sealed"
 

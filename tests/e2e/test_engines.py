@@ -1,11 +1,10 @@
 """One input, converted through the launch path of every engine, gives the same lake."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +16,7 @@ from lake.engines import Engine
 from lake.ledger import State
 from local.limits import Limits
 from router.catalog.handler import extended_table, new_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.scenario import Scenario
+from tests.e2e.scenario import Scenario
 
 LINES = [
     *(json.dumps({"n": number, "nested": {"a": [number]}, "Größe": "Ω"}, ensure_ascii=False) for number in range(200)),

@@ -1,19 +1,14 @@
 """A failed night reaches the people who subscribe: by its notification, and by the alarms on what failed."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cli.inspect.alarms import read_alarms
 from tests.e2e.permissions import role_name, without
+from tests.e2e.scenario import Scenario
 from tests.e2e.subscription import subscribe_queue
-
-if TYPE_CHECKING:
-    from tests.e2e.scenario import Scenario
 
 NOTIFICATION = "hybrid-router: overnight execution failed"
 

@@ -1,19 +1,15 @@
 """Readers of an hour are told by the deployed sweep: a marker in the lake, and an event that a rule finds."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lake.layout import complete_marker_key
 from lake.manifest import Partition
+from tests.e2e.scenario import Scenario
 from tests.e2e.waiting import wait_for
 from tests.unit.docs.pages import CHECKOUT
-
-if TYPE_CHECKING:
-    from tests.e2e.scenario import Scenario
 
 PARTITION = Partition("orders", "2026-01-01", 7)
 

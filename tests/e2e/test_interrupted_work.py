@@ -1,12 +1,10 @@
 """What crashed processes have left half done is finished by a plan, a job run or the sweep of the deployed stack."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
@@ -17,20 +15,14 @@ from cli.demo.run import notifications_paused
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.engines import Engine
 from lake.layout import INBOX, INTENTS, commit_key, lake_key, plan_index_key
-from lake.ledger import CollectionId, State
-from lake.manifest import Lane, Partition
+from lake.ledger import CollectionId, ManifestRow, State
+from lake.manifest import Lane, ObjectVersion, Partition
 from router.ownership import RoutedArrival
 from router.ownership.resolve import write_intent
+from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.waiting import wait_for
 from tests.unit.lake.uploads import upload
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lake.ledger import ManifestRow
-    from lake.manifest import ObjectVersion
-    from tests.e2e.scenario import Scenario
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""

@@ -1,11 +1,9 @@
 """What is missing in S3 or in the ledger is reported as missing, not as denied, and is made good where it can be."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -18,15 +16,10 @@ from lake.ledger import ArrivalRow, CollectionId, State
 from lake.manifest import Lane, ObjectVersion, Partition, new_manifest_id
 from lake.time import iso_utc
 from tests.e2e.permissions import logs
-from tests.e2e.scenario import event_body
+from tests.e2e.scenario import Scenario, event_body
 from tests.e2e.stack_settings import URGENT_BY_TAG, WITH_TABLE
 from tests.e2e.test_iceberg_table import tabled
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.e2e.scenario import Scenario
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""

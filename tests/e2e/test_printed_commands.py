@@ -1,11 +1,10 @@
 """Every command that the pages for operators name, and every one that the product advises, runs as it is printed."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,21 +12,16 @@ from typer.testing import CliRunner
 from cli.change.dead_letters import print_dead_letters, redrive_dead_letters
 from cli.connect import LOCAL_PROFILE, local_config
 from cli.demo.run import notifications_paused
+from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, exit_code_of
 from cli.inspect.alarms import read_alarms
 from cli.main import app
 from lake.ledger import State
 from lake.texts import WITHOUT_STAGE, with_options
-from tests.e2e.scenario import event_body
+from tests.e2e.scenario import Scenario, event_body
 from tests.e2e.waiting import wait_for
 from tests.unit.docs.advice import advised_commands
 from tests.unit.docs.pages import CHECKOUT, Page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from cli.deployed_stack import DeployedStack
-    from tests.e2e.scenario import Scenario
 
 STAGE, DATASET = "e2e", "printed"
 PLACE = f" --local --stage {STAGE}"

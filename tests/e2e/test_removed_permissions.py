@@ -1,24 +1,18 @@
 """A role that lacks one permission: what needs it fails with a sentence that names role and action; nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lake.ledger import State
 from tests.e2e.permissions import logs, role_name, sentences, without
+from tests.e2e.scenario import Scenario
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.e2e.scenario import Scenario
-
 
 LONG = pytest.mark.long
 """``make permissions`` plays them; ``make test`` a sample."""

@@ -1,12 +1,11 @@
 """The schedules start what they are for; the stream window keeps a run alive, and each failure reaches people."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,16 +14,12 @@ from cli.inspect.backlog import read_shards
 from cli.inspect.trace import trace_arrival
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from lake.ledger import State
+from lake.manifest import ObjectVersion
 from lake.time import iso_utc
 from tests.e2e.permissions import logs, role_name, sentences, without
+from tests.e2e.scenario import Scenario
 from tests.e2e.subscription import subscribe_queue
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from lake.manifest import ObjectVersion
-    from tests.e2e.scenario import Scenario
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays them."""

@@ -1,11 +1,9 @@
 """The stream lane on EMR Serverless: it converts, ends when it is asked to, begins again, and says what it cost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,16 +12,13 @@ from cli.inspect.backlog import read_shards
 from cli.inspect.logs import print_logs
 from lake.engines import Engine
 from lake.engines.emr_serverless import live_runs, split_run_id
-from lake.ledger import State
+from lake.ledger import CostRow, State
 from lake.manifest import Lane
 from tests.e2e.permissions import granted, never_used, used
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.test_engines import LINES, ROWS
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from lake.ledger import CostRow
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays all end-to-end tests."""

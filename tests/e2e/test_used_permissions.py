@@ -3,18 +3,13 @@
 It has to run after the others: ``tests/e2e/conftest.py`` puts it last.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.permissions import OTHER_USES, granted, never_used, used
-
-if TYPE_CHECKING:
-    from tests.e2e.scenario import Scenario
+from tests.e2e.scenario import Scenario
 
 E2E = Path(__file__).parent
 PAGE = E2E.parents[1] / "docs/security.md"

@@ -1,10 +1,9 @@
 """`hybrid-router verify` on the local cloud: both lanes are proven, and what is lost or changed afterwards is found."""
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,14 +14,9 @@ from typer.testing import CliRunner, Result
 from cli.errors import ExitCode
 from cli.main import app
 from lake.layout import lake_prefix, verification_key
-from lake.ledger import State
+from lake.ledger import ManifestRow, State
+from tests.e2e.scenario import Scenario
 from tests.e2e.test_both_lanes import lines_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lake.ledger import ManifestRow
-    from tests.e2e.scenario import Scenario
 
 DATASET = "verified"
 STAGE = "e2e"

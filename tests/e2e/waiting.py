@@ -1,12 +1,8 @@
 """Waiting for a condition instead of a fixed time."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import TypeVar
 
 T = TypeVar("T")
 

@@ -1,14 +1,9 @@
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from local.cloud import LocalCloud
 from tests.integration.conversion_world import ConversionWorld
-
-if TYPE_CHECKING:
-    from local.cloud import LocalCloud
 
 
 @pytest.fixture

@@ -1,23 +1,18 @@
 """docs/analysts.md in Spark, and the casts that `catalog suggest` writes for Spark."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.suggest import print_folder_suggestion
 from cli.catalog.view_sql import Dialect, cast_of, spark_view
 from tests.unit.docs.analysts_lake import EXPECTED, answers, convert_orders
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 TYPES = [
     *(ColumnType(kind) for kind in TypeKind),

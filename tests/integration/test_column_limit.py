@@ -1,21 +1,16 @@
 """Objects with more keys than a dataset may have columns: every row and key arrives, and no manifest waits for ever."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter
 from datetime import date
-from typing import TYPE_CHECKING
 from uuid import UUID
+
+from pyspark.sql import SparkSession
 
 from batch_job.main import run
 from streaming_job.micro_batch import convert_manifests
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld, Row
+from tests.integration.conversion_world import ConversionWorld, Row
 
 
 def body_with_uuid_keys(rng: random.Random, keys: int) -> bytes:

@@ -1,24 +1,18 @@
 """convert on real Spark and S3 over HTTP: every row, reject and column of the input is in the output, exactly."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from lake.manifest import Lane
+from tests.integration.conversion_world import ConversionWorld
 from tests.oracle import ndjson_oracle
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -1,11 +1,10 @@
 """`hybrid-router convert s3://...`: objects of S3, read over HTTP, to a folder of this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -15,12 +14,8 @@ from typer.testing import CliRunner
 
 from cli.errors import ExitCode
 from cli.main import app
+from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from local.cloud import LocalCloud
 
 pytestmark = pytest.mark.usefixtures("cloud")
 

@@ -1,15 +1,14 @@
 """What a job is not allowed to do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from pyspark.sql import SparkSession
 
 import batch_job.main
 from lake.ledger import Ledger, State
@@ -18,16 +17,11 @@ from lake.manifest_documents import read_denied
 from router.settle.verdict import ExecutionOutcome, Tally, judge
 from streaming_job.micro_batch import convert_manifests
 from streaming_job.stream import InboxStream
+from tests.integration.conversion_world import ConversionWorld
 from transform import preflight
 from transform.convert import MAX_WAITS
+from transform.outcome import ConversionOutcome
 from transform.preflight import BlockedRunError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld
-    from transform.outcome import ConversionOutcome
-
 
 BODY = b'{"a":1}\nbroken\n{"a":2}\n'
 

@@ -1,15 +1,11 @@
 """Files that cannot be read to their end fail with a reason; the other files of their manifest are published."""
 
-from __future__ import annotations
-
 import gzip
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
-    from lake.manifest import ObjectVersion
-    from tests.integration.conversion_world import ConversionWorld
+from lake.manifest import ObjectVersion
+from tests.integration.conversion_world import ConversionWorld
 
 GOOD = b'{"a":1}\n'
 

@@ -1,29 +1,22 @@
 """Files of a dataset with an Iceberg table have field ids, which are the same in all of its files."""
 
-from __future__ import annotations
-
 import io
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from lake.ledger import Tabled
 from lake.ledger.datasets import field_id
+from lake.manifest import Partition
 from lake.settings.model import parse_settings
+from tests.integration.conversion_world import ConversionWorld
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from verify.manifest_check import check_manifest
 from verify.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import SparkSession
-
-    from lake.manifest import Partition
-    from tests.integration.conversion_world import ConversionWorld
-    from verify.table_check import Column, ShownFile
+from verify.table_check import Column, ShownFile
 
 FIRST, SECOND = WITH_ONE_FIELD_ID
 

@@ -1,31 +1,25 @@
 """What happens to one manifest, file or worker of a run holds up no other."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lake.ledger import State
 from lake.manifest import Lane
 from tests.chaos.inline_spark import InlineSpark
+from tests.integration.conversion_world import ConversionWorld
 from transform import convert as convert_module
 from transform import run_task
 from transform.file_deadline import SplitDeadline
 from transform.finalize import finalize
 from transform.run_task import run_partition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld
-    from transform.task_model import Task, TaskFault, TaskResult
+from transform.task_model import Task, TaskFault, TaskResult
 
 
 def test_a_poisonous_file_is_isolated_and_the_others_are_published(

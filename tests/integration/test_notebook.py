@@ -1,23 +1,18 @@
 """docs/notebooks/: every cell runs, on a file that is not in the repository."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
 
 from cli.connect import local_config
+from local.cloud import LocalCloud
 from local.isolation import REGION
 from tests.integration.conversion_world import remove_bucket
-
-if TYPE_CHECKING:
-    import pytest
-    from pyspark.sql import SparkSession
-
-    from local.cloud import LocalCloud
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 LINES = ['{"id": 1, "userId": "a", "tags": ["x"]}', "not a row", '{"id": 2.50, "note": null}', "", '{"id": 3}']

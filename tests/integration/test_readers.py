@@ -1,10 +1,10 @@
 """pyarrow, DuckDB, Polars and Spark read the same rows from files with different columns."""
 
-from __future__ import annotations
-
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -12,18 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import Batch, Reader
+from pyspark.sql import SparkSession
 
 from lake.settings import ConvertSettings
+from tests.integration.conversion_world import ConversionWorld
 from tests.oracle import ndjson_oracle
 from transform.parquet_writer import ParquetFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld
 
 Rows = list[tuple[tuple[str, str], ...]]
 

@@ -1,13 +1,13 @@
 """The stream lane's job against S3: pointers give the same lake as the batch lane's run documents."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import batch_job.main
 from lake.layout import INBOX
@@ -15,15 +15,9 @@ from lake.manifest import Lane
 from streaming_job import stream
 from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_manifests
 from streaming_job.stream import InboxStream
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld
-    from transform.outcome import ConversionOutcome
-    from transform.task_model import ConversionContext
+from tests.integration.conversion_world import ConversionWorld
+from transform.outcome import ConversionOutcome
+from transform.task_model import ConversionContext
 
 BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 

@@ -1,14 +1,13 @@
 """The committer over HTTP: two of it at once and readers while they work, and a fault at each of its writes."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -16,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
-from lake.ledger import Ledger
+from lake.ledger import Ledger, ManifestRow
 from lake.settings import parse_settings
+from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE, REGION
 from router.services import Services
 from tests.integration.conversion_world import remove_bucket
@@ -27,12 +27,6 @@ from tests.unit.lake.world import BUCKETS, RESOURCES
 from tests.unit.router.conftest import SETTINGS, Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, shown
 from transform.clients import s3_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from lake.ledger import ManifestRow
-    from local.cloud import LocalCloud
 
 ROWS = 50
 """Rows of a manifest."""

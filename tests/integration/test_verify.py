@@ -1,17 +1,17 @@
 """The verification proves what was published and finds one change of any kind; the scheduled one raises an alarm."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from batch_job.main import run
 from lake.errors import InvalidInputError
@@ -19,21 +19,12 @@ from lake.layout import VERIFICATIONS, verification_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
 from local.isolation import BUCKET_PLACE
-from tests.integration.conversion_world import NOON
+from tests.integration.conversion_world import NOON, ConversionWorld
 from tests.modified_at import ModifiedAt
+from transform.task_model import ConversionContext
 from verify.hours import Effort, HoursCheck
-from verify.report import HourOutcome
+from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pyspark.sql import SparkSession
-
-    from tests.integration.conversion_world import ConversionWorld
-    from transform.task_model import ConversionContext
-    from verify.report import HourReport
-
 
 HOUR = "2026-03-04T12"
 ROWS = b"".join(b'{"id":%d,"Name":"n\\u00e4me %d","x":{"y" : [1.10, null]},"z":null}\n' % (n, n) for n in range(50))

@@ -1,30 +1,23 @@
 """Both lanes under load, with real Glue runs on the local cloud; urgent files among a backlog of peak files."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from random import Random
-from typing import TYPE_CHECKING
 
 from bench.input_files import Recipe, generate
 from lake.ledger import CostShare, State
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from lake.settings.routing import DAYS
+from local.cloud import LocalCloud
 from router.estimate.other_costs import estimate_shares
 from tests.chaos.glue_world import MAX_WAIT_SECONDS, OVER, GlueWorld
 from tests.chaos.processes import clients
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from local.cloud import LocalCloud
-
 
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""

@@ -1,24 +1,19 @@
 """Many manifests through the deployed ``overnight``: state machine, Lambda functions, Glue runs of a stub job."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from cli.deployed_stack import DeployedStack
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
+from local.cloud import LocalCloud
 from tests.e2e.scenario import Scenario
 from tests.load.lanes import load_test_settings
-
-if TYPE_CHECKING:
-    from cli.deployed_stack import DeployedStack
-    from local.cloud import LocalCloud
 
 WRITE_THREADS = 16
 STUB = Path(__file__).with_name("stub_batch_job.py")

@@ -1,15 +1,15 @@
 """The requests and write units of one file on every path, and of settle. A larger number here is a larger bill."""
 
-from __future__ import annotations
-
 import math
 import os
+from collections import Counter
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
+from local.cloud import LocalCloud
 from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.requests.promote import promote
@@ -19,13 +19,6 @@ from tests.chaos.world import World
 from tests.load.control_plane import compare_with_old_manifests
 from tests.load.request_counts import counted_requests
 from tests.load.settle_night import PAGE, READ_SECONDS, WRITE_SECONDS, Night, measure_night
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator
-
-    from local.cloud import LocalCloud
-
 
 FILES = 40
 KNOWN_FILES = 300

@@ -1,8 +1,6 @@
 # ruff: noqa: N803 (the names are boto3's)
 """One DynamoDB table in memory: conditions and update expressions are evaluated, not assumed."""
 
-from __future__ import annotations
-
 import operator
 import re
 from typing import Any

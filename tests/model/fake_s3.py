@@ -1,24 +1,20 @@
 # ruff: noqa: N803 (the names are boto3's)
 """S3 in memory: objects with checksums, multipart uploads that are invisible until completed, and used upload ids."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib
 import io
 import itertools
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from botocore.exceptions import ClientError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from lake.manifest import ObjectVersion
+from lake.manifest import ObjectVersion
 
 
 def crc32_of(body: bytes) -> str:

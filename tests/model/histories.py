@@ -1,15 +1,14 @@
 """One history: a scenario, the faults at its steps, and then repairs until no work is left."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
+from lake.manifest import ObjectVersion
 from lake.settings import LedgerSettings
 from tests.model.actors import (
     backfiller,
@@ -29,15 +28,9 @@ from tests.model.actors import (
 )
 from tests.model.environment import KEEP, allow, apply_event, expire, expire_rows, force_all
 from tests.model.invariants import InvariantChecker
-from tests.model.scenarios import single_faults, switches
+from tests.model.scenarios import Scenario, single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
 from tests.model.world import LONG_AGO, OWNER_DIED, World, with_attempts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from lake.manifest import ObjectVersion
-    from tests.model.scenarios import Scenario
 
 MAX_REPAIR_ROUNDS = 14
 

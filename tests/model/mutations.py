@@ -1,7 +1,5 @@
 """Mutations: each removes one rule from the product while its context manager is entered."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import sys

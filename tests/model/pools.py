@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @contextmanager

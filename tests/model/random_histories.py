@@ -1,27 +1,18 @@
 """Random histories: hypothesis draws the faults of every step, and shrinks a violation to few faults."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
 
 from hypothesis import Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
 
 from tests.model.histories import History, play
-from tests.model.scenarios import single_faults
-from tests.model.scheduler import CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, STALE_READ, SWITCH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hypothesis.strategies import SearchStrategy
-
-    from tests.model.scenarios import Scenario
-    from tests.model.scheduler import Actor
+from tests.model.scenarios import Scenario, single_faults
+from tests.model.scheduler import CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, STALE_READ, SWITCH, Actor
 
 FAULT_RATE = 0.06
 """Probability of a fault at a step without a switch."""

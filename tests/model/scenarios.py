@@ -1,7 +1,5 @@
 """Scenarios of the model: the initial state, the actors, and the faults that can occur at each request."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lake.manifest import Lane

@@ -1,22 +1,17 @@
 """Cooperative scheduling: every actor is a thread, one runs at a time, and each request is a possible switch."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 
 from lake.errors import HybridRouterError
 from tests.model.fake_dynamodb import TransactionCanceledException
 from tests.model.pools import give_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
 
 MAX_STEPS = 3000
 """More requests than any history needs: an actor that sends more is in an endless loop."""

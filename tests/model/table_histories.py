@@ -4,20 +4,19 @@ The product's functions run against fakes. After each swap every retained snapsh
 once, in one generation and whole, and no object that is gone; in the end the table has to show what the ledger says.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
 from lake.commit import read_commit
 from lake.errors import HybridRouterError, InvalidDocumentError, TableStoppedError
 from lake.layout import lake_key
-from lake.ledger import Ledger, State
+from lake.ledger import Ledger, ManifestRow, State
 from lake.publish import complete_all, roll_back
 from lake.settings import parse_settings
 from router.iceberg.commit import Batch, commit_batch, live_entries, manifests_of
@@ -36,11 +35,6 @@ from tests.unit.router.conftest import Deployment
 from tests.unit.router.glue import FakeGlue
 from tests.unit.router.sweep.sweeping import committed
 from tests.unit.router.tables.tabling import TABLES, forced, listed, publish
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from lake.ledger import ManifestRow
 
 SETTINGS = parse_settings({"stage": "model", "datasets": TABLES, "tables": {"keep_hours": 120}})
 DATASET = "orders"

@@ -1,12 +1,11 @@
 """The fakes of S3 and DynamoDB respond like the emulator: one script of calls on both, the same answers and errors."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -15,17 +14,13 @@ from botocore.exceptions import ClientError
 from lake.ledger import State
 from lake.ledger.manifest_row import open_key
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
+from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE
 from tests.ledger_table import create_ledger_table
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3, crc32_of
 from tests.model.world import PARTITION, START
 from tests.unit.lake.world import RESOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from local.cloud import LocalCloud
 
 
 def response_or_code(call: Callable[..., Any], **request: Any) -> Any:

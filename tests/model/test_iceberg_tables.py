@@ -1,36 +1,29 @@
 """A table is right after every fault of its committer; without any of the rules of the protocol it is not."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from lake.documents import encode
 from lake.errors import HybridRouterError
-from lake.ledger import Published, State
+from lake.ledger import BatchReference, ManifestRow, Published, State, TableRow
 from lake.ledger.manifest_row import NO_OBJECTS, PublishedTotals, manifest_row_key
 from lake.ledger.table import Key
 from lake.ledger.tables import Tables
 from lake.ledger.transitions import Manifests
 from router.iceberg import metadata as iceberg
+from router.services import Services
 from router.sweep import leftovers
 from router.tables import committer
 from router.tables.batch import TableCatalog, write_batch
-from tests.model.mutations import all_of, changed, replaced
+from tests.model.mutations import Mutation, all_of, changed, replaced
 from tests.model.pools import InlinePool, pools_replaced_by
 from tests.model.table_histories import SCENARIOS, BrokenPromiseError, histories
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
-    from lake.ledger import BatchReference, ManifestRow, TableRow
-    from router.services import Services
-    from tests.model.mutations import Mutation
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,6 @@
 """Mutation tests: removing any rule from the product is detected, because a history then breaks a promise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,14 +12,11 @@ from router.requests.reprocess import next_reprocess_step
 from tests.model import mutations
 from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.histories import History, histories_with_one_fault, play, scripted
-from tests.model.mutations import all_of, changed, only_conditions, replaced
+from tests.model.mutations import Mutation, all_of, changed, only_conditions, replaced
 from tests.model.random_histories import explore
 from tests.model.scenarios import SCENARIOS
 from tests.model.world import PARTITION
 from transform.give_up import give_up
-
-if TYPE_CHECKING:
-    from tests.model.mutations import Mutation
 
 MAX_HISTORIES = 150
 MAX_SHRUNK_FAULTS = 3

@@ -1,16 +1,11 @@
 """Fixtures that the tests of several packages share."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.lake.world import World
-    from tests.unit.router.conftest import Deployment
+from tests.unit.lake.world import World
+from tests.unit.router.conftest import Deployment
 
 
 @pytest.fixture

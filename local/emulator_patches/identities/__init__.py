@@ -4,8 +4,6 @@ The emulator evaluates requests over HTTP. Here is what it lacks: trust, the cal
 a service or a role, and AWS's answers where its own differ.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from local.emulator_patches.identities import encryption_keys, requests, roles, services, state_machines, uses

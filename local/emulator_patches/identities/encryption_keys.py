@@ -5,8 +5,6 @@ server-side encryption with AWS KMS keys"; Amazon SQS and Amazon SNS Developer G
 Developer Guide, "DynamoDB encryption at rest"; Amazon CloudWatch Logs User Guide, "Encrypt log data".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]

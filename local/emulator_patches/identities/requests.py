@@ -1,7 +1,5 @@
 """Requests over HTTP: what the emulator evaluates otherwise than AWS does."""
 
-from __future__ import annotations
-
 import contextvars
 import json
 import sys

@@ -3,8 +3,6 @@
 Only access keys that this cloud gave out are accepted, and a role's are given to whom it trusts.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Mapping

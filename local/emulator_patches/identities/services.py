@@ -1,7 +1,5 @@
 """Services that act for a role or for themselves: schedules, event sources, alarms, function logs."""
 
-from __future__ import annotations
-
 import copy
 import time
 

@@ -1,7 +1,5 @@
 """State machines: tasks, the reader of a Map and its children act with the role of the state machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ministack.services import stepfunctions  # type: ignore[import-untyped]

@@ -1,7 +1,5 @@
 """A record of used permissions: which statement of which role's policies let it do what."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One local cloud with the probe stack for all tests of this folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The deployed probe stack as tests use it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

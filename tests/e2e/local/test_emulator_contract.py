@@ -1,7 +1,5 @@
 """The properties of the emulator that product and patches rely on: a version that differs fails here."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from datetime import UTC, datetime, timedelta

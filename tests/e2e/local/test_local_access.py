@@ -1,7 +1,5 @@
 """Only programs with an access key that the local cloud gave out can use it, and only at its own address."""
 
-from __future__ import annotations
-
 import http.client
 import stat
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Cloud assemblies are deployed unchanged; deployments can be repeated."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

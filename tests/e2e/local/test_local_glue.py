@@ -1,7 +1,5 @@
 """Glue runs on the local cloud: real processes with Glue's states and limits, ended as Glue ends them."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 

@@ -1,7 +1,5 @@
 """No process of the local cloud can reach a real AWS account, whatever the user's machine is configured for."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from contextlib import closing

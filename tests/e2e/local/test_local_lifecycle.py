@@ -1,7 +1,5 @@
 """The local cloud starts on loopback, next to others, and ends everything it started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The local cloud interprets state machines, with Glue runs as their tasks."""
 
-from __future__ import annotations
-
 import json
 
 from local.isolation import REGION

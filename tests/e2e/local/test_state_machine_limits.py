@@ -1,7 +1,5 @@
 """State machines fail at 256 KiB of state, where they would on AWS."""
 
-from __future__ import annotations
-
 import json
 import uuid
 

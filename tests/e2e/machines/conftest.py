@@ -1,24 +1,20 @@
 """The state machines on a local cloud, with stubs in place of the functions and of the batch job."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from local.cloud import LocalCloud
 from local.isolation import BUCKET_PLACE, REGION
 from tests.e2e.subscription import subscribe_queue
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
-
-if TYPE_CHECKING:
-    from local.cloud import LocalCloud
 
 HERE = Path(__file__).parent
 MACHINES = HERE.parents[2] / "statemachines"

@@ -1,16 +1,11 @@
 """The machine ``overnight`` starts, watches and stops each run by the engine that the plan names."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.e2e.machines.conftest import JOB
+from tests.e2e.machines.conftest import JOB, StubbedMachines
 from tests.e2e.waiting import wait_for
-
-if TYPE_CHECKING:
-    from tests.e2e.machines.conftest import StubbedMachines
 
 EMR = "emr-serverless"
 OPEN = {"open": 1, "terminal": 0, "held": 0}

@@ -3,10 +3,8 @@
 That every state retries and catches the right errors is read from the machines' files: `tests/unit/infra`.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,10 +12,8 @@ from tests.e2e.machines.conftest import (
     JOB_RETRIES,
     MACHINES,
     OVERNIGHT_WITHOUT_GLUE,
+    StubbedMachines,
 )
-
-if TYPE_CHECKING:
-    from tests.e2e.machines.conftest import StubbedMachines
 
 (RETRIER,) = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
 RETRIES: int = RETRIER["MaxAttempts"]

@@ -1,18 +1,12 @@
 """The state machines take the right path for every answer of their functions and runs."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.e2e.machines.conftest import verdict
-
-if TYPE_CHECKING:
-    from tests.e2e.machines.conftest import StubbedMachines
-
+from tests.e2e.machines.conftest import StubbedMachines, verdict
 
 REQUEST = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
 RAISES = {"raiseRefusal": True}

@@ -1,9 +1,8 @@
 """EMR Serverless in the template: only where a setting allows it, bounded, and with the permissions of its runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from infra import assets
 from infra.synth import synth
@@ -11,9 +10,6 @@ from lake.settings import BatchSettings, EmrSettings, Settings
 from local.engines.emr_serverless import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
-
-if TYPE_CHECKING:
-    import pytest
 
 MAX_PARAMETERS = 102_400
 """Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""

@@ -1,7 +1,5 @@
 """The wheels for Glue: complete, loadable, of this checkout; the rest of the template is that of the local cloud."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What alarms and the dashboard read is recorded by the function that they name, with its value."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from unittest.mock import Mock
 

@@ -1,29 +1,22 @@
 """Files have the target size, every row and every column, also when columns appear later."""
 
-from __future__ import annotations
-
 import errno
 import json
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from ndjson_arrow import Reader
+from ndjson_arrow import Batch, Reader
 
 from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from tests.unit.native.reader_driver import batch_of
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile, ParquetFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ndjson_arrow import Batch
 
 
 @dataclass
