@@ -4,15 +4,15 @@ fastavro has no compiled files here, as in the function. The requests to ledger,
 """
 
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import bench.pure_fastavro  # noqa: F401
 from router.iceberg.commit import Batch, commit_batch, manifests_of
@@ -186,23 +186,20 @@ FIGURES = (
 )
 
 
-def measure(number: int, results: Any) -> None:  # noqa: ANN401
-    """Put the figures of one measurement into a queue."""
+def measure(number: int) -> dict[str, float]:
+    """The figures of one measurement."""
     started = time.process_time()
     found = FIGURES[number].call()
-    results.put({"seconds": time.process_time() - started, "MiB": peak_bytes() / MIB, **found})
+    return {"seconds": time.process_time() - started, "MiB": peak_bytes() / MIB, **found}
 
 
 def main() -> int:
     """Print each figure; returns 1 if a limit is exceeded."""
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
-    context, exceeded = multiprocessing.get_context("spawn"), False
+    exceeded = False
     for number, figure in enumerate(FIGURES):
-        results = context.Queue()
-        process = context.Process(target=measure, args=(number, results))
-        process.start()
-        found = results.get()
-        process.join()
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            found = pool.submit(measure, number).result()
         limits = {"seconds": figure.max_seconds, "MiB": figure.max_mib, **dict(figure.limits)}
         over = [name for name, limit in limits.items() if found[name] > limit]
         exceeded |= bool(over)

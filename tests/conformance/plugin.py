@@ -5,13 +5,14 @@
 Only tests that have a world run: others send no request.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
+import boto3
 from botocore.client import BaseClient
 
 from tests.unit.lake import world
@@ -19,11 +20,12 @@ from tests.unit.router.emr import FakeEmr
 from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.glue import FakeGlue
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
 FAKES = {"glue": FakeGlue, "emr-serverless": FakeEmr, "events": FakeEventBridge}
-OPERATIONS = {
-    "start_job_run", "get_job_run", "get_job_runs", "list_job_runs", "cancel_job_run", "batch_stop_job_run",
-    "get_table", "create_table", "update_table", "put_events",
-}  # fmt: skip
 WORLDS = {"world", "deployment"}
 
 
@@ -69,9 +71,9 @@ def _record_requests(requests: dict[str, Any]) -> None:
 
     BaseClient._make_api_call = send_and_keep  # type: ignore[attr-defined]
     for service, fake in FAKES.items():
-        for name in OPERATIONS & set(vars(fake)):
-            operation = "".join(word.capitalize() for word in name.split("_"))
-            setattr(fake, name, _kept(getattr(fake, name), service, operation, keep))
+        operations = boto3.client(service, region_name=world.REGION).meta.method_to_api_mapping
+        for name in vars(fake).keys() & operations.keys():
+            setattr(fake, name, _kept(getattr(fake, name), service, operations[name], keep))
 
 
 def _kept(method: Callable[..., Any], service: str, operation: str, keep: Callable[..., None]) -> Callable[..., Any]:

@@ -45,6 +45,7 @@ KNOWN_OF_MINIO = {
     f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,
     **{f"{BY_PAGE}[{page}]": KEY_MARKERS for page in range(1, 5)},
 }
+COMPACTION = "The strategy of a compaction is newer: the function of a stage with compacted tables needs its botocore"
 KNOWN_OF_OLD_MODELS = {
     "s3 CreateMultipartUpload": (
         "Checksums of whole objects came with botocore 1.36; only jobs begin uploads, and Glue has 1.42"
@@ -57,6 +58,8 @@ KNOWN_OF_OLD_MODELS = {
         "The time that a cancelled run has is not in 1.38, and is in 1.40: `stream_control` needs it for a stream on "
         "EMR Serverless"
     ),
+    "glue CreateTableOptimizer": COMPACTION,
+    "glue UpdateTableOptimizer": COMPACTION,
 }
 
 

@@ -47,8 +47,10 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="load-") as folder, LocalCloud.start(Path(folder) / "cloud") as cloud:
         cloud.limit(Limits(index_lag_seconds=0))
         connect_to(cloud.environment)
-        passed = [LOAD_TESTS[name](options, cloud, Path(folder)) for name in options.names or LOAD_TESTS]
-    return 0 if all(passed) else 1
+        failed = [name for name in options.names or LOAD_TESTS if not LOAD_TESTS[name](options, cloud, Path(folder))]
+    if failed:
+        print(f"a limit is exceeded: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:

@@ -38,11 +38,14 @@ def write_units(operation: str, request: dict[str, Any]) -> int:
 
 
 def _index_units(request: dict[str, Any]) -> int:
-    """A row that moves within the index costs a deletion and a put there; any other change of a row costs one put."""
+    """A row that moves within the index costs a deletion and a put there; any other change of its row costs one write.
+
+    Rows of collections and hours are changed while they are in the index, or leave it by the change.
+    """
     if "Item" in request:
         return int("open" in request["Item"])
     kind = str(request["Key"]["pk"]).partition("#")[0]
-    if kind == "partition":
+    if kind in ("collection", "partition"):
         return 1
     if kind != "manifest":
         return 0
