@@ -70,8 +70,9 @@ def _record_requests(requests: dict[str, Any]) -> None:
         return send(client, operation, parameters)
 
     BaseClient._make_api_call = send_and_keep  # type: ignore[attr-defined]
+    client_of: Callable[..., Any] = boto3.client
     for service, fake in FAKES.items():
-        operations = boto3.client(service, region_name=world.REGION).meta.method_to_api_mapping
+        operations = client_of(service, region_name=world.REGION).meta.method_to_api_mapping
         for name in vars(fake).keys() & operations.keys():
             setattr(fake, name, _kept(getattr(fake, name), service, operations[name], keep))
 
