@@ -13,7 +13,6 @@ from lake.documents import format_json
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
 from lake.texts import format_count, printable
-from router.tables.committer import FIRST_HOUR, LAST_HOUR
 
 MAX_COUNTED = 10_000
 """Maximum number of generations that are counted for each table."""
@@ -35,7 +34,7 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
     if as_json:
         typer.echo(format_json(TablesDocument(tuple(tables))))
     elif not tables:
-        typer.echo('no dataset has an Iceberg table yet: set table = "iceberg" in a rule of [[datasets]]')
+        typer.echo('no dataset has an Iceberg table yet: a publish makes that of a rule with table = "iceberg"')
     else:
         rows = [
             (item.dataset, item.state, str(item.batch), str(item.waiting), f"{item.behind_minutes:g}")
@@ -51,7 +50,7 @@ def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bo
 def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterator[TableState]:
     """The tables that are brought up to date: not those of datasets that were moved back to Hive.
 
-    A dataset with files and without a table, which was moved to Iceberg and published nothing since, is behind.
+    A converted dataset without a table, which was moved to Iceberg and published nothing since, is behind.
     """
     if not stack.outputs.tables:
         return
@@ -62,7 +61,7 @@ def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterato
         for name in batch:
             if name in rows:
                 yield _state(stack, rows[name], now, late)
-            elif stack.ledger.partitions.hours(name, FIRST_HOUR, LAST_HOUR):
+            elif (found := stack.ledger.datasets.get(name)) is not None and found.measured.input_bytes:
                 yield TableState(name, "behind", 0, 0, 0, stack.runnable(NOT_MADE.format(name)))
 
 

@@ -16,7 +16,7 @@ from router.tables.handler import rebuild_table as rebuild
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, stack_with, with_settings
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.conftest import Deployment
+from tests.unit.router.conftest import Deployment, measure_speed
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
 
 
@@ -47,8 +47,11 @@ def test_a_table_is_current_or_behind(
 ) -> None:
     assert print_table_status(stack, None, as_json=False) == ExitCode.FINE
     assert "no dataset has an Iceberg table yet" in capsys.readouterr().out
-    # Given files of a dataset that was moved to Iceberg and has published nothing since
+    # Given files that have arrived in a new stage: nothing is published, so nothing is behind
     manifest = listed(deployment, "a")
+    assert status(stack, capsys) == (ExitCode.FINE, [])
+    # Given a dataset that was converted, was moved to Iceberg, and has published nothing since
+    measure_speed(deployment, 10)
     code, (orders,) = status(stack, capsys)
     assert (code, orders["state"]) == (ExitCode.NOT_SO, "behind")
     assert "or run 'hybrid-router tables rebuild orders --stage" in orders["stopped"]
