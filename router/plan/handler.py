@@ -70,6 +70,9 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     )
     gives_up = event.get("retries", 0) >= MAX_RETRIES
     rows, left_from = backlog(services, selection, release=not dry_run, gives_up=gives_up)
+    if gives_up and not rows:
+        # Without other files, an execution that has left some would end as one for which there were none.
+        rows, left_from = backlog(services, selection, release=not dry_run, gives_up=False)
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)

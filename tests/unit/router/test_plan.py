@@ -141,7 +141,10 @@ def test_an_hour_that_cannot_be_divided_for_long_keeps_no_other_from_being_plann
         with pytest.raises(ClientError):
             plan_overnight(deployment, retries=MAX_RETRIES - 1)
         answer = plan_overnight(deployment, retries=MAX_RETRIES)
-    assert files(deployment, planned(deployment, answer)) == {"clicks/early": 1}
+        assert files(deployment, planned(deployment, answer)) == {"clicks/early": 1}
+        # Where there are no others, an empty plan would be a success
+        with pytest.raises(ClientError):
+            plan_overnight(deployment, retries=MAX_RETRIES, **{"from": "2026-11-20T09"})
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
