@@ -91,7 +91,7 @@ def test_every_job_is_fine_and_nothing_is_left(
     scenario: Scenario, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given what an interrupted canary has left
-    stack.s3.put_object(Bucket=stack.resources.lake_bucket, Key=f"{CANARY}earlier/stream", Body=b"")
+    stack.s3.put_object(Bucket=stack.resources.lake_bucket, Key=f"{CANARY}20260101T000000-abcdef/stream", Body=b"")
     # When the canary runs in the account
     code = print_canary(stack, e2e_settings(), as_json=True)
     # Then it prints its price before, every job makes every check, and all of them are fine
