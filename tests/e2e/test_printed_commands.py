@@ -60,7 +60,7 @@ def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iter
             **dict.fromkeys(("manifest", "id"), row.id),
             **dict.fromkeys(("hour", "stamp"), hour),
             **dict.fromkeys(("uri", "key", "bucket"), file.uri),
-            **dict.fromkeys(("options", "place"), ""),
+            **dict.fromkeys(("options", "_options", "place"), ""),
             "execution": night.rsplit(":", 1)[-1],
             "_execution": night.rsplit(":", 1)[-1],
             "lane": row.lane.value,
