@@ -1,7 +1,6 @@
 """The costs of the job runs of one run: what each engine bills, divided among the datasets by the time of the tasks."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -88,8 +87,15 @@ def await_bill(services: Services, job_run: str) -> None:
         logger.exception("the bill of a job run was not read", job_run=job_run)
         run = "" if can_pass(error) else None
     if run is not None:
-        with suppress(BotoCoreError, ClientError):
-            services.ledger.costs.await_bill(DueBill(job_run, run, iso_utc(services.clock())))
+        leave_to_sweep(services, job_run, run)
+
+
+def leave_to_sweep(services: Services, job_run: str, run: str) -> None:
+    """Have the sweep record what a job run has cost for the run document with the URI ``run``; empty: not known."""
+    try:
+        services.ledger.costs.await_bill(DueBill(job_run, run, iso_utc(services.clock())))
+    except (BotoCoreError, ClientError):
+        logger.exception("the bill of a job run is not awaited", job_run=job_run)
 
 
 def find_run(services: Services, job_run: str) -> str | None:

@@ -5,18 +5,14 @@ The rows of a plan's manifests are read as they are now: after splits and promot
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
-
-from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.bills import Bill
 from lake.engines import ENGINES, Engine, run_is_terminal
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
-from lake.ledger.costs import DueBill
 from lake.ledger.table import batches_of
 from lake.manifest import Lane
 from lake.manifest_documents import fault_of_blocked_run, read_denied
@@ -25,7 +21,7 @@ from lake.texts import printable
 from lake.time import iso_utc
 from router.entry import with_product_errors
 from router.estimate.night import Offer, RunWork, offers, run_seconds
-from router.executions.costs import RunCosts
+from router.executions.costs import RunCosts, leave_to_sweep
 from router.services import PARALLEL_REQUESTS, Services, container_services, read_document
 from router.telemetry import Metric, count, logger, metrics
 
@@ -131,8 +127,7 @@ def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:
     except Exception as error:
         logger.exception("the costs of a run are not recorded", run=costs.run, job_run=job_run)
         if job_run and can_pass(error):
-            with suppress(BotoCoreError, ClientError):
-                services.ledger.costs.await_bill(DueBill(job_run, costs.run, iso_utc(services.clock())))
+            leave_to_sweep(services, job_run, costs.run)
 
 
 def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: str) -> None:
