@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import cost, inspect, offline, operate, quarantine, tables
+from cli.commands import Group
 from cli.errors import errors_on_stderr
 from lake.errors import InvalidInputError
 
@@ -17,18 +17,24 @@ GARBAGE_THRESHOLD = 50_000
 EMPTY = re.compile(r"(--[a-z-]+=)?")
 """A folder without a name would be the current one."""
 
+GROUPS = {
+    "stream": "The streaming job.",
+    "dead-letters": "Events and starts of schedules that failed in every attempt.",
+    "local": "The whole cloud on this machine.",
+    "settings": "Settings files.",
+    "quarantine": "What could not become a row: look at it, repair it.",
+    "catalog": "Tables of the lake: propose types for their columns.",
+    "tables": "Iceberg tables: what they show, and what to do about one that is stopped.",
+}
+
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Route NDJSON files to a stream or a batch lane and convert them to Parquet exactly once.",
 )
-for group in (inspect, operate, cost, offline):
-    app.add_typer(group.app)
-app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
-app.add_typer(tables.catalog_app, name="catalog", help="Tables of the lake: propose types for their columns.")
-app.add_typer(
-    tables.app, name="tables", help="Iceberg tables: what they show, and what to do about one that is stopped."
-)
+for group, text in GROUPS.items():
+    app.add_typer(typer.Typer(cls=Group, no_args_is_help=True), name=group, help=text)
 
 
 def _print_version(requested: bool) -> None:

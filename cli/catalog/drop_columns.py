@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import IO, cast
+from typing import IO, Annotated, cast
 
 import pyarrow.parquet as pq
 import typer
@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from cli.catalog.sample import RangeReader, reading_object
+from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
@@ -26,12 +27,16 @@ STATUS_EVERY = 100
 """Files between two updates of the progress."""
 
 
-def print_dropped_columns(stack: DeployedStack, dataset: str, *, dry_run: bool, as_json: bool) -> int:
-    """Drop the columns of which no published file has a value, and print them.
-
-    A Parquet file of the lake has only the columns of which it has a value, so its footer decides. Reading stops when
-    every column was found.
-    """
+@command("catalog drop-columns")
+def print_dropped_columns(
+    stack: DeployedStack,
+    dataset: Dataset,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the columns.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Drop the columns of a dataset of which no published file has a value, so that it has room for others."""
+    # A Parquet file of the lake has only the columns of which it has a value, so its footer decides.
     row = stack.ledger.datasets.get(dataset)
     if row is None:
         raise unknown_dataset(stack, dataset)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,6 +12,8 @@ from rich.console import Console
 from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_table, duckdb_view, spark_view
+from cli.commands import Json, Local, Profile, Region, Stage, command
+from cli.connect import connect_to_stage
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import ExitCode, NotFoundError
@@ -32,13 +35,32 @@ MAX_ATHENA_BYTES = 262_144
 """Longest query string of Athena (Amazon Athena User Guide, "Service Quotas")."""
 
 
+@command("catalog suggest")
+def suggest(
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its folder in the output of convert.")],
+    files: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of Parquet objects to read.")] = 5,
+    dialect: Annotated[Dialect | None, typer.Option(help="Print only the SQL of this dialect.")] = None,
+    *,
+    as_json: Json = False,
+    stage: Stage = "dev",
+    local: Local = False,
+    profile: Profile = None,
+    region: Region = None,
+) -> int:
+    """Propose types for the columns of a dataset, count what they refuse, and print a view that casts to them.
+
+    What contains a slash is a folder, such as converted/lake/orders: it needs no stack.
+    """
+    if "/" in dataset:
+        return print_folder_suggestion(Path(dataset), files, dialect, as_json=as_json)
+    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
+    return print_suggestion(stack, dataset, files, dialect, as_json=as_json)
+
+
 def print_suggestion(
     stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None, *, as_json: bool
 ) -> int:
-    """Print proposed types with what they would refuse, and the SQL of views; the exit code: 1 if there is no data.
-
-    ``max_objects``: maximum number of Parquet objects that are read. ``dialect``: print only this SQL, for a pipe.
-    """
+    """Print the types and the SQL of views; ``max_objects``: maximum number of Parquet objects that are read."""
     row = stack.ledger.datasets.get(dataset)
     if row is None:
         raise unknown_dataset(stack, dataset)

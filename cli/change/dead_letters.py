@@ -11,6 +11,7 @@ import typer
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import ClientError
 
+from cli.commands import DryRun, Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
@@ -49,8 +50,9 @@ class DeadLetter:
     """Whether ``redrive`` sends it to ``route``, before it is removed."""
 
 
-def print_dead_letters(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
-    """Print the dead letters and leave them where they are; the exit code: 1 if there are any."""
+@command("dead-letters ls")
+def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Json = False) -> int:
+    """List them, with what redrive does with each: 0 none, 1 some."""
     received = list(_receive(stack, limit))
     for _, message in received:
         _show_again(stack, message)
@@ -70,12 +72,11 @@ def print_dead_letters(stack: DeployedStack, limit: int, *, as_json: bool) -> in
     return ExitCode.NOT_SO
 
 
-def redrive_dead_letters(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Empty the dead-letter queue: an event of a file without an owner goes back to ``route``; the exit code.
-
-    Sending an event twice changes nothing, so that an interrupted redrive may be repeated. A message is deleted after
-    what replaces it.
-    """
+@command("dead-letters redrive")
+def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Send events of files without an owner to route again, and remove all messages from the queue."""
+    # Sending an event twice changes nothing, so that an interrupted redrive may be repeated: a message is deleted after
+    # what replaces it.
     done = {"removed": 0, "sent": 0}
     hidden = []
     for letter, message in _receive(stack):

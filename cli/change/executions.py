@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.commands import FROM, TO, DryRun, FirstHour, Json, LastHour, NoWait, command, given
 from cli.cost.plan import print_plan
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.errors import ExitCode, NotReachableError
@@ -116,30 +117,46 @@ def _ended_runs(stack: DeployedStack, arn: str) -> Iterator[tuple[datetime, str]
         yield read_instant(run.ended_at), text
 
 
-def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
-    """Start ``overnight`` for a selection of the backlog; a dry run plans it. Returns the exit code.
-
-    A wrong selection starts no execution: one that fails raises an alarm.
-    """
-    fields = {name: value for name, value in options.items() if value is not None}
+@command("overnight")
+def run_overnight(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only what is queued of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    *,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Convert now what waits for the night, and wait for the verdict: 0 all is done, 1 not."""
     if dry_run:
-        return print_plan(stack, fields, as_json=as_json)
+        return print_plan(stack, dataset, first, last, as_json=as_json)
+    fields = given({"dataset": dataset, "from": first, "to": last})
+    # A wrong selection starts no execution: one that fails raises an alarm.
     parse_hours(fields)
-    if "dataset" in fields:
-        check_dataset_is_known(stack, fields["dataset"])
-    return _run(stack, stack.start("overnight", fields), wait=wait, as_json=as_json)
+    if dataset is not None:
+        check_dataset_is_known(stack, dataset)
+    return _run(stack, stack.start("overnight", fields), wait=not no_wait, as_json=as_json)
 
 
-def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
-    """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end.
-
-    A wrong request starts no execution.
-    """
-    request = {**options, "dryRun": dry_run}
+@command("backfill")
+def run_backfill(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Option(help="Dataset to list.")],
+    first: Annotated[str, FROM],
+    last: Annotated[str, TO],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Convert again what is DONE or FAILED there.")] = False,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Find older files that have no owner and convert them, and wait for the verdict: 0 all is done, 1 not."""
+    request = {"dataset": dataset, "from": first, "to": last, "force": force, "dryRun": dry_run}
     stack.invoke("backfill_function", {"action": "validate", "input": request})
     arn = stack.start("backfill", request)
     if not dry_run:
-        return _run(stack, arn, wait=wait, as_json=as_json)
+        return _run(stack, arn, wait=not no_wait, as_json=as_json)
     code, body = follow_execution(stack, arn)
     output = body["output"]
     if as_json or code != ExitCode.FINE:

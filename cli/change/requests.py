@@ -3,10 +3,11 @@
 import json
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from cli.commands import DryRun, Files, FirstHour, Json, LastHour, command, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from lake.errors import InvalidInputError
@@ -34,13 +35,19 @@ PROMOTE_EXAMPLES = (
 )
 
 
-def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False) -> int:
-    """Invoke the function ``promote`` and print what it did.
-
-    ``options`` are the fields of its input, None for each option that was not given. Returns the exit code: 1 when
-    every file is unknown or ignored.
-    """
-    fields = {name: value for name, value in options.items() if value is not None}
+@command("promote")
+def promote_files(
+    stack: DeployedStack,
+    uris: Files = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: the queued files of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    *,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Make queued files urgent: they go from the batch lane to the stream lane."""
+    fields = given({"files": uris or None, "dataset": dataset, "from": first, "to": last})
     if ("files" in fields) == bool(fields.keys() - {"files"}):
         raise InvalidInputError(f"promote needs either files or a selection of the backlog: {PROMOTE_EXAMPLES}")
     response = stack.invoke("promote", {**fields, "dryRun": dry_run})
@@ -77,16 +84,23 @@ REPROCESS_EXAMPLES = (
 )
 
 
+@command("reprocess")
 def reprocess_manifests(
-    stack: DeployedStack, options: Mapping[str, Any], *, every: bool, now: bool, dry_run: bool, as_json: bool = False
+    stack: DeployedStack,
+    uris: Files = None,
+    manifest: Annotated[list[str] | None, typer.Option(help="Instead of files: a manifest's id; repeatable.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: the manifests of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Also what was converted without any unreadable file.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Start overnight for them at once.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> int:
-    """Invoke the function ``reprocess`` until it has visited the whole selection, and print what it did.
-
-    ``options``: fields of its input, None for each option that was not given. ``every``: include DONE manifests that
-    left no file out. ``now``: start ``overnight`` for the hours of the manifests that were queued. Returns the exit
-    code: 1 when everything that was named is unknown, ignored or unusable.
-    """
-    fields = {name: value for name, value in options.items() if value is not None}
+    """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
+    selection = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
+    fields = given(selection)
     named = fields.keys() & {"files", "manifests"}
     if len(named) + bool(fields.keys() - named) != 1:
         raise InvalidInputError(f"reprocess needs files, manifests, or a dataset or hours: {REPROCESS_EXAMPLES}")
@@ -156,8 +170,9 @@ SWEEP_LABELS = {
 }
 
 
-def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Invoke the function ``sweep`` and print what it repaired, or would repair; the exit code."""
+@command("sweep")
+def print_sweep(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Repair now what crashed processes left; a schedule does so every 15 minutes."""
     answer = stack.invoke("sweep", {"dryRun": dry_run})
     if as_json:
         typer.echo(json.dumps(answer, indent=1))

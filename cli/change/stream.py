@@ -2,11 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import typer
 
+from cli.commands import DryRun, Json, command
 from cli.deployed_stack import DeployedStack
 from cli.documents import StreamDocument
 from cli.errors import ExitCode
@@ -18,8 +18,9 @@ from lake.texts import format_clock, printable, read_instant
 POLL_SECONDS = 5.0
 
 
-def print_stream(stack: DeployedStack, *, as_json: bool) -> int:
-    """Print the streaming jobs' runs, windows and backlogs; only reads. The exit code: 1 if a shard has no run."""
+@command("stream status")
+def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
+    """Show the runs of the streaming jobs, their windows and backlogs: 0 each job has a live run, 1 not."""
     shards, now = read_shards(stack), datetime.now(UTC)
     if as_json:
         typer.echo(format_json(StreamDocument(shards)))
@@ -31,8 +32,9 @@ def print_stream(stack: DeployedStack, *, as_json: bool) -> int:
     return ExitCode.FINE if all(shard.runs for shard in shards) else ExitCode.NOT_SO
 
 
-def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Open a window until ``schedule.stream_end`` and start each run; the exit code: 1 if that is not possible now."""
+@command("stream start")
+def start_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Start the streaming job, and keep it running until schedule.stream_end."""
     if dry_run:
         action = "a run is alive, so none is started" if _is_running(stack) else "a run is started"
         _say(f"dry run, nothing was done: {action}, and a window opens", as_json=as_json)
@@ -43,17 +45,16 @@ def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
     return ExitCode.FINE if running else ExitCode.NOT_SO
 
 
-def stop_stream(
-    stack: DeployedStack, *, dry_run: bool, as_json: bool, wait: Callable[[float], object] = time.sleep
-) -> int:
-    """Have the runs end between two micro-batches, and wait until they have; the exit code: 1 if another one begins."""
+@command("stream stop")
+def stop_stream(stack: DeployedStack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Have the streaming job end after its micro-batch, and wait until it has."""
     if dry_run:
         action = "its run is asked to end" if _is_running(stack) else "no run is alive"
         _say(f"dry run, nothing was done: {action}", as_json=as_json)
         return ExitCode.FINE
     answer = stack.control_stream("stop")
     while not answer["stopped"]:
-        wait(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
         # A shard that has stopped may have a new run, for what is still queued.
         answer = stack.control_stream("stop", answer["stopping"])
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"

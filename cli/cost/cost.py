@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Literal
 
 import typer
 
+from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.terminal import print_table
@@ -107,11 +109,16 @@ MAX_DAYS = 366
 BY_CLOCK = "the clock of this machine: on the local cloud one process stands in for all workers of a run"
 
 
-def print_cost(stack: DeployedStack, first: str | None, last: str | None, by: str, *, as_json: bool) -> int:
-    """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive; None: today); only the ledger is read.
-
-    Returns the exit code: 1 when the parts do not add up.
-    """
+@command("cost")
+def print_cost(
+    stack: DeployedStack,
+    first: Annotated[str | None, typer.Option("--from", help="UTC day, such as 2026-11-20; today without it.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="UTC day, inclusive; today without it.")] = None,
+    by: Annotated[Literal["dataset", "lane", "engine", "day"], typer.Option(help="Sum up by this.")] = "dataset",
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show what the job runs of some days have cost, and what the plans said: 0, or 1 if the parts do not add up."""
     today = str(datetime.now(UTC).date())
     days = _days(today if first is None else first, today if last is None else last)
     report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack, *days)

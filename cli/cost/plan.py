@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.commands import FirstHour, Json, LastHour, command, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
@@ -18,13 +19,18 @@ from lake.texts import format_clock, format_count, format_dollars, format_durati
 RANGE = ("low", "high")
 
 
-def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: bool) -> int:
-    """Plan the present backlog for the next night and print it; a plan of all of it is the forecast of ``status``.
-
-    ``options`` are the fields of the function's input, None for each option that was not given. Returns the exit code:
-    1 when the night ends after its deadline.
-    """
-    answer = stack.dry_run_of_plan({name: value for name, value in options.items() if value is not None})
+@command("plan")
+def print_plan(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    engine: Annotated[str | None, typer.Option(help="Only this one of batch.engines.")] = None,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
+    answer = stack.dry_run_of_plan(given({"dataset": dataset, "from": first, "to": last, "engine": engine}))
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
     else:

@@ -5,16 +5,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 
+from cli import commands
+from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, Stage, command
+from cli.connect import connect_to_stage
 from cli.cost.cost import parse_day
 from cli.deployed_stack import DeployedStack
 from cli.terminal import print_table
 from lake.errors import InvalidInputError
-from lake.settings import ConvertSettings, InputSettings, Settings
+from lake.settings import ConvertSettings, InputSettings, Settings, load_settings
 from lake.speed import FAST, SLOW
 from lake.texts import format_count, format_dollars, format_duration, format_size
 from router.estimate.night import recent_waits
@@ -36,6 +41,28 @@ class Source:
     """Size of a day's files together, and of each of them."""
     ledger: Callable[[], DeployedStack] | None = None
     """Connects to the stack whose ledger it is."""
+
+
+@command("simulate")
+def simulate_day(
+    profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
+    a_day: Annotated[str | None, typer.Option(help="Instead of a profile: all files of a day together: 2TB.")] = None,
+    files_of: Annotated[str | None, typer.Option(help="With --a-day: the size of each file: 3.5MB.")] = None,
+    *,
+    ledger: Annotated[bool, typer.Option("--from-ledger", help="Instead: what a stage recorded of --date.")] = False,
+    day: Annotated[str | None, typer.Option("--date", help="Local date of the night after it: 2026-11-18.")] = None,
+    settings: SettingsFile = Path("settings/dev.toml"),
+    as_json: Json = False,
+    stage: Stage = "dev",
+    local: Local = False,
+    aws_profile: commands.Profile = None,
+    region: Region = None,
+) -> None:
+    """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
+    connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
+    sizes = (a_day, files_of) if a_day or files_of else None
+    source = Source(profile, sizes, connect if ledger else None)
+    print_simulation(source, load_settings(settings), day, as_json=as_json)
 
 
 def print_simulation(source: Source, settings: Settings, day: str | None, *, as_json: bool) -> None:
@@ -183,23 +210,27 @@ MIN_BYTES = 64 << 10
 """Minimum size of all files together: fewer bytes would be repeated for hours, and say nothing about real ones."""
 
 
+@command("calibrate")
 def calibrate_files(
-    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None = None, *, as_json: bool = False
+    files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
+    goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
+    cores: Cores = ALL_CORES,
+    output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+    *,
+    as_json: Json = False,
 ) -> None:
-    """Convert the files, print figures, and what to set as lines of a settings file; ``output``: a file for these."""
+    """Convert your own files on this machine, more and more of them, and say which settings to use."""
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
             f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
         )
-    if cores < 1:
-        raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
-    files = ndjson_files(paths)
-    if (size := sum(path.stat().st_size for path in files)) < MIN_BYTES:
+    paths = ndjson_files(files)
+    if (size := sum(path.stat().st_size for path in paths)) < MIN_BYTES:
         raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
     settings, busy = ConvertSettings(), os.getloadavg()[0]
     if busy > cores / 2:
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
-    found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
+    found = measure(paths, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}

@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.commands import command
 from cli.demo.sample_data import DemoCase, DemoFile, sample_files, user_files
 from cli.deployed_stack import DeployedStack
+from cli.doctor.checks import require_local_packages
 from cli.inspect.trace import Trace, trace_arrival
 from cli.terminal import print_table
 from lake.errors import InvalidInputError, TerminalError
@@ -100,12 +102,14 @@ def created_record(file: ObjectVersion, region: str) -> dict[str, Any]:
     }
 
 
-def run_demo(data: Path | None, output: Path, state: Path) -> int:
-    """Send files through both lanes, then prove the result with ``verify``; the exit code: 0 if all is proven.
-
-    ``data`` is a file or a folder with NDJSON files, None: generated samples. ``state`` belongs to the local cloud.
-    Raises ``InvalidInputError``: ``output`` has files that no demo has written.
-    """
+@command("demo")
+def run_demo(
+    data: Annotated[Path | None, typer.Option(help="Your own NDJSON: a file or a folder.")] = None,
+    output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and report.")] = Path("demo-output"),
+) -> int:
+    """Send files through both lanes on this machine and prove that nothing was lost."""
+    require_local_packages()
+    state = output / "cloud"
     if not state.exists() and output.exists() and any(output.iterdir()):
         raise InvalidInputError(f"{output} is not empty, and the demo replaces what is there: pass another --output")
     own = None if data is None else user_files(data, demo_settings().datasets, output)
@@ -323,10 +327,9 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
     _print_files(sent, traces)
     now, outcomes = datetime.now(UTC), []
     for dataset in sorted({item.file.dataset for item in sent}):
-        options = {"dataset": dataset, "from": f"{started:%Y-%m-%dT%H}", "to": f"{now:%Y-%m-%dT%H}"}
-        command = " ".join(f"--{name} {value}" for name, value in options.items())
-        typer.echo(f"hybrid-router verify {command}")
-        outcomes.append(verify(stack, options, 1.0, as_json=False))
+        first, last = f"{started:%Y-%m-%dT%H}", f"{now:%Y-%m-%dT%H}"
+        typer.echo(f"hybrid-router verify --dataset {dataset} --from {first} --to {last}")
+        outcomes.append(verify(stack, dataset, first, last))
     if any(outcomes):
         typer.echo("verify has not proven every hour: see above")
     else:

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import boto3
 import typer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.commands import Json, Local, Profile, Region, Stage, command
 from cli.errors import ExitCode, NotReachableError, advise
 from infra.names import code_version, stack_name, version_of
 from infra.outputs import output_key
@@ -100,8 +101,8 @@ def _uv(checkout: Path) -> Finding:
         return Finding("uv", Readiness.SKIPPED, "needed in a checkout only")
     pinned = re.search(r"^uv==([\d.]+)", pins.read_text(encoding="utf-8"), re.MULTILINE)
     wanted = pinned[1] if pinned else ""
-    for command in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
-        if f"uv {wanted}" == " ".join((_answer([command, "--version"]) or "").split()[:2]):
+    for program in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
+        if f"uv {wanted}" == " ".join((_answer([program, "--version"]) or "").split()[:2]):
             return Finding("uv", Readiness.OK, wanted)
     return Finding("uv", Readiness.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
 
@@ -318,28 +319,40 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     yield from account.examine(settings)
 
 
-def run_canary(
-    settings_file: Path,
-    stage: str,
-    profile: str | None,
-    region: str | None,
+@command("doctor")
+def doctor(
+    stage: Stage = "dev",
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")
+    ] = None,
     *,
-    athena: str | None,
-    local: bool,
-    as_json: bool,
-) -> ExitCode:
-    """Start each job of the deployed stage once, and ask Athena in the workgroup ``athena``.
-
-    Raises ``InvalidInputError``: the settings are of another stage.
-    """
+    canary: Annotated[
+        bool, typer.Option("--canary", help="Start each job of the stack once, for about a minute.")
+    ] = False,
+    athena: Annotated[
+        str | None, typer.Option(help="With --canary: the workgroup in which Athena reads the Iceberg tables.")
+    ] = None,
+    local: Local = False,
+    profile: Profile = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> int:
+    """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
+    file = settings or Path("settings") / f"{stage}.toml"
+    if athena is not None and (local or not canary):
+        raise InvalidInputError("--athena is for --canary on AWS: the local cloud has no Athena")
+    if not canary:
+        if local:
+            raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
+        return print_findings(examine(file, stage, profile, region), as_json=as_json)
     from cli.connect import connect_to_stage
     from cli.doctor.canary import print_canary
 
-    settings = load_settings(settings_file)
-    if settings.stage != stage:
-        raise InvalidInputError(f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}")
+    found = load_settings(file)
+    if found.stage != stage:
+        raise InvalidInputError(f"{file} is of the stage {found.stage}: pass --stage {found.stage}")
     stack = connect_to_stage(stage, local=local, profile=profile, region=region)
-    return print_canary(stack, settings, athena=athena, as_json=as_json)
+    return print_canary(stack, found, athena=athena, as_json=as_json)
 
 
 def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.documents import (
     ExplainedManifest,
@@ -87,11 +89,15 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExpla
     )
 
 
-def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
-    """Print the recorded versions of a file, or the inputs of an object of lake or quarantine; the exit code.
-
-    It is 1 if the ledger does not know it. ``limit`` is the maximum number of entries of each list.
-    """
+@command("explain")
+def print_explanation(
+    stack: DeployedStack,
+    uri: Annotated[str, typer.Argument(help="s3://bucket/key of a file, or of an object of lake or quarantine.")],
+    limit: Limit = 100,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show where a file is, why, and when it will be converted; or from which files an object was made."""
     name, now = parse_s3_uri(uri), datetime.now(UTC)
     document: FileExplanation | ObjectExplanation | None
     with working("reading the ledger ..."):

@@ -7,11 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
@@ -96,11 +97,15 @@ WAS_PUT_AGAIN = "the same bytes were put again at {at}, and are the same file: h
 COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
 
 
-def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_json: bool) -> int:
-    """Print what did not get through, of one dataset or of all; the exit code: 1 if there is any.
-
-    ``limit`` is the maximum number of entries of each list.
-    """
+@command("failures")
+def print_failures(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only those of this dataset.")] = None,
+    limit: Limit = 100,
+    *,
+    as_json: Json = False,
+) -> int:
+    """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
     with working("reading the ledger ..."):
         if dataset is not None and dataset not in stack.outputs.records.values():
             check_dataset_is_known(stack, dataset)

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
+from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
@@ -21,11 +23,16 @@ from router.requests.selection import parse_hours
 MAX_HOURS = 24 * 366
 
 
-def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as_json: bool) -> int:
-    """Print state and counts of each hour from ``first`` to ``last`` (UTC day or hour, inclusive).
-
-    Returns the exit code: 1 unless all of them are complete.
-    """
+@command("hours")
+def print_hours(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
+    first: Annotated[str, FROM],
+    last: Annotated[str, TO],
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show which hours of a dataset are complete, with counts: 0 all of them, 1 rows are still to come or missing."""
     check_dataset_is_known(stack, dataset)
     with working("reading the ledger ..."):
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))

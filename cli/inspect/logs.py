@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import local_log, log_stream, read_zone
@@ -47,17 +48,20 @@ class LogEvent:
     text: str
 
 
+@command("logs")
 def print_logs(
     stack: DeployedStack,
-    name: str,
-    since: str,
-    contains: str | None,
-    run: str | None,
-    limit: int,
+    name: Annotated[
+        str, typer.Argument(help="A function, such as sweep; batch or stream; records; or executions that failed.")
+    ],
+    since: Annotated[str, typer.Option(help="How far back: 30m, 3h or 2d.")] = "3h",
+    contains: Annotated[str | None, typer.Option(help="Only events with this text, such as ERROR or ALARM.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only this job run, as night and explain name it.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of events, the last ones.")] = 100,
     *,
-    as_json: bool,
+    as_json: Json = False,
 ) -> int:
-    """Print the last ``limit`` events that have the text ``contains``, oldest first; of job run ``run`` alone."""
+    """Print what a function, the jobs or Firehose have logged, or which executions have failed, and why."""
     beginning = datetime.now(UTC) - parse_since(since)
     if run is not None and name not in list(Lane):
         raise InvalidInputError(f"--run {run}: only the logs {' and '.join(Lane)} are of job runs")

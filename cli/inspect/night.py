@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.change.executions import FINE_VERDICTS
+from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.documents import ManifestNotDone, NightDataset, NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
@@ -37,11 +38,15 @@ LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
 NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
 
 
-def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
-    """Print one execution: ``last``, the newest that began on a date, or a name; the exit code: 1 when it has failed.
-
-    ``limit`` is the maximum number of entries of each list.
-    """
+@command("night")
+def print_night(
+    stack: DeployedStack,
+    which: Annotated[str, typer.Argument(help="last, a local date such as 2026-11-20, or an execution's name.")] = LAST,
+    limit: Limit = 100,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show one execution of overnight: outcome, plan and actual, datasets, what failed, job runs: 1 if it failed."""
     with working("reading the execution ..."):
         zone = read_zone(stack)
         execution = _find(stack, which, zone)
@@ -55,8 +60,9 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
     return ExitCode.FINE if document.outcome in NOT_FAILED else ExitCode.NOT_SO
 
 
-def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
-    """Print the newest executions, at most ``limit``, one in a line; the exit code."""
+@command("nights")
+def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = False) -> int:
+    """List the last executions of overnight with their outcome."""
     with working("reading the executions ..."):
         zone = read_zone(stack)
         found = islice((item for item in list_executions(stack) if item.is_night), limit)

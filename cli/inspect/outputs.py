@@ -1,17 +1,25 @@
 """``hybrid-router outputs``: names, URLs and ARNs of what the stack consists of."""
 
 import json
+from typing import Annotated
 
 import typer
 
+from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.terminal import print_facts
 from lake.errors import InvalidInputError
 
 
-def print_outputs(stack: DeployedStack, name: str | None, *, as_json: bool) -> int:
-    """Print every output of the stack, or the value of one, alone in its line; the exit code."""
+@command("outputs")
+def print_outputs(
+    stack: DeployedStack,
+    name: Annotated[str | None, typer.Argument(help="Print the value of this output alone.")] = None,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
         if as_json:

@@ -5,9 +5,11 @@ import webbrowser
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from cli.commands import Json, command
 from cli.cost.cost import metered_by, parse_day
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
@@ -32,19 +34,19 @@ from report.model import Report, cost_figures
 from report.page import render_page
 
 
+@command("report")
 def write_report(
     stack: DeployedStack,
-    day: str | None,
-    execution: str | None,
-    output: Path | None,
+    day: Annotated[str | None, typer.Option("--date", help="UTC day, such as 2026-11-20.")] = None,
+    execution: Annotated[str | None, typer.Option(help="Name of an execution of overnight or backfill.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; report-<day or execution>.html without it; or a folder.")
+    ] = None,
     *,
-    open_page: bool = False,
-    as_json: bool = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    as_json: Json = False,
 ) -> int:
-    """Write the page of a day (UTC) or of an execution, or of the last days, and print its path; the exit code.
-
-    It changes nothing else.
-    """
+    """Write one HTML page about a night or a day; without either, a folder with the last 30 days and their nights."""
     if day is not None and execution is not None:
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
     now = datetime.now(UTC)

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
 from cli.documents import Backlog, NextNight, NightLine, StatusDocument
 from cli.errors import ExitCode
@@ -28,11 +29,9 @@ MAX_EXECUTIONS = 20
 """Executions that are read to find the last night: dry runs and running ones are passed over."""
 
 
-def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
-    """Print the state of the stack, as a page or as one JSON document; the exit code.
-
-    ``limit`` is the maximum number of manifests that are read of each lane and state.
-    """
+@command("status")
+def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json = False) -> int:
+    """Show what waits, what failed, whether the stream is alive, tonight's forecast, last night and open alarms."""
     now = datetime.now(UTC)
     with working("reading the ledger ..."):
         document = status_document(stack, limit, now)

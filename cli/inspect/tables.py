@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 import typer
 
+from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
@@ -22,11 +24,14 @@ LATE = timedelta(minutes=15)
 NOT_MADE = "the next publish makes the table and fills it with all hours, or run 'hybrid-router tables rebuild {}'"
 
 
-def print_table_status(stack: DeployedStack, dataset: str | None, *, as_json: bool) -> int:
-    """Print each Iceberg table, or that of ``dataset``: last batch, what waits for it, and why it is stopped.
-
-    Returns the exit code: 1 if a table is stopped or behind.
-    """
+@command("tables status")
+def print_table_status(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Argument(help="Only the table of this dataset.")] = None,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show the Iceberg tables, what waits for them, and why one is stopped: 0 all are current, 1 one is not."""
     if dataset is not None:
         check_dataset_is_known(stack, dataset)
     now = datetime.now(UTC)
@@ -90,16 +95,18 @@ def _state(stack: DeployedStack, row: TableRow, now: datetime, late: timedelta) 
     )
 
 
-def restore_table(stack: DeployedStack, dataset: str) -> int:
-    """Invoke the function that makes the last batch's snapshot the current one."""
+@command("tables restore")
+def restore_table(stack: DeployedStack, dataset: Dataset) -> int:
+    """Go back to the last batch: undo what other writers have done to the rows of a table."""
     check_dataset_is_known(stack, dataset)
     answer = stack.change_table({"restore": dataset})
     typer.echo(f"{dataset}: its rows are those of batch {answer['batch']}; what is published since then follows")
     return ExitCode.FINE
 
 
-def rebuild_table(stack: DeployedStack, dataset: str) -> int:
-    """Invoke the function that makes a new table, which the committer fills."""
+@command("tables rebuild")
+def rebuild_table(stack: DeployedStack, dataset: Dataset) -> int:
+    """Make a table anew from the ledger, or for the first time over what is published already."""
     check_dataset_is_known(stack, dataset)
     answer = stack.change_table({"rebuild": dataset})
     hours = format_count(answer["hours"], "hour")

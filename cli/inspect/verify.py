@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
 from lake.errors import HybridRouterError, InvalidInputError
@@ -19,17 +21,23 @@ from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
 
 
-def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_json: bool) -> int:
-    """Print the outcome of each hour; returns the exit code.
-
-    ``options``: ``dataset``, ``from`` and ``to``. ``share``: share of the manifests that are compared, 0 to 1.
-    """
+@command("verify")
+def verify(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
+    first: Annotated[str, FROM],
+    last: Annotated[str, TO],
+    share: Annotated[float, typer.Option(help="Share of the manifests that are compared, above 0, at most 1.")] = 1.0,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Prove hours from the input files: 0 proven, 1 differs, 2 wrong use, 3 cannot be proven or not reachable."""
     if not 0 < share <= 1:
         raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
     reports: list[HourReport] = []
     try:
         settings = stack.settings()
-        hours = _hours(stack, settings, options)
+        hours = _hours(stack, settings, {"dataset": dataset, "from": first, "to": last})
         for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
             found = (replace(item, problem=stack.runnable(item.problem)) for item in report.differences)
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]

@@ -11,14 +11,15 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import typer
 
+from cli.commands import Json, command
 from cli.errors import ExitCode
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings.model import STAGE_NAME
@@ -157,8 +158,9 @@ END_SECONDS = 60
 POLL_SECONDS = 0.2
 
 
-def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> int:
-    """End the cloud of a stage and wait until its files are deleted; returns the exit code."""
+@command("local down")
+def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of the stack.")] = "dev") -> int:
+    """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
     if not STAGE_NAME.fullmatch(stage_name):
         raise InvalidInputError(
             f"{stage_name!r} is not a valid name of a stage: 'hybrid-router local ls' shows those that run"
@@ -173,14 +175,15 @@ def local_down(stage_name: str, wait: Callable[[float], None] = time.sleep) -> i
         if stage.owner() is None:
             typer.echo(f"the local cloud of stage {stage_name} has ended")
             return ExitCode.FINE
-        wait(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
     raise LocalCloudRunsError(
         f"process {pid} of stage {stage_name} has not ended after {END_SECONDS} s: run 'kill -9 {pid}'"
     )
 
 
-def print_local_clouds(*, as_json: bool) -> int:
-    """Print each local cloud that runs, and what others have left; returns the exit code."""
+@command("local ls")
+def print_local_clouds(*, as_json: Json = False) -> int:
+    """List the local clouds of this machine, with what killed ones have left."""
     clouds = [_describe(stage) for stage in stages(local_state())]
     kept = sorted(str(path) for path in local_state().glob(f"*{KEPT}"))
     if as_json:

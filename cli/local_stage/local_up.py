@@ -5,22 +5,26 @@ import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from cli.commands import SettingsFile, command
 from cli.connect import aws_on_local_cloud, local_config
+from cli.doctor.checks import require_local_packages
 from cli.local_stage.local_clouds import KEPT, LocalStage, local_state
 from cli.terminal import ended_by_signal
-from infra.synth import synth
 from lake.settings import Settings, load_settings
-from local.cloud import LocalCloud
 
 
-def local_up(settings_file: Path, *, keep: bool = False) -> None:
-    """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C or SIGTERM.
-
-    Several may run at once, with different stages. What it has written is deleted at its end, unless ``keep``.
-    """
+@command("local up")
+def local_up(
+    settings_file: SettingsFile = Path("settings/dev.toml"),
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
+) -> None:
+    """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
+    require_local_packages()
     settings = load_settings(settings_file)
     stage = LocalStage(local_state(), settings.stage)
     folder = stage.cloud_folder(os.getpid())
@@ -37,6 +41,9 @@ def local_up(settings_file: Path, *, keep: bool = False) -> None:
 
 
 def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> None:
+    from infra.synth import synth
+    from local.cloud import LocalCloud
+
     with LocalCloud.start(folder, log=typer.echo) as cloud:
         typer.echo("running cdk synth and deploying its template unchanged")
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))

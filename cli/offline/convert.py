@@ -1,5 +1,6 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -7,11 +8,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 import boto3
@@ -20,10 +21,12 @@ from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from cli.commands import ALL_CORES, BucketRegion, Cores, Json, command
 from cli.errors import ExitCode, NotReachableError, advise
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
+from lake.settings import Settings, load_settings
 from lake.settings.declaration import DATASET_NAME
 from lake.texts import format_count, format_size, printable
 from offline.conversion import Conversion, GroupOutcome
@@ -154,6 +157,37 @@ def region_of_environment(names: Sequence[str]) -> str:
     return str(region)
 
 
+@command("convert")
+def convert(
+    names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
+    ] = None,
+    hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
+    compression: Annotated[Literal["zstd", "snappy"] | None, typer.Option(help="Codec of the Parquet pages.")] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
+    ] = None,
+    cores: Cores = ALL_CORES,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Convert files that have changed in place of their old rows.")
+    ] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="Iceberg tables over the files, which later calls extend.")
+    ] = False,
+    region: BucketRegion = None,
+    as_json: Json = False,
+) -> int:
+    """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
+    chosen = Settings(stage="here") if settings is None else load_settings(settings)
+    if compression is not None:
+        chosen = dataclasses.replace(chosen, convert=dataclasses.replace(chosen.convert, compression=compression))
+    search = Search(names, chosen, parse_destination(dataset, hour), region or region_of_environment(names))
+    return convert_files(Request(search, output, cores, as_json, replace, table))
+
+
 def convert_files(request: Request) -> int:
     """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake."""
     started, summary, code = time.monotonic(), Summary(), ExitCode.FINE
@@ -272,7 +306,7 @@ def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
     names = [str(file) if name == PIPE else name for name in request.search.names]
-    yield replace(request, search=replace(request.search, names=names))
+    yield dataclasses.replace(request, search=dataclasses.replace(request.search, names=names))
     output.discard("pipe")
 
 

@@ -5,9 +5,11 @@ import textwrap
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from cli.commands import Json, command
 from cli.errors import ExitCode
 from cli.terminal import print_facts
 from infra.names import stack_name
@@ -29,8 +31,11 @@ from lake.time import Schedule, minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
 
 
-def check_settings(path: Path, *, as_json: bool) -> int:
-    """Print what a settings file means; returns the exit code."""
+@command("settings check")
+def check_settings(
+    path: Annotated[Path, typer.Argument(help="Settings file of a stage.")], *, as_json: Json = False
+) -> int:
+    """Show every wrong value of a settings file, or what the file means: 0 it is valid, 2 not; --json: all values."""
     settings = load_settings(path)
     if as_json:
         typer.echo(dump_settings(settings))
@@ -40,8 +45,13 @@ def check_settings(path: Path, *, as_json: bool) -> int:
     return ExitCode.FINE
 
 
-def explain_settings(key: str, *, as_json: bool) -> int:
-    """Print what a key, or each key of a table, means; returns the exit code."""
+@command("settings explain")
+def explain_settings(
+    key: Annotated[str, typer.Argument(help="A key such as stream.trigger_seconds, or a table such as stream.")],
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show meaning, unit, default and allowed values of a settings key."""
     every = dict(declared_keys(Settings))
     found = {name: field for name, field in every.items() if name == key or name.startswith(f"{key}.")}
     if not found:

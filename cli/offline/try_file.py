@@ -7,22 +7,24 @@ import os
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import boto3
 import pyarrow.parquet as pq
 import typer
 from botocore.exceptions import ClientError
 
+from cli.commands import ALL_CORES, BucketRegion, Cores, Json, SettingsFile, command
 from cli.errors import ExitCode, NotReachableError
+from cli.offline.convert import parse_destination, region_of_environment
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import parse_s3_uri
 from lake.manifest import Lane, ObjectVersion, Partition
-from lake.settings import Settings
+from lake.settings import Settings, load_settings
 from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count, format_dollars, format_size, printable
 from offline.conversion import Conversion
@@ -83,8 +85,30 @@ def _parse_pair(option: str, item: str) -> tuple[str, str]:
     return name, value
 
 
-def try_file(trial: Trial, *, as_json: bool) -> int:
-    """Print lane, dataset, hour, columns, rejects and cost; the exit code: 1 unless all of it would be rows."""
+@command("try")
+def try_(
+    file: Annotated[str, typer.Argument(help="One NDJSON file, or s3://bucket/key.")],
+    key: Annotated[
+        str | None, typer.Option(help="Its key in the input bucket; without it the object's, or the path as given.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag of the object, as name=value; may be repeated.")] = None,
+    metadata: Annotated[
+        list[str] | None, typer.Option(help="Metadata of the object, as name=value; may be repeated.")
+    ] = None,
+    settings: SettingsFile = Path("settings/dev.toml"),
+    at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
+    cores: Cores = ALL_CORES,
+    region: BucketRegion = None,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
+    now = parse_destination(None, at).hour or datetime.now(UTC)
+    attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
+    return _try(Trial(file, key, attributes, load_settings(settings), now, cores, where), as_json=as_json)
+
+
+def _try(trial: Trial, *, as_json: bool) -> int:
     settings, is_object = trial.settings, trial.name.startswith(SCHEME)
     file = _find_object(trial) if is_object else _find_file(trial.name)
     key, size = trial.key or (file.key if is_object else _key_of(trial.name)), file.size

@@ -8,22 +8,27 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
 import typer
 from botocore.exceptions import ClientError
 
+from cli.commands import FirstHour, Json, LastHour, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
     COUNTED_LINES,
     ONE_LINE,
     WHOLE_FILE,
+    Dataset,
+    File,
+    Limit,
     QuarantineRecord,
-    QuarantineSelection,
+    Reason,
     RecordScan,
     ResubmittedLines,
+    parse_quarantine_selection,
 )
 from cli.terminal import print_table, working
 from lake.faults import Fault, judge
@@ -121,10 +126,21 @@ COLUMNS = {
 }
 
 
+@command("quarantine ls")
 def print_quarantine(
-    stack: DeployedStack, selection: QuarantineSelection, by: str, limit: int, *, as_json: bool
+    stack: DeployedStack,
+    dataset: Dataset = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    reason: Reason = None,
+    file: File = None,
+    by: Annotated[Literal["dataset", "hour", "reason", "file"], typer.Option(help="Sum up by this.")] = "hour",
+    limit: Limit = 100_000,
+    *,
+    as_json: Json = False,
 ) -> int:
-    """Count the selected records by group; the exit code. ``limit``: maximum number of records that are counted."""
+    """Count the rejected lines and the unreadable files."""
+    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     columns = COLUMNS[by]
     counted: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     resubmitted = ResubmittedLines(stack)
@@ -176,14 +192,24 @@ SHOWN_CHARACTERS = 300
 """Maximum length of a line on the terminal; ``--json`` and ``export`` have all of it."""
 
 
+@command("quarantine show")
 def print_records(
-    stack: DeployedStack, selection: QuarantineSelection, limit: int, context: int | None, *, as_json: bool
+    stack: DeployedStack,
+    dataset: Dataset = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    reason: Reason = None,
+    file: File = None,
+    limit: Limit = 20,
+    context: Annotated[
+        int | None,
+        typer.Option(min=0, max=10, help="Number each line, with this many lines around it; reads the files."),
+    ] = None,
+    *,
+    as_json: Json = False,
 ) -> int:
-    """Print the selected records, each with its place and reason; the exit code: 1 if there is none.
-
-    ``context``: lines of the input file to print before and after each rejected line, which is then numbered; None
-    reads no input file.
-    """
+    """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
+    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
     with working("reading the quarantine ..."):
         shown = list(scan)

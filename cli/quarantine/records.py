@@ -6,8 +6,9 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
@@ -19,6 +20,11 @@ from lake.ledger import ManifestRow, ResubmissionRow
 from lake.manifest import Partition
 from lake.resubmission import read_resubmission
 from router.requests.selection import Selection, parse_hours
+
+Dataset = Annotated[str | None, typer.Option(help="Only this dataset.")]
+Reason = Annotated[str | None, typer.Option(help="Only reasons that begin with this.")]
+File = Annotated[str | None, typer.Option(help="Only this input file: s3://bucket/key.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records.")]
 
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
 """Kinds of records: a file that could not be read, a rejected line, and rejected lines that are only counted."""

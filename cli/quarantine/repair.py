@@ -12,19 +12,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from cli.commands import DryRun, FirstHour, Json, LastHour, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.quarantine.records import (
     ONE_LINE,
     WHOLE_FILE,
+    Dataset,
+    File,
+    Limit,
     QuarantineRecord,
-    QuarantineSelection,
+    Reason,
     RecordScan,
     ResubmittedLines,
+    parse_quarantine_selection,
 )
 from cli.terminal import working
 from lake.documents import decode, encode, encode_body, put_document
@@ -76,14 +81,22 @@ def line_digest(line: bytes) -> str:
     return hashlib.blake2b(line, digest_size=16).hexdigest()
 
 
+@command("quarantine export")
 def export_lines(
-    stack: DeployedStack, selection: QuarantineSelection, target: Path, limit: int, *, as_json: bool
+    stack: DeployedStack,
+    target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file next to it.")],
+    dataset: Dataset = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    reason: Reason = None,
+    file: File = None,
+    limit: Limit = 100_000,
+    *,
+    as_json: Json = False,
 ) -> int:
-    """Write the rejected lines of the selection to ``target`` and their origins; an element of an array on one line.
-
-    Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
-    if there is no line to write.
-    """
+    """Write rejected lines to a file, as they are in their input files, so that a person can repair them."""
+    # Lines that the quarantine does not keep, and those that were given back, are only counted.
+    selection = parse_quarantine_selection(stack, dataset, first, last, reason, file)
     if str(target) == "-":
         raise InvalidInputError("an export is two files: pass the name of a new one in place of -")
     scan = RecordScan(stack, selection, limit)
@@ -204,14 +217,18 @@ class RepairedLine:
     """Without its newline."""
 
 
-def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: bool, as_json: bool) -> int:
-    """Give the repaired lines of an export back: those that differ from what was exported and were never given back.
-
-    Lines of one hour are one or more resubmissions. What an earlier, interrupted retry has recorded is completed.
-    An hour whose lines may be rejected no longer is refused and named, and keeps no other back. ``now``: start
-    ``overnight`` for their hours, also of lines that were given back before. Returns the exit code: 1 if an hour was
-    refused, or there is no line to give back and none was given back before.
-    """
+@command("quarantine retry")
+def retry_lines(
+    stack: DeployedStack,
+    exported: Annotated[Path, typer.Argument(help="A repaired file of an export.")],
+    *,
+    now: Annotated[bool, typer.Option("--now", help="Start overnight for their hours at once.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Give repaired lines back: they become rows of their own hour, once, however often this is run."""
+    # Lines of one hour are one or more resubmissions; what an earlier, interrupted retry has recorded is completed. An
+    # hour whose lines may be rejected no longer is refused and named, and keeps no other back.
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
     for line in _repaired(exported, left_out, stack.settings().convert):

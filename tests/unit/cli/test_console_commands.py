@@ -20,7 +20,8 @@ from tests.unit.lake.world import World
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NIGHT = {"verdict": "SUCCEEDED", "message": "all 3 manifests are done: 101 rows"}
-FIELDS = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-20"}
+FIELDS = {"dataset": "orders", "first": "2026-11-20", "last": "2026-11-20"}
+REQUEST = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-20", "force": False}
 
 
 @dataclass
@@ -62,7 +63,7 @@ def run(
     functions: Any = FakeLambda(refusal if fields.get("dataset") == "orderz" else {})
     stack = replace(stack_of(world, machines), functions=functions)
     try:
-        return command(stack, fields, **{"dry_run": False, "wait": True, "as_json": False, **flags}), machines.started
+        return command(stack, **fields, **flags), machines.started
     except InvalidInputError:
         assert machines.started == []
         raise
@@ -80,7 +81,7 @@ def run(
 def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
     world: World, status: str, output: Any, code: ExitCode, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = run(world, run_overnight, {"dataset": "orders", "from": None}, output, status=status)
+    ended = run(world, run_overnight, {"dataset": "orders"}, output, status=status)
     assert ended == (code, [{"dataset": "orders"}])
     printed = capsys.readouterr()
     assert printed.out == told
@@ -89,7 +90,7 @@ def test_a_night_is_followed_and_its_verdict_is_the_exit_code(
 
 
 def test_an_execution_that_is_not_waited_for_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(world, run_overnight, {}, wait=False, as_json=True)[0] == ExitCode.FINE
+    assert run(world, run_overnight, {}, no_wait=True, as_json=True)[0] == ExitCode.FINE
     assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
@@ -118,10 +119,10 @@ def test_an_execution_that_cannot_be_followed_any_longer_is_not_to_be_started_ag
 @pytest.mark.parametrize(
     ("command", "fields", "flags", "error"),
     [
-        (run_overnight, {"from": "2026-11-02", "to": "2026-11-01"}, {}, "from = "),
+        (run_overnight, {"first": "2026-11-02", "last": "2026-11-01"}, {}, "from = "),
         (run_overnight, {"dataset": "orderz"}, {}, "the ledger has no dataset 'orderz'"),
-        (run_backfill, {"dataset": "orderz"}, {}, "dataset = 'orderz' is unknown"),
-        (run_backfill, {"dataset": "orderz"}, {"dry_run": True}, "dataset = 'orderz' is unknown"),
+        (run_backfill, {**FIELDS, "dataset": "orderz"}, {}, "dataset = 'orderz' is unknown"),
+        (run_backfill, {**FIELDS, "dataset": "orderz"}, {"dry_run": True}, "dataset = 'orderz' is unknown"),
     ],
 )
 def test_a_wrong_request_starts_nothing(world: World, command: Any, fields: Any, flags: Any, error: str) -> None:
@@ -131,14 +132,14 @@ def test_a_wrong_request_starts_nothing(world: World, command: Any, fields: Any,
 
 def test_a_backfill_ends_as_its_night_does(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     ended = run(world, run_backfill, FIELDS, {"dryRun": False, "search": {}, "overnight": NIGHT})
-    assert ended == (ExitCode.FINE, [{**FIELDS, "dryRun": False}])
+    assert ended == (ExitCode.FINE, [{**REQUEST, "dryRun": False}])
     assert capsys.readouterr().out == "SUCCEEDED: all 3 manifests are done: 101 rows\n"
 
 
 def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "reprocessed": 4}
     output = {"dryRun": True, "search": search, "plan": {"files": 1, "bytes": 1000}}
-    assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.FINE, [{**FIELDS, "dryRun": True}])
+    assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.FINE, [{**REQUEST, "dryRun": True}])
     told = capsys.readouterr().out
     assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in told
     assert "to be converted again: 4 manifests" in told

@@ -59,7 +59,7 @@ def stack(world: World) -> DeployedStack:
     return replace(stack_with(FakeLambda({})), ledger=world.ledger)
 
 
-def as_json(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str, by: str) -> dict[str, Any]:
+def as_json(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str, by: Any) -> dict[str, Any]:
     assert print_cost(stack, first, last, by, as_json=True) == 0
     body: dict[str, Any] = json.loads(capsys.readouterr().out)
     return body

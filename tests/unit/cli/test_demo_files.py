@@ -76,7 +76,7 @@ def test_what_an_earlier_demo_has_written_is_not_input(tmp_path: Path) -> None:
 def test_the_output_of_a_conversion_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     with pytest.raises(InvalidInputError, match="is not empty, and the demo replaces what is there"):
-        run_demo(None, tmp_path, tmp_path / "cloud")
+        run_demo(None, tmp_path)
     with pytest.raises(InvalidInputError, match="does not exist"):
-        run_demo(tmp_path / "nothing", tmp_path / "out", tmp_path / "out" / "cloud")
+        run_demo(tmp_path / "nothing", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from cli.connect import read_local_state
 from cli.cost.sizing import calibrate_files
 from cli.errors import ExitCode, NotReachableError
-from cli.local_stage import local_up as up_module
 from cli.local_stage.local_clouds import (
     LocalCloudRunsError,
     LocalStage,
@@ -97,7 +96,7 @@ def run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, **optio
     settings = tmp_path / "dev.toml"
     settings.write_text('stage = "dev"')
     monkeypatch.setattr("local.cloud.LocalCloud.start", lambda folder, log: FakeCloud(folder, number))
-    monkeypatch.setattr(up_module, "synth", lambda _settings, out: out)
+    monkeypatch.setattr("infra.synth.synth", lambda _settings, out: out)
     with pytest.raises(KeyboardInterrupt):
         local_up(settings, **options)
 
@@ -178,16 +177,18 @@ def test_down_asks_the_process_to_end_and_waits_for_it(
     monkeypatch.setattr("os.kill", lambda pid, number: asked.append((pid, number)))
     claim = ExitStack()
     claim.enter_context(LocalStage(folder, "dev").claimed())
-    assert local_down("dev", wait=lambda _: claim.close()) == ExitCode.FINE
+    monkeypatch.setattr("time.sleep", lambda _: claim.close())
+    assert local_down("dev") == ExitCode.FINE
     assert asked == [(os.getpid(), signal.SIGTERM)]
     assert capsys.readouterr().out == "the local cloud of stage dev has ended\n"
 
 
 def test_down_says_when_a_process_does_not_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.kill", lambda *_: None)
+    for name in ("os.kill", "time.sleep"):
+        monkeypatch.setattr(name, lambda *_: None)
     command = f"run 'kill -9 {os.getpid()}'"
     with LocalStage(folder, "dev").claimed(), pytest.raises(LocalCloudRunsError, match=command):
-        local_down("dev", wait=lambda _: None)
+        local_down("dev")
 
 
 def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
 
 def printed(capsys: pytest.CaptureFixture[str], body: dict[str, Any]) -> tuple[int, str]:
     stack = replace(stack_with(FakeLambda(body)), scheduler=FakeServices())
-    code = print_plan(stack, {"dataset": None}, as_json=False)
+    code = print_plan(stack)
     return code, capsys.readouterr().out
 
 
@@ -107,7 +107,7 @@ def test_what_a_person_has_to_know(
 
 def test_json_is_the_answer_and_the_request_is_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
     functions = FakeLambda(answer())
-    assert print_plan(stack_with(functions), {"dataset": "orders", "engine": None}, as_json=True) == 0
+    assert print_plan(stack_with(functions), "orders", as_json=True) == 0
     assert json.loads(capsys.readouterr().out) == answer()
     ((name, event),) = functions.requests
     assert (name, event["dataset"], event["dryRun"]) == ("plan", "orders", True)
@@ -117,5 +117,5 @@ def test_json_is_the_answer_and_the_request_is_a_dry_run(capsys: pytest.CaptureF
 
 def test_a_plan_of_the_whole_backlog_is_the_forecast_that_status_shows() -> None:
     functions = FakeLambda(answer())
-    print_plan(stack_with(functions), {"dataset": None, "engine": None}, as_json=True)
+    print_plan(stack_with(functions), as_json=True)
     assert functions.requests == [("plan", {"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})]

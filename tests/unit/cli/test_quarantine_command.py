@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from cli.errors import ExitCode
 from cli.quarantine import listing
 from cli.quarantine.listing import print_quarantine, print_records
-from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.repair import export_lines, line_digest, origins_file, read_origins
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
@@ -45,12 +45,8 @@ def filled(world: World) -> World:
     return world
 
 
-def selection(world: Any, **options: Any) -> Any:
-    return parse_quarantine_selection(world, **options)
-
-
-def listed(world: Any, capsys: pytest.CaptureFixture[str], by: str = "hour", **options: Any) -> Any:
-    print_quarantine(world, selection(world, **options), by, 100, as_json=True)
+def listed(world: Any, capsys: pytest.CaptureFixture[str], by: Any = "hour", **options: Any) -> Any:
+    print_quarantine(world, **options, by=by, as_json=True)
     body = json.loads(capsys.readouterr().out)
     return [tuple(group.values()) for group in body["groups"]]
 
@@ -103,13 +99,12 @@ def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
     # When, Then: both count, as lines of the second one
     found = listed(filled, capsys, "hour", first=EVENING.stamp)
     assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"]
-    evening = selection(filled, first=EVENING.stamp)
-    export_lines(stack_of(filled, FakeServices()), evening, tmp_path / "lines", 100, as_json=False)
+    export_lines(stack_of(filled, FakeServices()), tmp_path / "lines", first=EVENING.stamp)
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
 def test_show_prints_place_reason_and_line(filled: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_records(filled, selection(filled), 20, None, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
+    assert print_records(filled) == ExitCode.FINE  # type: ignore[arg-type]
     told = capsys.readouterr().out.splitlines()
     assert told[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
@@ -125,9 +120,8 @@ def test_a_narrow_selection_ends_as_well(
 ) -> None:
     # Given: more records than one command reads
     monkeypatch.setattr("cli.quarantine.records.MAX_READ", 3)
-    nothing = selection(filled, reason="none of these")
     # When
-    print_quarantine(filled, nothing, "hour", 100, as_json=True)  # type: ignore[arg-type]
+    print_quarantine(filled, reason="none of these", as_json=True)  # type: ignore[arg-type]
     # Then
     assert json.loads(capsys.readouterr().out)["complete"] is False
 
@@ -142,8 +136,8 @@ def test_an_object_that_is_damaged_is_named(
     stack = stack_of(filled, FakeServices())
     for command in (
         lambda: listed(stack, capsys),
-        lambda: print_records(stack, selection(stack), 10, 0, as_json=False),
-        lambda: export_lines(stack, selection(stack), tmp_path / "lines.ndjson", 10, as_json=False),
+        lambda: print_records(stack, context=0),
+        lambda: export_lines(stack, tmp_path / "lines.ndjson"),
     ):
         with pytest.raises(TerminalError, match=f"record 2 of s3://quarantine/{key} is damaged .* run 'hybrid-router"):
             command()
@@ -157,9 +151,7 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World
     row = converted(filled, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
     target = tmp_path / "repair.ndjson"
     # When
-    assert (
-        export_lines(stack_of(filled, FakeServices()), selection(filled), target, 100, as_json=False) == ExitCode.FINE
-    )
+    assert export_lines(stack_of(filled, FakeServices()), target) == ExitCode.FINE
     # Then
     assert target.read_bytes() == b"\xff\n\x1b[2J\n[1]\n"
     first, second, third = read_origins(target)
@@ -172,7 +164,7 @@ def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(filled: World
 def test_an_export_is_no_pipe(filled: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInputError, match="an export is two files"):
-        export_lines(stack_of(filled, FakeServices()), selection(filled), Path("-"), 100, as_json=False)
+        export_lines(stack_of(filled, FakeServices()), Path("-"))
     assert not list(tmp_path.iterdir())
 
 
@@ -180,17 +172,17 @@ def test_export_overwrites_nothing_and_leaves_no_empty_file(
     filled: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "repair.ndjson"
-    counted = selection(filled, first="2026-11-20T10")
-    assert export_lines(filled, counted, target, 100, as_json=True) == ExitCode.NOT_SO  # type: ignore[arg-type]
+    counted: Any = partial(export_lines, target=target, first="2026-11-20T10")
+    assert counted(filled, as_json=True) == ExitCode.NOT_SO
     body = json.loads(capsys.readouterr().out)
     assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
     assert list(tmp_path.iterdir()) == []
-    export_lines(filled, counted, target, 100, as_json=False)  # type: ignore[arg-type]
+    counted(filled)
     # A repaired file under its old key would be rows twice.
     assert "otherwise put only such lines, repaired, under a new key" in capsys.readouterr().out
     origins_file(target).touch()
     with pytest.raises(InvalidInputError, match=r"repair\.ndjson\.origins exists: pass the name of a new file"):
-        export_lines(filled, counted, target, 100, as_json=True)  # type: ignore[arg-type]
+        counted(filled, as_json=True)
 
 
 BODY = b'{"n":1}\n{"n":2}\n{\n{"n":4}\n[5]\n{"n":6}\n'
@@ -198,7 +190,7 @@ REJECTS = {"{": BODY.index(b"{\n"), "[5]": BODY.index(b"[5]")}
 
 
 def show(world: Any, capsys: pytest.CaptureFixture[str], context: int, *, as_json: bool = False) -> Any:
-    print_records(world, selection(world), 20, context, as_json=as_json)
+    print_records(world, context=context, as_json=as_json)
     told = capsys.readouterr().out
     return json.loads(told)["records"] if as_json else [line.strip() for line in told.splitlines()]
 

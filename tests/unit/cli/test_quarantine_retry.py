@@ -11,7 +11,6 @@ import pytest
 
 from cli.errors import ExitCode
 from cli.quarantine.listing import print_quarantine
-from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.repair import export_lines, origins_file, read_origins, retry_lines
 from lake.errors import InvalidInputError
 from lake.layout import RESUBMISSIONS
@@ -60,7 +59,7 @@ def stack(world: World) -> Any:
 def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """All four lines."""
     target = tmp_path / "repair.ndjson"
-    export_lines(stack, parse_quarantine_selection(stack), target, 100, as_json=False)
+    export_lines(stack, target)
     capsys.readouterr()
     return target
 
@@ -225,12 +224,11 @@ def test_ls_and_export_know_what_was_given_back(
 ) -> None:
     exported.write_bytes(b'{"a":1}\n\n\n\n')
     retry(stack, exported, capsys)
-    selection = parse_quarantine_selection(stack)
-    print_quarantine(stack, selection, "hour", 100, as_json=True)
+    print_quarantine(stack, as_json=True)
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
     # When
-    export_lines(stack, selection, tmp_path / "rest.ndjson", 100, as_json=False)
+    export_lines(stack, tmp_path / "rest.ndjson")
     # Then
     assert "1 given back before" in capsys.readouterr().out
     assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\r\n{"a":4\n'

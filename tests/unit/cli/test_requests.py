@@ -11,7 +11,7 @@ from router.requests.promote import PROMOTE_COUNTS
 from router.requests.reprocess import REPROCESS_COUNTS
 from tests.unit.cli.stack_world import FakeLambda, stack_with
 
-FILES = {"files": ["s3://b/k"]}
+FILES: dict[str, Any] = {"uris": ["s3://b/k"]}
 RANGE = {"dataset": "orders", "from": "2026-11-20T08", "to": "2026-11-20T09"}
 MESSAGES = {"dryRun": False, "messages": [], "omitted": 0}
 
@@ -24,9 +24,11 @@ def queued(**changes: Any) -> dict[str, Any]:
     return {**MESSAGES, "token": None, "selection": None, **dict.fromkeys(REPROCESS_COUNTS, 0), **changes}
 
 
-def reprocess(functions: FakeLambda, options: dict[str, Any] | None = None, **flags: bool) -> int:
-    chosen = {"every": False, "now": False, "dry_run": False, **flags}
-    return reprocess_manifests(stack_with(functions), options or FILES, **chosen)
+HOURS = {"dataset": "orders", "first": "2026-11-20T08", "last": "2026-11-20T09"}
+
+
+def reprocess(functions: FakeLambda, **options: Any) -> int:
+    return reprocess_manifests(stack_with(functions), **options or FILES)
 
 
 def test_every_count_has_a_label() -> None:
@@ -47,14 +49,13 @@ def test_every_count_has_a_label() -> None:
 def test_promote_ends_with_1_only_if_every_file_is_unknown_or_ignored(
     body: dict[str, Any], code: int, summary: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert promote_files(stack_with(FakeLambda(body)), FILES, dry_run=False) == code
+    assert promote_files(stack_with(FakeLambda(body)), **FILES) == code
     assert capsys.readouterr().out.startswith(summary)
 
 
 def test_only_the_given_options_are_sent_and_every_message_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     functions = FakeLambda(promoted(promoted=2, manifests=1, messages=["one", "two"], omitted=1234))
-    options = {"files": None, "dataset": "orders", "from": "2026-11-20", "to": None}
-    assert promote_files(stack_with(functions), options, dry_run=True) == 0
+    assert promote_files(stack_with(functions), dataset="orders", first="2026-11-20", dry_run=True) == 0
     assert functions.requests == [("promote", {"dataset": "orders", "from": "2026-11-20", "dryRun": True})]
     assert capsys.readouterr().out.splitlines()[:3] == ["one", "two", "... and 1,234 more"]
 
@@ -75,19 +76,19 @@ def test_a_refusal_of_the_function_is_passed_on_verbatim(
     body: dict[str, Any], error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error) as caught:
-        promote_files(stack_with(FakeLambda(body, error="errorType" in body)), FILES, dry_run=False)
+        promote_files(stack_with(FakeLambda(body, error="errorType" in body)), **FILES)
     assert (type(caught.value), str(caught.value)) == (error, sentence)
 
 
-@pytest.mark.parametrize("options", [{"files": None}, {"files": ["s3://b/k"], "to": "2026-11-20"}])
+@pytest.mark.parametrize("options", [{"uris": []}, {**FILES, "last": "2026-11-20"}])
 def test_anything_but_one_kind_of_selection_is_refused_with_examples(options: dict[str, Any]) -> None:
     functions = FakeLambda({})
     with pytest.raises(InvalidInputError, match="run 'hybrid-router promote s3://bucket/key', or"):
-        promote_files(stack_with(functions), options, dry_run=False)
+        promote_files(stack_with(functions), **options)
     with pytest.raises(InvalidInputError, match="run 'hybrid-router reprocess s3://bucket/key', or"):
-        reprocess(functions, options)
+        reprocess(functions, **options)
     with pytest.raises(InvalidInputError):
-        reprocess(functions, {**FILES, "manifests": ["m"]})
+        reprocess(functions, **FILES, manifest=["m"])
     assert functions.requests == []
 
 
@@ -113,7 +114,7 @@ def test_all_pages_are_one_request(capsys: pytest.CaptureFixture[str]) -> None:
     first = queued(queued=1, files=1, token="t", messages=["one"])
     functions = FakeLambda(first, queued(queued=2, files=2, selection=RANGE, messages=["two"]))
     # When
-    assert reprocess(functions, {**RANGE, "files": None}) == 0
+    assert reprocess(functions, **HOURS) == 0
     # Then
     (_, request), (_, further) = functions.requests
     assert request == {**RANGE, "only": "failed", "dryRun": False, "request": request["request"]}
@@ -139,6 +140,6 @@ def test_now_starts_overnight_for_the_hours_that_were_queued(
     body: dict[str, Any], dry_run: bool, started: list[Any]
 ) -> None:
     functions = FakeLambda(body)
-    assert reprocess(functions, {"manifests": ["m"]}, now=True, dry_run=dry_run, every=True) == 0
+    assert reprocess(functions, manifest=["m"], now=True, dry_run=dry_run, every=True) == 0
     assert functions.started == started
     assert functions.requests[0][1]["only"] == "all"

@@ -58,8 +58,9 @@ def test_a_start_without_room_is_told(
 
 
 def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
     # Given three shards, of which one has a new run while the last one still works
     answers = [
         {"running": True, "windowOver": False, "stopped": not stopping, "stopping": stopping}
@@ -67,7 +68,7 @@ def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(
     ]
     stack = streaming(world, True, *answers, shards=3)
     # When, Then
-    assert stop_stream(stack, dry_run=False, as_json=False, wait=lambda _: None) == ExitCode.NOT_SO
+    assert stop_stream(stack) == ExitCode.NOT_SO
     asked = [(event["action"], event["shards"]) for _, event in stack.functions.requests]
     assert asked == [("stop", ""), ("stop", "1,2,3"), ("stop", "3")]
     told = capsys.readouterr().out

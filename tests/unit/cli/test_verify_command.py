@@ -16,7 +16,7 @@ from lake.time import iso_utc
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import PARTITION, World
 
-HOURS = {"dataset": "nowhere", "from": "2026-11-20", "to": "2026-11-20"}
+HOURS = {"dataset": "nowhere", "first": "2026-11-20", "last": "2026-11-20"}
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def stack(world: World) -> DeployedStack:
     ("changes", "code", "message"),
     [
         ({}, ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
-        ({"dataset": None, "from": "yesterday"}, ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time"),
+        ({"dataset": None, "first": "yesterday"}, ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time"),
         (
-            {"dataset": "orders", "from": "2126-11-20", "to": "2126-11-20"},
+            {"dataset": "orders", "first": "2126-11-20", "last": "2126-11-20"},
             ExitCode.WRONG_USE,
             "the hour 2126-11-20T00 has not begun",
         ),
@@ -45,7 +45,7 @@ def test_an_unknown_dataset_is_told_from_a_wrong_option(
     stack: DeployedStack, changes: dict[str, Any], code: ExitCode, message: str
 ) -> None:
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
-        verify(stack, {**HOURS, **changes}, 1, as_json=False)
+        verify(stack, **{**HOURS, **changes})
     assert exit_code_of(caught.value) == code
 
 
@@ -64,9 +64,7 @@ def test_the_commands_of_what_is_not_proven_name_the_stage(
     resubmission = ResubmissionRow("a", PARTITION, lines, "", 1, iso_utc(world.now))
     assert world.ledger.resubmissions.record(resubmission, 0)
     # When
-    code = verify(
-        stack, {"dataset": PARTITION.dataset, "from": PARTITION.stamp, "to": PARTITION.stamp}, 1, as_json=as_json
-    )
+    code = verify(stack, PARTITION.dataset, PARTITION.stamp, PARTITION.stamp, as_json=as_json)
     # Then
     printed = capsys.readouterr().out
     assert code == ExitCode.NOT_SO

@@ -92,14 +92,10 @@ def test_only_ndjson_files_with_bytes_are_taken(files: list[Path], tmp_path: Pat
             ndjson_files(paths)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [(["--goal-seconds", "0"], "--goal-seconds 0"), (["--cores", "0"], "--cores 0")],
-)
-def test_a_goal_that_is_not_valid_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
-    found = CliRunner().invoke(app, ["calibrate", str(tmp_path), *options])
+def test_a_goal_that_is_not_valid_is_refused(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["calibrate", str(tmp_path), "--goal-seconds", "0"])
     assert found.exit_code == 1
-    assert message in str(found.exception)
+    assert "--goal-seconds 0" in str(found.exception)
 
 
 MB = 1_000_000

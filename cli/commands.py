@@ -1,0 +1,156 @@
+"""Where each command is, the options that several of them have, and how typer calls one.
+
+A command is a function with the decorator ``command``: its parameters and docstring are what ``--help`` shows, and the
+number that it returns is the exit code. Its module is imported when the command is called or shown. What calls AWS
+raises errors of botocore. ``cli.errors`` ends a command that has raised an error, with an exit code by its type.
+"""
+
+import inspect
+import os
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import typer
+from typer.core import TyperGroup
+
+MODULES = {
+    "status": "cli.inspect.status",
+    "night": "cli.inspect.night",
+    "nights": "cli.inspect.night",
+    "failures": "cli.inspect.failures",
+    "explain": "cli.inspect.explain",
+    "logs": "cli.inspect.logs",
+    "outputs": "cli.inspect.outputs",
+    "hours": "cli.inspect.hours",
+    "report": "cli.inspect.report",
+    "verify": "cli.inspect.verify",
+    "sweep": "cli.change.requests",
+    "overnight": "cli.change.executions",
+    "backfill": "cli.change.executions",
+    "promote": "cli.change.requests",
+    "reprocess": "cli.change.requests",
+    "plan": "cli.cost.plan",
+    "cost": "cli.cost.cost",
+    "simulate": "cli.cost.sizing",
+    "calibrate": "cli.cost.sizing",
+    "demo": "cli.demo.run",
+    "convert": "cli.offline.convert",
+    "try": "cli.offline.try_file",
+    "doctor": "cli.doctor.checks",
+    "stream status": "cli.change.stream",
+    "stream start": "cli.change.stream",
+    "stream stop": "cli.change.stream",
+    "dead-letters ls": "cli.change.dead_letters",
+    "dead-letters redrive": "cli.change.dead_letters",
+    "local up": "cli.local_stage.local_up",
+    "local down": "cli.local_stage.local_clouds",
+    "local ls": "cli.local_stage.local_clouds",
+    "settings check": "cli.offline.settings",
+    "settings explain": "cli.offline.settings",
+    "quarantine ls": "cli.quarantine.listing",
+    "quarantine show": "cli.quarantine.listing",
+    "quarantine export": "cli.quarantine.repair",
+    "quarantine retry": "cli.quarantine.repair",
+    "catalog suggest": "cli.catalog.suggest",
+    "catalog drop-columns": "cli.catalog.drop_columns",
+    "tables status": "cli.inspect.tables",
+    "tables restore": "cli.inspect.tables",
+    "tables rebuild": "cli.inspect.tables",
+}
+"""The words of a command, and the module of its function."""
+
+Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
+Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
+Profile = Annotated[str | None, typer.Option("--profile", help="Profile of ~/.aws/config.")]
+Region = Annotated[str | None, typer.Option(help="AWS region of the stack.")]
+BucketRegion = Annotated[str | None, typer.Option("--region", help="AWS region of the buckets.")]
+SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of the stage.")]
+Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
+Files = Annotated[list[str] | None, typer.Argument(help="Files: s3://bucket/key.")]
+FROM = typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")
+TO = typer.Option("--to", help="UTC day or hour, inclusive.")
+FirstHour = Annotated[str | None, FROM]
+LastHour = Annotated[str | None, TO]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wait for its end.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries that are read of each list.")]
+Cores = Annotated[int, typer.Option(min=1, help="Cores to use.")]
+ALL_CORES = os.cpu_count() or 1
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+Command = TypeVar("Command", bound=Callable[..., int | None])
+_FUNCTIONS: dict[str, Callable[..., int | None]] = {}
+
+
+def command(words: str) -> Callable[[Command], Command]:
+    """The function of the command with these words, as in ``MODULES``; it stays as it is.
+
+    A first parameter ``stack`` is the stack of the stage that ``--stage``, ``--local``, ``--profile`` and ``--region``
+    name; the commands that its errors advise get these options.
+    """
+
+    def register(function: Command) -> Command:
+        _FUNCTIONS[words] = function
+        return function
+
+    return register
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a person has passed: the fields of a request to the stack."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+class Group(TyperGroup):
+    """Commands that begin with the group's name, or those of one word, beside the groups that it was made with."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(**options)
+        # The whole command line is the group without a name.
+        own = [words for words in MODULES if words.rpartition(" ")[0] == self.name]
+        self.commands = _Commands({words.rpartition(" ")[2]: words for words in own} | dict(self.commands))
+
+
+class _Commands(UserDict[str, Any]):
+    """Name -> command, or the words of one that is made when somebody asks for it."""
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        if isinstance(words := super().__getitem__(name), str):
+            import_module(MODULES[words])
+            app = typer.Typer(add_completion=False)
+            app.command(name)(_as_called(_FUNCTIONS[words]))
+            self[name] = typer.main.get_command(app)
+        return super().__getitem__(name)
+
+
+def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, region: Region = None) -> None:
+    """The options that say where a stack is."""
+
+
+def _as_called(function: Callable[..., int | None]) -> Callable[..., None]:
+    own, place = (list(inspect.signature(item, eval_str=True).parameters.values()) for item in (function, _place))
+    has_stack = own[0].name == "stack"
+
+    @wraps(function)
+    def called(**options: Any) -> None:  # noqa: ANN401
+        if not has_stack:
+            raise typer.Exit(function(**options) or 0)
+        from cli.connect import connect_to_stage
+        from lake.errors import HybridRouterError
+
+        stack = connect_to_stage(**{item.name: options.pop(item.name) for item in place})
+        try:
+            raise typer.Exit(function(stack, **options) or 0)
+        except HybridRouterError as error:
+            error.args = tuple(stack.runnable(item) if isinstance(item, str) else item for item in error.args)
+            raise
+
+    named = [*own[1:], *place] if has_stack else own
+    options = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in named]
+    cast("Any", called).__signature__ = inspect.Signature(options)
+    called.__annotations__ = {item.name: item.annotation for item in options}
+    return called
