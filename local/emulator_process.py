@@ -76,9 +76,6 @@ def main(settings_file: Path) -> None:
     def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
         isolation.client("s3", settings.endpoint, access_key).download_file(bucket, key, str(target))
 
-    def store(access_key: isolation.AccessKey, file: Path, bucket: str, key: str) -> None:
-        isolation.client("s3", settings.endpoint, access_key).put_object(Bucket=bucket, Key=key, Body=file.read_bytes())
-
     job_settings = JobSettings(
         endpoint=settings.endpoint,
         runs=state / "runs",
@@ -95,7 +92,7 @@ def main(settings_file: Path) -> None:
     from local import emulator_patches  # noqa: PLC0415
     from local.engines import emr_serverless, glue  # noqa: PLC0415
 
-    jobs = (job_settings, _assume_role, fetch, store, processes)
+    jobs = (job_settings, _assume_role, fetch, processes)
     engines = (lambda: glue.patch(glue.GlueRuns(*jobs)), lambda: emr_serverless.patch(emr_serverless.EmrRuns(*jobs)))
     emulator_patches.install(engines, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
     asyncio.run(_serve(settings.socket, settings.port))

@@ -37,8 +37,6 @@ AssumeRole = Callable[[str, str, str], AccessKey]
 """``assume_role(role_arn, service, session)`` gives temporary credentials of a role."""
 Fetch = Callable[[AccessKey, str, str, Path], None]
 """``fetch(access_key, bucket, key, target)`` downloads one object to a file as the identity of the access key."""
-Store = Callable[[AccessKey, Path, str, str], None]
-"""``store(access_key, file, bucket, key)`` uploads a file as the identity of the access key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +73,6 @@ class JobLaunch:
     """Arguments of the script."""
     environment: Mapping[str, str]
     """What the service sets in addition."""
-    event_logs: str = ""
-    """S3 URI below which the service stores Spark's event logs; empty: it stores none."""
 
 
 def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessKey, fetch: Fetch) -> Path:
@@ -91,7 +87,7 @@ def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessK
     start_module = folder / "start" / "sitecustomize.py"
     start_module.parent.mkdir(parents=True)
     start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
-    spark = _write_spark_conf(settings, folder, {**_event_log_properties(launch, folder), **launch.spark}, key)
+    spark = _write_spark_conf(settings, folder, launch.spark, key)
     python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
     environment = environment_without_region(settings.endpoint, key) | {
         **launch.environment,
@@ -120,19 +116,6 @@ def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
     target = folder / Path(parts.path).name
     fetch(key, parts.netloc, parts.path.lstrip("/"), target)
     return target
-
-
-def event_log_folder(folder: Path) -> Path:
-    """Where Spark writes the event logs of the run with this folder; they are stored when the run has ended."""
-    return folder / "event-logs"
-
-
-def _event_log_properties(launch: JobLaunch, folder: Path) -> dict[str, str]:
-    if not launch.event_logs:
-        return {}
-    logs = event_log_folder(folder)
-    logs.mkdir()
-    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": logs.as_uri()}
 
 
 def _write_spark_conf(settings: JobSettings, folder: Path, own: Mapping[str, str], key: AccessKey) -> dict[str, str]:

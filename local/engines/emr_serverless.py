@@ -18,7 +18,7 @@ from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[im
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, STREAMING, SUCCESS, TERMINAL_STATES
+from lake.engines.emr_serverless import APPLICATION_VARIABLE, JOB_RUN_VARIABLE, SUCCESS, TERMINAL_STATES
 from local.emulator_patches import EmulatorValue, state_machines
 from local.emulator_patches.state_machines import Right, Rights
 from local.engines.job_runs import JobRuns
@@ -207,20 +207,7 @@ def emr_launch(request: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
         spark={key: value for key, value in properties.items() if not key.startswith(OF_THE_CLUSTER)},
         arguments=tuple(_spark_submit(request).get("entryPointArguments", ())),
         environment={JOB_RUN_VARIABLE: run["jobRunId"], APPLICATION_VARIABLE: run["applicationId"]},
-        event_logs=_event_logs(request, run),
     )
-
-
-def _event_logs(request: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    """Below the URI of the request, as https://github.com/aws-samples/emr-serverless-samples (utilities/spark-ui).
-
-    Those of a streaming run are in a folder of their attempt (Amazon EMR Serverless User Guide, "Job resiliency").
-    """
-    monitoring = (request.get("configurationOverrides") or {}).get("monitoringConfiguration") or {}
-    uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri", "")
-    attempt = "/attempts/1" if request.get("mode") == STREAMING else ""
-    folder = f"applications/{run['applicationId']}/jobs/{run['jobRunId']}{attempt}/sparklogs/"
-    return f"{uri.rstrip('/')}/{folder}" if uri else ""
 
 
 def _spark_submit(request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -151,15 +151,12 @@ def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
     words += [part for pair in arguments.items() for part in pair]
     # The value of Glue's only --conf argument holds several settings as "a=1 --conf b=2".
     properties = (part.strip().partition("=") for part in arguments.get("--conf", "").split("--conf") if "=" in part)
-    # Without the "legacy" path Glue stores event logs for its own console only, and no history server finds them.
-    keeps_logs = arguments.get("--enable-spark-ui-legacy-path") == "true"
     return JobLaunch(
         script=job["Command"]["ScriptLocation"],
         modules=tuple(uri.strip() for uri in arguments.get("--extra-py-files", "").split(",") if uri.strip()),
         spark={key: value for key, _, value in properties},
         arguments=tuple(words),
         environment={},
-        event_logs=arguments.get("--spark-event-logs-path", "") if keeps_logs else "",
     )
 
 

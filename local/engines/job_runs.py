@@ -1,17 +1,12 @@
-"""What all job runs have in common: a role, files, a process, an end, and Spark's event logs."""
+"""What all job runs have in common: a role, files, a process, an end."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from local.isolation import AccessKey
-from local.job_launch import AssumeRole, Fetch, JobLaunch, JobProcesses, JobSettings, Store, event_log_folder, prepare
+from local.job_launch import AssumeRole, Fetch, JobLaunch, JobProcesses, JobSettings, prepare
 
 
 class JobRuns:
@@ -22,14 +17,12 @@ class JobRuns:
         settings: JobSettings,
         assume_role: AssumeRole,
         fetch: Fetch,
-        store: Store,
         processes: JobProcesses,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._assume_role = assume_role
         self._fetch = fetch
-        self._store = store
         self._processes = processes
         self._clock = clock
         self._lock = threading.RLock()
@@ -63,15 +56,4 @@ class JobRuns:
         self._processes.start(run, prepare(self._settings, folder, launch, key, self._fetch), log_file)
         if not begins():
             self._processes.kill(run)
-        code = self._processes.wait(run, minutes * self._settings.minute_seconds)
-        self._store_event_logs(launch, folder, key)
-        return code
-
-    def _store_event_logs(self, launch: JobLaunch, folder: Path, key: AccessKey) -> None:
-        """A refusal is a line of the emulator's log: the run itself does not ask for it."""
-        place, logs = urlsplit(launch.event_logs), event_log_folder(folder)
-        try:
-            for file in sorted(path for path in logs.rglob("*") if path.is_file() and path.suffix != ".crc"):
-                self._store(key, file, place.netloc, f"{place.path.lstrip('/')}{file.relative_to(logs).as_posix()}")
-        except (BotoCoreError, ClientError) as error:
-            logging.getLogger(__name__).warning("Spark's event logs of run %s were not stored: %s", folder.name, error)
+        return self._processes.wait(run, minutes * self._settings.minute_seconds)

@@ -14,7 +14,6 @@ from lake.settings import (
     PeakSettings,
     ScheduleSettings,
     Settings,
-    SparkSettings,
     StreamSettings,
     TablesSettings,
     UrgentSettings,
@@ -53,7 +52,6 @@ def e2e_settings() -> Settings:
         batch=BatchSettings(lease_seconds=60, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")),
         records=RECORDS,
         urgent=UrgentSettings(keys=("*/urgent/*", "clicks/records/*")),
-        spark=SparkSettings(ui_logs=True),
         schedule=ScheduleSettings(
             overnight=NIGHT_START,
             deadline=DEADLINE,

@@ -40,7 +40,7 @@ class JobHarness:
             lambda: self.limits,
             minute_seconds,
         )
-        self.runs: Any = kind(self.settings, self._assume_role, self._fetch, self._store, self.processes, clock)
+        self.runs: Any = kind(self.settings, self._assume_role, self._fetch, self.processes, clock)
 
     def _assume_role(self, _role: str, service: str, _session: str) -> AccessKey:
         self.services.append(service)
@@ -48,10 +48,6 @@ class JobHarness:
 
     def _fetch(self, _key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
-
-    def _store(self, _key: AccessKey, file: Path, bucket: str, key: str) -> None:
-        (self.folder / bucket / key).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, self.folder / bucket / key)
 
     def script(self, text: str) -> str:
         """URI of a new script."""

@@ -68,18 +68,6 @@ def test_a_run_that_has_ended_has_its_bill(emr: JobHarness) -> None:
         assert billed["memoryGBHour"] == pytest.approx(2 * billed["vCPUHour"])
 
 
-@pytest.mark.parametrize(("mode", "folder"), [("BATCH", "sparklogs"), ("STREAMING", "attempts/1/sparklogs")])
-def test_the_event_logs_of_a_run_are_stored_below_its_place(emr: JobHarness, mode: str, folder: str) -> None:
-    # Given a request that stores logs in S3, and a run that writes an event log as Spark does
-    overrides = {"monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": "s3://control/spark-logs/"}}}
-    script = "open('event-logs/one', 'w').write('x')"
-    # When
-    run = start(emr, script, "SUCCESS", mode=mode, configurationOverrides=overrides)
-    # Then
-    place = f"spark-logs/applications/00app/jobs/{run['jobRunId']}/{folder}/one"
-    assert (emr.folder / "control" / place).read_text() == "x"
-
-
 def test_a_failed_run_reports_its_exception(emr: JobHarness) -> None:
     run = start(emr, "raise ValueError('no such column')", "FAILED")
     assert "ExitCode: 1" in run["stateDetails"]

@@ -2,10 +2,8 @@
 
 import itertools
 import json
-from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
 
 from lake.engines.glue import LIVE_STATES
 from local.engines.glue import NO_CAPACITY, GlueRuns
@@ -136,30 +134,6 @@ def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(glue):
     conf = (glue.settings.runs / run["Id"] / "spark.conf").read_text().splitlines()
     assert {"spark.a 1", "spark.master local[1]"} <= set(conf)
     assert "spark.master local[2]" not in conf
-
-
-@pytest.mark.parametrize("code", [0, 1])
-def test_the_event_logs_of_a_run_are_stored_when_it_ends_however_it_ends(glue, code):
-    # Given a job whose event logs are kept for a history server, and a run that writes one as Spark does
-    script = f"open('event-logs/one', 'w').write(open('spark.conf').read())\nif {code}: raise ValueError"
-    kept = {"--enable-spark-ui-legacy-path": "true", "--spark-event-logs-path": "s3://control/spark-logs/"}
-    # When
-    run = glue.run_to_end(glue.job(script, DefaultArguments=kept))
-    # Then
-    assert run["JobRunState"] == ("FAILED" if code else "SUCCEEDED")
-    stored = (glue.folder / "control" / "spark-logs" / "one").read_text()
-    assert "spark.eventLog.enabled true" in stored
-    assert f"spark.eventLog.dir file://{glue.settings.runs}/{run['Id']}/event-logs" in stored
-
-
-def test_a_run_does_not_fail_when_its_role_may_not_store_event_logs(glue, caplog):
-    glue.runs._store = Mock(side_effect=ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject"))
-    kept = {"--enable-spark-ui-legacy-path": "true", "--spark-event-logs-path": "s3://control/spark-logs/"}
-    run = glue.run_to_end(glue.job("open('event-logs/one', 'w').write('x')", DefaultArguments=kept))
-    assert run["JobRunState"] == "SUCCEEDED"
-    # What is missing is said, and not in the log of the run, which shows what the job itself met
-    assert f"event logs of run {run['Id']} were not stored: An error occurred (AccessDenied)" in caplog.text
-    assert glue.log(run["Id"]) == ""
 
 
 def test_runs_of_all_jobs_count_until_they_have_ended(glue):
