@@ -1,12 +1,15 @@
 """Shapes of NDJSON: seeded rows with the same bytes on every machine.
 
-Rows are generated column by column and formatted by one template, so that a gigabyte takes seconds. Every row gets new
+A shape names its members, each with a form and the columns of values that it takes. Rows are made column by column and
+formatted by one template, so that a gigabyte takes seconds. Every row gets new
 random values: a row group holds no more repetition than real data of this kind.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 SYLLABLES = ("ka", "lo", "mi", "ren", "tas", "vel", "no", "sur", "pi", "dan", "he", "gra", "ol", "wy", "bo", "chi")
 WORDS = tuple(
@@ -15,6 +18,7 @@ WORDS = tuple(
 COUNTRIES = ("DE", "US", "FR", "IN", "BR", "JP", "NG", "MX", "PL", "ID")
 KINDS = ("view", "click", "purchase", "login", "logout", "search", "share")
 BOOLEANS = ("true", "false")
+MAYBE = ("null", '"spring"', '"summer"')
 SPARSE_KEYS = 500
 SPARSE_KEYS_PER_ROW = 20
 SPARSE_WINDOW = 100
@@ -27,7 +31,7 @@ class Shape:
     name: str
     description: str
     """For the report."""
-    rows: Callable[[Random, int, float], Sequence[str]]
+    rows: Callable[[Random, int, float], list[str]]
     """Called with the number of rows; returns them without newline. The float is their position in the data, 0 to 1."""
     keys: tuple[str, ...]
     """Every top-level key that can occur."""
@@ -65,113 +69,108 @@ def timestamps(random: Random, count: int) -> list[str]:
     ]
 
 
-def _template(members: Sequence[tuple[str, str]]) -> str:
-    return "{" + ",".join(f'"{key}":{form}' for key, form in members) + "}"
+def _skewed(random: Random, count: int, values: int) -> list[int]:
+    """Numbers below ``values``, small ones far more often, as visits and clients are."""
+    return [min(int(random.paretovariate(0.9)) - 1, values - 1) for _ in range(count)]
 
 
-FLAT = (
-    ("event_id", '"%s"'),
-    ("user_id", "%d"),
-    ("session", '"%s"'),
-    ("event_type", '"%s"'),
-    ("occurred_at", '"%s"'),
-    ("received_at", '"%s"'),
-    ("country", '"%s"'),
-    ("device", '"%s"'),
-    ("price", "%s"),
-    ("tax", "%s"),
-    ("quantity", "%d"),
-    ("is_new", "%s"),
-    ("referrer", '"https://www.%s.example/%s"'),
-    ("campaign", "%s"),
-    ("title", '"%s"'),
-    ("comment", '"%s"'),
-)
+def _times_of_day(start: int, count: int, step: int) -> Iterator[str]:
+    """Ascending times of a day, ``step`` milliseconds apart."""
+    return (
+        f"{n // 3_600_000 % 24:02d}:{n // 60_000 % 60:02d}:{n // 1000 % 60:02d}.{n % 1000:03d}Z"
+        for n in range(start, start + count * step, step)
+    )
 
 
-def _flat_columns(random: Random, count: int) -> list[Iterator[str] | list[str] | list[int]]:
+Members = list[tuple[Any, ...]]
+"""Of each: its key, the form of its value, and the columns that the form takes."""
+
+
+def _template(members: Members, separator: str = ",") -> str:
+    return separator.join(f'"{key}":{form}' for key, form, *_ in members)
+
+
+def _values(members: Members) -> Iterable[tuple[Any, ...]]:
+    return zip(*(column for _, _, *columns in members for column in columns), strict=True)
+
+
+def _rows(members: Members) -> list[str]:
+    return list(map(("{" + _template(members) + "}").__mod__, _values(members)))
+
+
+def _flat_members(random: Random, count: int) -> Members:
     return [
-        tokens(random, count, 32),
-        integers(random, count, 33),
-        tokens(random, count, 16),
-        random.choices(KINDS, k=count),
-        timestamps(random, count),
-        timestamps(random, count),
-        random.choices(COUNTRIES, k=count),
-        sentences(random, count, 2),
-        decimals(random, count),
-        decimals(random, count),
-        integers(random, count, 4),
-        random.choices(BOOLEANS, k=count),
-        random.choices(WORDS, k=count),
-        tokens(random, count, 12),
-        random.choices(("null", '"spring"', '"summer"'), k=count),
-        sentences(random, count, 4),
-        sentences(random, count, 7),
+        ("event_id", '"%s"', tokens(random, count, 32)),
+        ("user_id", "%d", integers(random, count, 33)),
+        ("session", '"%s"', tokens(random, count, 16)),
+        ("event_type", '"%s"', random.choices(KINDS, k=count)),
+        ("occurred_at", '"%s"', timestamps(random, count)),
+        ("received_at", '"%s"', timestamps(random, count)),
+        ("country", '"%s"', random.choices(COUNTRIES, k=count)),
+        ("device", '"%s"', sentences(random, count, 2)),
+        ("price", "%s", decimals(random, count)),
+        ("tax", "%s", decimals(random, count)),
+        ("quantity", "%d", integers(random, count, 4)),
+        ("is_new", "%s", random.choices(BOOLEANS, k=count)),
+        ("referrer", '"https://www.%s.example/%s"', random.choices(WORDS, k=count), tokens(random, count, 12)),
+        ("campaign", "%s", random.choices(MAYBE, k=count)),
+        ("title", '"%s"', sentences(random, count, 4)),
+        ("comment", '"%s"', sentences(random, count, 7)),
     ]
 
 
 def flat(random: Random, count: int, _: float) -> list[str]:
     """16 scalar members."""
-    return list(map(_template(FLAT).__mod__, zip(*_flat_columns(random, count), strict=True)))
+    return _rows(_flat_members(random, count))
 
 
 def random_order(random: Random, count: int, _: float) -> list[str]:
     """The members of ``flat``, in a different order in every row."""
-    members = "\n".join(f'"{key}":{form}' for key, form in FLAT)
+    members = _flat_members(random, count)
+    template = _template(members, "\n")
     rows = []
-    for values in zip(*_flat_columns(random, count), strict=True):
-        row = (members % values).split("\n")
+    for values in _values(members):
+        row = (template % values).split("\n")
         random.shuffle(row)
         rows.append("{" + ",".join(row) + "}")
     return rows
 
 
-def _nested_members() -> list[tuple[str, str]]:
-    members: list[tuple[str, str]] = []
-    for number in range(6):
-        members += [
-            (f"id{number}", "%d"),
-            (f"text{number}", '"%s"'),
-            (f"user{number}", '{"id":%d,"name":"%s","verified":%s,"scores":[%s, %s]}'),
-            (f"createdAt{number}", '"%s"'),
-            (f"entity{number}", '{"urls":[{"url":"https://t.example/%s","indices":[%d,%d]}],"tags":["%s"]}'),
-            (f"amount{number}", "%s"),
-            (f"flag{number}", "%s"),
-        ]
-    return [*members, ("lang", '"%s"'), ("note", '"%s"'), ("place", "null"), ("geo", '{"type":"Point","at":[%s,%s]}')]
-
-
 def nested(random: Random, count: int, _: float) -> list[str]:
     """46 members, 13 of them objects with arrays and objects inside."""
-    columns: list[Iterator[str] | list[str] | list[int]] = []
-    for _number in range(6):
-        columns += [
-            integers(random, count, 53),
-            sentences(random, count, 4),
-            integers(random, count, 40),
-            sentences(random, count, 2),
-            random.choices(BOOLEANS, k=count),
-            decimals(random, count),
-            decimals(random, count),
-            timestamps(random, count),
-            tokens(random, count, 10),
-            integers(random, count, 7),
-            integers(random, count, 7),
-            random.choices(WORDS, k=count),
-            decimals(random, count),
-            random.choices((*BOOLEANS, "null"), k=count),
+    members: Members = []
+    for number in range(6):
+        members += [
+            (f"id{number}", "%d", integers(random, count, 53)),
+            (f"text{number}", '"%s"', sentences(random, count, 4)),
+            (
+                f"user{number}",
+                '{"id":%d,"name":"%s","verified":%s,"scores":[%s, %s]}',
+                integers(random, count, 40),
+                sentences(random, count, 2),
+                random.choices(BOOLEANS, k=count),
+                decimals(random, count),
+                decimals(random, count),
+            ),
+            (f"createdAt{number}", '"%s"', timestamps(random, count)),
+            (
+                f"entity{number}",
+                '{"urls":[{"url":"https://t.example/%s","indices":[%d,%d]}],"tags":["%s"]}',
+                tokens(random, count, 10),
+                integers(random, count, 7),
+                integers(random, count, 7),
+                random.choices(WORDS, k=count),
+            ),
+            (f"amount{number}", "%s", decimals(random, count)),
+            (f"flag{number}", "%s", random.choices((*BOOLEANS, "null"), k=count)),
         ]
-    columns += [
-        random.choices(COUNTRIES, k=count),
-        sentences(random, count, 6),
-        decimals(random, count),
-        decimals(random, count),
+    members += [
+        ("lang", '"%s"', random.choices(COUNTRIES, k=count)),
+        ("note", '"%s"', sentences(random, count, 6)),
+        ("place", "null"),
+        ("geo", '{"type":"Point","at":[%s,%s]}', decimals(random, count), decimals(random, count)),
     ]
-    return list(map(_template(NESTED).__mod__, zip(*columns, strict=True)))
-
-
-NESTED = tuple(_nested_members())
+    return _rows(members)
 
 
 def sparse(random: Random, count: int, position: float) -> list[str]:
@@ -188,83 +187,44 @@ def sparse(random: Random, count: int, position: float) -> list[str]:
 
 def wide(random: Random, count: int, _: float) -> list[str]:
     """1,000 members, half of them numbers, half short texts."""
-    columns: list[Iterator[str] | list[int]] = [
-        integers(random, count, 30) if number % 2 else tokens(random, count, 12) for number in range(WIDE_COLUMNS)
-    ]
-    template = _template([(key, "%d" if number % 2 else '"%s"') for number, key in enumerate(WIDE)])
-    return list(map(template.__mod__, zip(*columns, strict=True)))
-
-
-WIDE = tuple(f"column_{number}" for number in range(WIDE_COLUMNS))
-_FLAT_KEYS = tuple(key for key, _ in FLAT)
-WEB_LOG = (
-    ("ts", '"2026-03-17T%s"'),
-    ("level", '"%s"'),
-    ("service", '"service-%d"'),
-    ("region", '"%s"'),
-    ("host", '"host-%03d"'),
-    ("method", '"%s"'),
-    ("path", '"/api/v1/%s"'),
-    ("status", "%d"),
-    ("bytes", "%d"),
-    ("duration_ms", "%d"),
-    ("agent", '"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36"'),
-    ("user_id", '"u%d"'),
-    ("trace_id", '"%s"'),
-    ("message", '"%s"'),
-)
-"""Nine of 14 members have fewer than 300 values, and few of those are most of the rows."""
-MESSAGES = ("request done", "cache miss", "slow upstream answer", "retry after timeout", "session renewed")
-
-
-def _skewed(random: Random, count: int, values: int) -> list[int]:
-    """Numbers below ``values``, small ones far more often, as visits and clients are."""
-    return [min(int(random.paretovariate(0.9)) - 1, values - 1) for _ in range(count)]
-
-
-def _times_of_day(start: int, count: int, step: int) -> Iterator[str]:
-    """Ascending times of a day, ``step`` milliseconds apart."""
-    return (
-        f"{n // 3_600_000 % 24:02d}:{n // 60_000 % 60:02d}:{n // 1000 % 60:02d}.{n % 1000:03d}Z"
-        for n in range(start, start + count * step, step)
+    return _rows(
+        [
+            (f"column_{number}", "%d", integers(random, count, 30))
+            if number % 2
+            else (f"column_{number}", '"%s"', tokens(random, count, 12))
+            for number in range(WIDE_COLUMNS)
+        ]
     )
 
 
+AGENT = '"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36"'
+MESSAGES = ("request done", "cache miss", "slow upstream answer", "retry after timeout", "session renewed")
+
+
 def weblog(random: Random, count: int, position: float) -> list[str]:
-    """A log of requests in the order of their time."""
-    columns: list[Iterator[str] | list[str] | list[int]] = [
-        _times_of_day(int(position * 86_000_000), count, 1),
-        random.choices(("INFO", "WARN", "ERROR"), (90, 8, 2), k=count),
-        _skewed(random, count, 24),
-        random.choices(("eu-1", "us-1", "ap-1"), k=count),
-        random.choices(range(300), k=count),
-        random.choices(("GET", "POST"), (3, 1), k=count),
-        [WORDS[number % len(WORDS)] for number in _skewed(random, count, 1500)],
-        random.choices((200, 404, 500), (95, 4, 1), k=count),
-        [int(random.lognormvariate(7, 1.5)) for _ in range(count)],
-        [int(random.lognormvariate(3, 1)) for _ in range(count)],
-        [100 + number for number in _skewed(random, count, 280)],
-        _skewed(random, count, 60_000),
-        tokens(random, count, 32),
-        random.choices(MESSAGES, (80, 10, 5, 3, 2), k=count),
+    """A log of requests in the order of their time.
+
+    Nine of 14 members have fewer than 300 values, and few of those are most of the rows.
+    """
+    members = [
+        ("ts", '"2026-03-17T%s"', _times_of_day(int(position * 86_000_000), count, 1)),
+        ("level", '"%s"', random.choices(("INFO", "WARN", "ERROR"), (90, 8, 2), k=count)),
+        ("service", '"service-%d"', _skewed(random, count, 24)),
+        ("region", '"%s"', random.choices(("eu-1", "us-1", "ap-1"), k=count)),
+        ("host", '"host-%03d"', random.choices(range(300), k=count)),
+        ("method", '"%s"', random.choices(("GET", "POST"), (3, 1), k=count)),
+        ("path", '"/api/v1/%s"', [WORDS[number % len(WORDS)] for number in _skewed(random, count, 1500)]),
+        ("status", "%d", random.choices((200, 404, 500), (95, 4, 1), k=count)),
+        ("bytes", "%d", [int(random.lognormvariate(7, 1.5)) for _ in range(count)]),
+        ("duration_ms", "%d", [int(random.lognormvariate(3, 1)) for _ in range(count)]),
+        ("agent", AGENT, [100 + number for number in _skewed(random, count, 280)]),
+        ("user_id", '"u%d"', _skewed(random, count, 60_000)),
+        ("trace_id", '"%s"', tokens(random, count, 32)),
+        ("message", '"%s"', random.choices(MESSAGES, (80, 10, 5, 3, 2), k=count)),
     ]
-    return list(map(_template(WEB_LOG).__mod__, zip(*columns, strict=True)))
+    return _rows(members)
 
 
-WEBHOOK = (
-    ("id", '"evt_%s"'),
-    ("type", '"%s"'),
-    ("api_version", '"%s"'),
-    ("created", "%d"),
-    ("sent_at", '"2026-03-17T%s"'),
-    ("account", '"acct_%05d"'),
-    ("endpoint", '"https://hooks.example/orders/%d"'),
-    ("attempt", "%d"),
-    ("livemode", "%s"),
-    ("data", '{"object":{"id":"ord_%s","amount":%d,"currency":"%s","status":"%s"}}'),
-    ("signature", '"%s"'),
-)
-"""What a payment or shop system sends: half of the bytes are identifiers."""
 EVENT_TYPES = tuple(
     f"{thing}.{change}"
     for thing in ("order", "payment", "customer", "refund")
@@ -273,48 +233,31 @@ EVENT_TYPES = tuple(
 
 
 def webhook(random: Random, count: int, position: float) -> list[str]:
-    """Deliveries of a webhook in the order of their time."""
+    """Deliveries of a payment or shop system in the order of their time: half of the bytes are identifiers."""
     start = int(position * 86_000_000)
-    columns: list[Iterator[str] | list[str] | list[int]] = [
-        tokens(random, count, 24),
-        [EVENT_TYPES[number] for number in _skewed(random, count, len(EVENT_TYPES))],
-        random.choices(("2025-11-01", "2024-06-20", "2023-10-16"), (90, 8, 2), k=count),
-        [1_773_705_600 + (start + n * 40) // 1000 for n in range(count)],
-        _times_of_day(start, count, 40),
-        _skewed(random, count, 20_000),
-        _skewed(random, count, 60),
-        [1 + number for number in _skewed(random, count, 6)],
-        random.choices(BOOLEANS, (98, 2), k=count),
-        tokens(random, count, 16),
-        [int(random.lognormvariate(8, 1)) for _ in range(count)],
-        random.choices(("eur", "usd", "gbp"), (6, 3, 1), k=count),
-        random.choices(("paid", "open", "failed"), (90, 7, 3), k=count),
-        tokens(random, count, 64),
+    members = [
+        ("id", '"evt_%s"', tokens(random, count, 24)),
+        ("type", '"%s"', [EVENT_TYPES[number] for number in _skewed(random, count, len(EVENT_TYPES))]),
+        ("api_version", '"%s"', random.choices(("2025-11-01", "2024-06-20", "2023-10-16"), (90, 8, 2), k=count)),
+        ("created", "%d", [1_773_705_600 + (start + n * 40) // 1000 for n in range(count)]),
+        ("sent_at", '"2026-03-17T%s"', _times_of_day(start, count, 40)),
+        ("account", '"acct_%05d"', _skewed(random, count, 20_000)),
+        ("endpoint", '"https://hooks.example/orders/%d"', _skewed(random, count, 60)),
+        ("attempt", "%d", [1 + number for number in _skewed(random, count, 6)]),
+        ("livemode", "%s", random.choices(BOOLEANS, (98, 2), k=count)),
+        (
+            "data",
+            '{"object":{"id":"ord_%s","amount":%d,"currency":"%s","status":"%s"}}',
+            tokens(random, count, 16),
+            [int(random.lognormvariate(8, 1)) for _ in range(count)],
+            random.choices(("eur", "usd", "gbp"), (6, 3, 1), k=count),
+            random.choices(("paid", "open", "failed"), (90, 7, 3), k=count),
+        ),
+        ("signature", '"%s"', tokens(random, count, 64)),
     ]
-    return list(map(_template(WEBHOOK).__mod__, zip(*columns, strict=True)))
+    return _rows(members)
 
 
-CLOUDTRAIL = (
-    ("eventVersion", '"1.11"'),
-    (
-        "userIdentity",
-        '{"type":"AssumedRole","principalId":"AROA%s","arn":"arn:aws:sts::1111%08d:assumed-role/%s/i-%d"}',
-    ),
-    ("eventTime", '"2026-03-17T%s"'),
-    ("eventSource", '"%s.amazonaws.com"'),
-    ("eventName", '"%s"'),
-    ("awsRegion", '"%s"'),
-    ("sourceIPAddress", '"10.%d.%d.7"'),
-    ("userAgent", '"%s"'),
-    ("requestParameters", '{"bucketName":"%s-data","key":"in/%s","Host":"s3.amazonaws.com"}'),
-    ("responseElements", "null"),
-    ("requestID", '"%s"'),
-    ("eventID", '"%s"'),
-    ("readOnly", "%s"),
-    ("eventType", '"AwsApiCall"'),
-    ("recipientAccountId", '"1111%08d"'),
-)
-"""An audit trail: nested objects, of which a few callers make the most."""
 AGENTS = (
     "aws-sdk-java/2.29.52 Linux/5.10",
     "boto3/1.43.106 md/Botocore",
@@ -325,92 +268,101 @@ CALLS = ("GetObject", "PutObject", "HeadObject", "AssumeRole", "ListObjects", "D
 
 
 def cloudtrail(random: Random, count: int, position: float) -> list[str]:
-    """Records of an audit trail in the order of their time, one in each line."""
+    """Records of an audit trail in the order of their time: nested objects, of which a few callers make the most."""
     accounts, callers = _skewed(random, count, 40), _skewed(random, count, 2000)
-    columns: list[Iterator[str] | list[str] | list[int]] = [
-        [f"{caller * 7919:016X}" for caller in callers],
-        accounts,
-        [WORDS[caller % len(WORDS)] for caller in callers],
-        callers,
-        _times_of_day(int(position * 86_000_000), count, 20),
-        random.choices(("s3", "sts", "ec2", "kms", "dynamodb"), (80, 8, 4, 4, 4), k=count),
-        [CALLS[number] for number in _skewed(random, count, len(CALLS))],
-        random.choices(("eu-central-1", "us-east-1", "ap-south-1"), (8, 3, 1), k=count),
-        [caller % 200 for caller in callers],
-        [caller // 200 for caller in callers],
-        [AGENTS[number] for number in _skewed(random, count, len(AGENTS))],
-        [WORDS[account] for account in accounts],
-        tokens(random, count, 20),
-        tokens(random, count, 16),
-        tokens(random, count, 32),
-        random.choices(BOOLEANS, (7, 3), k=count),
-        accounts,
+    members = [
+        ("eventVersion", '"1.11"'),
+        (
+            "userIdentity",
+            '{"type":"AssumedRole","principalId":"AROA%s","arn":"arn:aws:sts::1111%08d:assumed-role/%s/i-%d"}',
+            [f"{caller * 7919:016X}" for caller in callers],
+            accounts,
+            [WORDS[caller % len(WORDS)] for caller in callers],
+            callers,
+        ),
+        ("eventTime", '"2026-03-17T%s"', _times_of_day(int(position * 86_000_000), count, 20)),
+        (
+            "eventSource",
+            '"%s.amazonaws.com"',
+            random.choices(("s3", "sts", "ec2", "kms", "dynamodb"), (80, 8, 4, 4, 4), k=count),
+        ),
+        ("eventName", '"%s"', [CALLS[number] for number in _skewed(random, count, len(CALLS))]),
+        ("awsRegion", '"%s"', random.choices(("eu-central-1", "us-east-1", "ap-south-1"), (8, 3, 1), k=count)),
+        (
+            "sourceIPAddress",
+            '"10.%d.%d.7"',
+            [caller % 200 for caller in callers],
+            [caller // 200 for caller in callers],
+        ),
+        ("userAgent", '"%s"', [AGENTS[number] for number in _skewed(random, count, len(AGENTS))]),
+        (
+            "requestParameters",
+            '{"bucketName":"%s-data","key":"in/%s","Host":"s3.amazonaws.com"}',
+            [WORDS[account] for account in accounts],
+            tokens(random, count, 20),
+        ),
+        ("responseElements", "null"),
+        ("requestID", '"%s"', tokens(random, count, 16)),
+        ("eventID", '"%s"', tokens(random, count, 32)),
+        ("readOnly", "%s", random.choices(BOOLEANS, (7, 3), k=count)),
+        ("eventType", '"AwsApiCall"'),
+        ("recipientAccountId", '"1111%08d"', accounts),
     ]
-    return list(map(_template(CLOUDTRAIL).__mod__, zip(*columns, strict=True)))
+    return _rows(members)
 
 
-CLICKSTREAM = (
-    ("event_id", '"%s"'),
-    ("seen_at", '"2026-03-17T%s"'),
-    ("visitor", '"%s"'),
-    ("session", '"%s"'),
-    ("page", '"/%s/%s"'),
-    ("referrer", '"%s"'),
-    ("device", '"%s"'),
-    ("country", '"%s"'),
-    ("duration", "%d"),
-    ("scroll", "%d"),
-    ("campaign", "%s"),
-    ("properties", '{"variant":"%s","position":%d}'),
-)
-"""Pages that visitors look at: some visits with many events each."""
 REFERRERS = ("", "https://search.example/?q=", "https://social.example/", "https://news.example/today")
 
 
 def clickstream(random: Random, count: int, position: float) -> list[str]:
-    """Events of visits in the order of their time; about twelve to a visit."""
+    """Pages that visitors look at, in the order of their time; about twelve events to a visit."""
     visits = [f"{random.getrandbits(64):016x}" for _ in range(count // 12 + 1)]
     numbers = [max(0, row // 12 - behind) for row, behind in enumerate(_skewed(random, count, 40))]
-    columns: list[Iterator[str] | list[str] | list[int]] = [
-        tokens(random, count, 24),
-        _times_of_day(int(position * 86_000_000), count, 15),
-        [visits[number][:10] for number in numbers],
-        [visits[number] for number in numbers],
-        [WORDS[number % 12] for number in _skewed(random, count, 12)],
-        [WORDS[number % len(WORDS)] for number in _skewed(random, count, 5000)],
-        [REFERRERS[number] for number in _skewed(random, count, len(REFERRERS))],
-        random.choices(("mobile", "desktop", "tablet"), (6, 3, 1), k=count),
-        random.choices(COUNTRIES, (40, 20, 10, 8, 6, 5, 4, 3, 2, 2), k=count),
-        [int(random.lognormvariate(8, 1)) for _ in range(count)],
-        [10 * (number % 11) for number in _skewed(random, count, 11)],
-        random.choices(("null", '"spring"', '"summer"'), (8, 1, 1), k=count),
-        random.choices(("a", "b"), k=count),
-        _skewed(random, count, 50),
+    members = [
+        ("event_id", '"%s"', tokens(random, count, 24)),
+        ("seen_at", '"2026-03-17T%s"', _times_of_day(int(position * 86_000_000), count, 15)),
+        ("visitor", '"%s"', [visits[number][:10] for number in numbers]),
+        ("session", '"%s"', [visits[number] for number in numbers]),
+        (
+            "page",
+            '"/%s/%s"',
+            [WORDS[number % 12] for number in _skewed(random, count, 12)],
+            [WORDS[number % len(WORDS)] for number in _skewed(random, count, 5000)],
+        ),
+        ("referrer", '"%s"', [REFERRERS[number] for number in _skewed(random, count, len(REFERRERS))]),
+        ("device", '"%s"', random.choices(("mobile", "desktop", "tablet"), (6, 3, 1), k=count)),
+        ("country", '"%s"', random.choices(COUNTRIES, (40, 20, 10, 8, 6, 5, 4, 3, 2, 2), k=count)),
+        ("duration", "%d", [int(random.lognormvariate(8, 1)) for _ in range(count)]),
+        ("scroll", "%d", [10 * (number % 11) for number in _skewed(random, count, 11)]),
+        ("campaign", "%s", random.choices(MAYBE, (8, 1, 1), k=count)),
+        (
+            "properties",
+            '{"variant":"%s","position":%d}',
+            random.choices(("a", "b"), k=count),
+            _skewed(random, count, 50),
+        ),
     ]
-    return list(map(_template(CLICKSTREAM).__mod__, zip(*columns, strict=True)))
+    return _rows(members)
 
 
+def _keys(rows: Callable[[Random, int, float], list[str]]) -> tuple[str, ...]:
+    return tuple(json.loads(rows(Random(0), 1, 0.0)[0]))
+
+
+SPARSE = tuple(f"attribute_{number}" for number in range(SPARSE_KEYS))
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape("flat", "16 scalar fields, 475 B", flat, _FLAT_KEYS, 475),
-        Shape("nested", "46 fields, 13 of them nested, 2.1 kB", nested, tuple(key for key, _ in NESTED), 2110),
-        Shape("random_order", "the 16 fields in a different order in every row", random_order, _FLAT_KEYS, 475),
-        Shape(
-            "sparse",
-            "20 of 500 keys in each row, drifting",
-            sparse,
-            tuple(f"attribute_{number}" for number in range(SPARSE_KEYS)),
-            662,
-        ),
-        Shape("weblog", "14 fields of a web log, skewed", weblog, tuple(key for key, _ in WEB_LOG), 384),
-        Shape("webhook", "11 fields of a webhook, skewed", webhook, tuple(key for key, _ in WEBHOOK), 416),
-        Shape(
-            "cloudtrail", "15 fields of an audit trail, skewed", cloudtrail, tuple(key for key, _ in CLOUDTRAIL), 633
-        ),
-        Shape("clickstream", "12 fields of page views, skewed", clickstream, tuple(key for key, _ in CLICKSTREAM), 298),
-        Shape("wide", "1,000 columns", wide, WIDE, 25_400),
-        Shape("tiny", "5,000 flat files of 3.5 kB", flat, _FLAT_KEYS, 475),
-        Shape("gzip", "flat, eight gzip files", flat, _FLAT_KEYS, 475),
+        Shape("flat", "16 scalar fields, 475 B", flat, _keys(flat), 475),
+        Shape("nested", "46 fields, 13 of them nested, 2.1 kB", nested, _keys(nested), 2110),
+        Shape("random_order", "the 16 fields in a different order in every row", random_order, _keys(flat), 475),
+        Shape("sparse", "20 of 500 keys in each row, drifting", sparse, SPARSE, 662),
+        Shape("weblog", "14 fields of a web log, skewed", weblog, _keys(weblog), 384),
+        Shape("webhook", "11 fields of a webhook, skewed", webhook, _keys(webhook), 416),
+        Shape("cloudtrail", "15 fields of an audit trail, skewed", cloudtrail, _keys(cloudtrail), 633),
+        Shape("clickstream", "12 fields of page views, skewed", clickstream, _keys(clickstream), 298),
+        Shape("wide", "1,000 columns", wide, _keys(wide), 25_400),
+        Shape("tiny", "5,000 flat files of 3.5 kB", flat, _keys(flat), 475),
+        Shape("gzip", "flat, eight gzip files", flat, _keys(flat), 475),
     )
 }
