@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from infra.outputs import StackOutputs
 from lake.documents import read_uri
 from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
-from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 INVOKE_TIMEOUT_SECONDS = 910
 """Longer than the maximum timeout of a Lambda function, 900 s."""
 STACK_PREFIX = stack_name("")
-DRY_RUN_PREFIX = "dry-run-"
-"""Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
 
 
 class FunctionFailedError(HybridRouterError):
@@ -132,14 +128,6 @@ class DeployedStack:
         """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them."""
         event = {"action": action, "shards": shards, "manual": True}
         return self.invoke("stream_control", event)
-
-    def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``plan`` for a dry run: it changes nothing but a summary. That of the whole backlog on all engines is
-        the forecast for the next night, as the function also makes it every hour.
-        """
-        name = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if fields else PLAN_AHEAD_EXECUTION
-        event = {**fields, "execution": name, "dryRun": True}
-        return self.invoke("plan", event)
 
     def change_table(self, request: Mapping[str, str]) -> dict[str, Any]:
         """Invoke ``tables`` with ``{"restore": dataset}``, ``{"rebuild": dataset}``, or ``{}``: bring in what waits."""

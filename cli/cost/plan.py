@@ -1,6 +1,7 @@
 """``hybrid-router plan``: what the next night would do, before it begins."""
 
 import json
+import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -13,10 +14,13 @@ from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.terminal import print_table
+from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
 
 RANGE = ("low", "high")
+DRY_RUN_PREFIX = "dry-run-"
+"""Prefix of the names under which ``plan`` writes summaries that belong to no execution."""
 
 
 @command("plan")
@@ -30,7 +34,10 @@ def print_plan(
     as_json: Json = False,
 ) -> int:
     """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
-    answer = stack.dry_run_of_plan(given({"dataset": dataset, "from": first, "to": last, "engine": engine}))
+    options = given({"dataset": dataset, "from": first, "to": last, "engine": engine})
+    # The plan of the whole backlog is the forecast of ``status``, which the function also makes every hour.
+    execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
+    answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
     else:
