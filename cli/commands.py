@@ -18,50 +18,36 @@ import typer
 from typer.core import TyperGroup
 
 MODULES = {
-    "status": "cli.inspect.status",
-    "night": "cli.inspect.night",
-    "nights": "cli.inspect.night",
-    "failures": "cli.inspect.failures",
-    "explain": "cli.inspect.explain",
-    "logs": "cli.inspect.logs",
-    "outputs": "cli.inspect.outputs",
-    "hours": "cli.inspect.hours",
-    "report": "cli.inspect.report",
-    "verify": "cli.inspect.verify",
-    "sweep": "cli.change.requests",
-    "overnight": "cli.change.executions",
-    "backfill": "cli.change.executions",
-    "promote": "cli.change.requests",
-    "reprocess": "cli.change.requests",
-    "plan": "cli.cost.plan",
-    "cost": "cli.cost.cost",
-    "simulate": "cli.cost.sizing",
-    "calibrate": "cli.cost.sizing",
-    "demo": "cli.demo.run",
-    "convert": "cli.offline.convert",
-    "try": "cli.offline.try_file",
-    "doctor": "cli.doctor.checks",
-    "stream status": "cli.change.stream",
-    "stream start": "cli.change.stream",
-    "stream stop": "cli.change.stream",
-    "dead-letters ls": "cli.change.dead_letters",
-    "dead-letters redrive": "cli.change.dead_letters",
-    "local up": "cli.local_stage.local_up",
-    "local down": "cli.local_stage.local_clouds",
-    "local ls": "cli.local_stage.local_clouds",
-    "settings check": "cli.offline.settings",
-    "settings explain": "cli.offline.settings",
-    "quarantine ls": "cli.quarantine.listing",
-    "quarantine show": "cli.quarantine.listing",
-    "quarantine export": "cli.quarantine.repair",
-    "quarantine retry": "cli.quarantine.repair",
-    "catalog suggest": "cli.catalog.suggest",
-    "catalog drop-columns": "cli.catalog.drop_columns",
-    "tables status": "cli.inspect.tables",
-    "tables restore": "cli.inspect.tables",
-    "tables rebuild": "cli.inspect.tables",
+    "cli.inspect.status": ("status",),
+    "cli.inspect.night": ("night", "nights"),
+    "cli.inspect.failures": ("failures",),
+    "cli.inspect.explain": ("explain",),
+    "cli.inspect.logs": ("logs",),
+    "cli.inspect.outputs": ("outputs",),
+    "cli.inspect.hours": ("hours",),
+    "cli.inspect.report": ("report",),
+    "cli.inspect.verify": ("verify",),
+    "cli.change.requests": ("sweep", "promote", "reprocess"),
+    "cli.change.executions": ("overnight", "backfill"),
+    "cli.cost.plan": ("plan",),
+    "cli.cost.cost": ("cost",),
+    "cli.cost.sizing": ("simulate", "calibrate"),
+    "cli.demo.run": ("demo",),
+    "cli.offline.convert": ("convert",),
+    "cli.offline.try_file": ("try",),
+    "cli.doctor.checks": ("doctor",),
+    "cli.change.stream": ("stream status", "stream start", "stream stop"),
+    "cli.change.dead_letters": ("dead-letters ls", "dead-letters redrive"),
+    "cli.local_stage.local_up": ("local up",),
+    "cli.local_stage.local_clouds": ("local down", "local ls"),
+    "cli.offline.settings": ("settings check", "settings explain"),
+    "cli.quarantine.listing": ("quarantine ls", "quarantine show"),
+    "cli.quarantine.repair": ("quarantine export", "quarantine retry"),
+    "cli.catalog.suggest": ("catalog suggest",),
+    "cli.catalog.drop_columns": ("catalog drop-columns",),
+    "cli.inspect.tables": ("tables status", "tables restore", "tables rebuild"),
 }
-"""The words of a command, and the module of its function."""
+"""The module of some commands, and the words of each of them, in the order of ``--help``."""
 
 Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
 Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
@@ -111,16 +97,22 @@ class Group(TyperGroup):
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         super().__init__(**options)
         # The whole command line is the group without a name.
-        own = [words for words in MODULES if words.rpartition(" ")[0] == self.name]
-        self.commands = _Commands({words.rpartition(" ")[2]: words for words in own} | dict(self.commands))
+        own = {
+            words.rpartition(" ")[2]: (module, words)
+            for module, named in MODULES.items()
+            for words in named
+            if words.rpartition(" ")[0] == self.name
+        }
+        self.commands = _Commands(own | dict(self.commands))
 
 
 class _Commands(UserDict[str, Any]):
-    """Name -> command, or the words of one that is made when somebody asks for it."""
+    """Name -> command, or the module and the words of one that is made when somebody asks for it."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
-        if isinstance(words := super().__getitem__(name), str):
-            import_module(MODULES[words])
+        if isinstance(place := super().__getitem__(name), tuple):
+            module, words = place
+            import_module(module)
             app = typer.Typer(add_completion=False)
             app.command(name)(_as_called(_FUNCTIONS[words]))
             self[name] = typer.main.get_command(app)
