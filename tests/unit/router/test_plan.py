@@ -15,7 +15,6 @@ from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
 from router.collect import divide
-from router.plan.handler import MAX_RETRIES
 from router.services import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
@@ -130,21 +129,21 @@ def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment
     assert deployment.row(whole).state == deployment.row(damaged).state == State.COLLECTED
 
 
-def test_an_hour_that_cannot_be_divided_for_long_keeps_no_other_from_being_planned(deployment: Deployment) -> None:
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied"])
+def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deployment: Deployment, code: str) -> None:
     # Given files that an earlier plan has divided, and those of the last hour, which cannot be divided now
     collected(deployment, "early", HOURS[0])
     plan_overnight(deployment)
     collected(deployment, "late", HOURS[3])
-    slow = ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "PutObject")
-    with patch.object(divide, "write_division", Mock(side_effect=slow)):
-        # When, then the state machine repeats the plan, and after some retries the others are planned
-        with pytest.raises(ClientError):
-            plan_overnight(deployment, retries=MAX_RETRIES - 1)
-        answer = plan_overnight(deployment, retries=MAX_RETRIES)
-        assert files(deployment, planned(deployment, answer)) == {"clicks/early": 1}
+    error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
+    with patch.object(divide, "write_division", Mock(side_effect=error)), patch("time.sleep"):
+        # When, then
+        assert files(deployment, planned(deployment, plan_overnight(deployment))) == {"clicks/early": 1}
         # Where there are no others, an empty plan would be a success
         with pytest.raises(ClientError):
-            plan_overnight(deployment, retries=MAX_RETRIES, **{"from": "2026-11-20T09"})
+            plan_overnight(deployment, **{"from": "2026-11-20T09"})
+        # ... but for a dataset of which the hour holds none
+        assert plan_overnight(deployment, dataset="clicks", **{"from": "2026-11-20T09"})["manifests"] == 0
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
