@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 
 from lake.bills import MICRO
-from lake.errors import InvalidInputError
+from lake.faults import can_pass
 from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
@@ -196,25 +196,27 @@ def record_late_bills(repair: Repair) -> None:
 def _record(services: Services, due: DueBill) -> None:
     now = services.clock()
     overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
+    recorded = False
+    try:
+        recorded = _record_bill(services, due, estimate=overdue)
+    except Exception as error:
+        if not overdue or can_pass(error):
+            raise
+        logger.exception("the bill of a job run cannot be read", job_run=due.job_run)
+    if overdue and not recorded:
+        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run)
+    if recorded or overdue:
+        services.ledger.costs.close_bill(due.job_run, now)
+
+
+def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:
+    """As ``RunCosts.record_late``; False also without a run document that names the manifests."""
     run = due.run or find_run(services, due.job_run)
     if run is None:
-        if overdue:
-            services.ledger.costs.close_bill(due.job_run, now)
-        return
-    try:
-        key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
-        document = read_document(services, key, "execution", "manifests")
-    except InvalidInputError as error:
-        if not overdue:
-            raise
-        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=run, reason=str(error))
-        services.ledger.costs.close_bill(due.job_run, now)
-        return
+        return False
+    key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
+    document = read_document(services, key, "execution", "manifests")
     costs = RunCosts(run, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
-    recorded = costs.record_late(services, due.job_run, estimate=overdue)
-    if not recorded and overdue:
-        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=run)
-    if recorded or overdue:
-        services.ledger.costs.close_bill(due.job_run, now)
+    return costs.record_late(services, due.job_run, estimate=estimate)

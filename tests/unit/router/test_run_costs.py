@@ -1,10 +1,11 @@
 """The cost of the job runs of a run: recorded once, divided without a remainder, added up by day."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -342,6 +343,21 @@ def test_a_bill_whose_run_document_is_damaged_is_awaited_for_a_day(
     deployment.wait(timedelta(days=1, minutes=1))
     sweep(deployment.services)
     assert (due(deployment), recorded(deployment)) == ([], [])
+
+
+@pytest.mark.parametrize(("code", "left"), [("AccessDeniedException", 0), ("ThrottlingException", 1)])
+def test_a_bill_that_may_not_be_read_is_awaited_for_a_day(
+    deployment: Deployment, job_run: str, code: str, left: int
+) -> None:
+    refused = ClientError({"Error": {"Code": code, "Message": ""}}, "GetJobRun")
+    with patch("router.executions.costs.read_bill", Mock(side_effect=refused)):
+        with pytest.raises(ClientError):
+            sweep(deployment.services)
+        deployment.wait(timedelta(days=1, minutes=1))
+        # One that could not be read just now is not given up
+        with pytest.raises(ClientError) if left else nullcontext():
+            sweep(deployment.services)
+    assert due(deployment) == [job_run] * left
 
 
 def cost(deployment: Deployment, job_run: str, dollars: float, ended_at: datetime) -> None:
