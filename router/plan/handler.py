@@ -23,8 +23,8 @@ from lake.time import Schedule, iso_utc, next_local_time
 from router.collect.divide import divide_selected, draft_selected
 from router.entry import with_product_errors, with_refusals
 from router.estimate.night import recent_waits
-from router.executions.costs import await_bill
-from router.executions.run_status import queued_successors, read_rows, release_unheld
+from router.executions.costs import leave_to_sweep
+from router.executions.run_status import queued_successors, read_rows, reason_to_release, release_unheld
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, open_rows, parse_flag, parse_selection
@@ -271,9 +271,9 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
             held[row.owner].append(row)
 
     def release(owner: str | None) -> list[ManifestRow]:
-        if owner is not None:
+        if owner is not None and reason_to_release(services, held[owner][0], {}):
             # First: nothing finds a run that has held a manifest after the release, if its answer is lost.
-            await_bill(services, owner)
+            leave_to_sweep(services, owner, "")
         return release_unheld(services, held[owner])
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:

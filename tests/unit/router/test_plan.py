@@ -80,9 +80,11 @@ def test_a_plan_can_be_of_a_selection(deployment: Deployment, fields: dict[str, 
 
 
 def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(deployment: Deployment) -> None:
-    # Given: a run that ended, a live one, one whose lease has expired, one that Glue does not know
-    deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_live": "RUNNING"}
-    held = {owner: deployment.queued(f"{owner}.json") for owner in ("jr_old", "jr_dead", "jr_live", "elsewhere")}
+    # Given: a run that ended, one that is stopped with its execution, a live one, one whose lease has expired, one that
+    # Glue does not know
+    deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_stopped": "STOPPING", "jr_live": "RUNNING"}
+    owners = ("jr_old", "jr_dead", "jr_stopped", "jr_live", "elsewhere")
+    held = {owner: deployment.queued(f"{owner}.json") for owner in owners}
     deployment.claimed(held.pop("jr_old"), "jr_old")
     deployment.wait(LEASE)
     for owner, row in held.items():
@@ -90,7 +92,7 @@ def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(dep
     # When
     manifests = planned(deployment, plan_overnight(deployment))
     # Then
-    assert files(deployment, manifests) == Counter(["orders/jr_old.json", "orders/jr_dead.json"])
+    assert files(deployment, manifests) == Counter(f"orders/{owner}.json" for owner in owners[:3])
     assert deployment.row(held["jr_dead"].id).reason == "run jr_dead has ended without finishing it"
 
 
@@ -234,10 +236,10 @@ def test_manifests_of_ended_runs_are_read_many_at_a_time(deployment: Deployment,
     deployment.wait(LEASE)
     # When
     counts, answer = counted_plan(deployment)
-    # Then: one read of all before they are released, and one after it; one write for each
+    # Then: one read of all before they are released, and one after it; one write for each, and one for the run's bill
     assert counts["BatchGetItem"] == 2
     assert counts["GetItem"] == 0
-    assert counts["UpdateItem"] == manifests + 1
+    assert counts["UpdateItem"] == manifests + 2
     assert len(planned(deployment, answer)) == manifests
     assert {deployment.row(manifest).state for manifest in planned(deployment, answer)} == {State.QUEUED}
 
