@@ -15,6 +15,7 @@ from cli.deployed_stack import DeployedStack
 from cli.documents import ManifestNotDone, NightDataset, NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import (
+    RUNNING,
     execution_arn,
     find_execution,
     format_progress,
@@ -34,7 +35,8 @@ from router.settle.published import DamagedObject, UnreadableFile
 LAST = "last"
 LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
 """Of the verdict document."""
-NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
+UNDECIDED = (RUNNING, "OPEN")
+"""Outcomes that are no failure while the execution runs."""
 
 
 def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
@@ -52,7 +54,8 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
         typer.echo(format_json(document))
     else:
         _print_night(stack, document, zone)
-    return ExitCode.FINE if document.outcome in NOT_FAILED else ExitCode.NOT_SO
+    is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
+    return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
 
 
 def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
