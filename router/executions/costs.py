@@ -86,15 +86,6 @@ def leave_to_sweep(services: Services, job_run: str, run: str) -> None:
         logger.exception("the bill of a job run is not awaited", job_run=job_run)
 
 
-def find_run(services: Services, job_run: str) -> str | None:
-    """URI of the run document for which an ended job run was started; None if it has no bill, or no document.
-
-    Raises botocore's errors.
-    """
-    bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
-    return None if bill is None else bill.run
-
-
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:
     """A job run's cost by dataset. Pure.
 

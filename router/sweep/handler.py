@@ -9,12 +9,13 @@ from typing import Any
 import boto3
 
 from lake.bills import MICRO
+from lake.engines import read_bill
 from lake.faults import can_pass
 from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from router.entry import with_product_errors
-from router.executions.costs import RunCosts, find_run
+from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
@@ -203,16 +204,17 @@ def _record(services: Services, due: DueBill) -> None:
         if not overdue or can_pass(error):
             raise
         logger.exception("the bill of a job run cannot be read", job_run=due.job_run)
-    if overdue and not recorded:
+    if overdue and not recorded and due.run:
         logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run)
     if recorded or overdue:
         services.ledger.costs.close_bill(due.job_run, now)
 
 
 def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:
-    """As ``RunCosts.record_late``; False also without a run document that names the manifests."""
-    run = due.run or find_run(services, due.job_run)
-    if run is None:
+    """As ``RunCosts.record_late``; False also if no run document is known: there is no bill, or a person started it."""
+    bill = None if due.run else read_bill(services.job_clients, services.resources.batch_job, due.job_run)
+    run = due.run if bill is None else bill.run
+    if not run:
         return False
     key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
     document = read_document(services, key, "execution", "manifests")
