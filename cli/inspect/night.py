@@ -16,6 +16,7 @@ from cli.deployed_stack import DeployedStack
 from cli.documents import ManifestNotDone, NightDataset, NightDocument, NightLine, NightsDocument, NightVerdict
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import (
+    RUNNING,
     execution_arn,
     find_execution,
     format_progress,
@@ -35,7 +36,8 @@ from router.settle.published import DamagedObject, UnreadableFile
 LAST = "last"
 LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
 """Of the verdict document."""
-NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
+UNDECIDED = (RUNNING, "OPEN")
+"""Outcomes that are no failure while the execution runs."""
 
 
 @command("night")
@@ -57,7 +59,8 @@ def print_night(
         typer.echo(format_json(document))
     else:
         _print_night(stack, document, zone)
-    return ExitCode.FINE if document.outcome in NOT_FAILED else ExitCode.NOT_SO
+    is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
+    return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
 
 
 @command("nights")

@@ -97,7 +97,9 @@ class EngineDescription(ABC):
 
     @abstractmethod
     def has_ended(self, client: Any, jobs: Iterable[str], run: str) -> bool:  # noqa: ANN401
-        """Whether a run of one of the jobs has ended; False for an unknown one. Raises botocore's errors."""
+        """Whether a run of one of the jobs has ended, or is being stopped: a night that is started again at once takes
+        what it holds. False for an unknown one. Raises botocore's errors.
+        """
 
     @abstractmethod
     def bill(self, client: Any, job: str, run: str) -> Bill | None:  # noqa: ANN401

@@ -32,7 +32,8 @@ held; ``stream_control`` starts another run."""
 SUCCESS = "SUCCESS"
 TERMINAL_STATES = frozenset({SUCCESS, "FAILED", "CANCELLED"})
 """API reference of EMR Serverless, JobRun."""
-LIVE_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING")
+CANCELLING = "CANCELLING"
+LIVE_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", CANCELLING)
 UNKNOWN_RUN_CODES = frozenset({"ResourceNotFoundException", "ValidationException"})
 PREFIX = "emr-serverless:"
 """Begins the id of a run, by which it holds its leases."""
@@ -151,7 +152,7 @@ class EmrServerless(EngineDescription):
             found = _get_job_run(client, run)
         except (BotocoreConnectionError, HTTPClientError):
             return False
-        return found is not None and found["state"] in TERMINAL_STATES
+        return found is not None and found["state"] in {*TERMINAL_STATES, CANCELLING}
 
     def bill(self, client: Any, job: str, run: str) -> Bill | None:  # noqa: ANN401, ARG002
         """``billedResourceUtilization``, which the service has some time after the end."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from lake.settings import Settings, StreamSettings
 
 TERMINAL_STATES = frozenset({"STOPPED", SUCCEEDED, "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
-LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
+STOPPING = "STOPPING"
+LIVE_STATES = frozenset({"STARTING", "RUNNING", STOPPING, "WAITING"})
 """AWS Glue Web API Reference, JobRunState."""
 UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException"})
 START_SECONDS = 60.0
@@ -63,7 +64,7 @@ class Glue(EngineDescription):
                 if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
                     raise
             else:
-                return state in TERMINAL_STATES
+                return state == STOPPING or state in TERMINAL_STATES
         return False
 
     def bill(self, glue: GlueClient, job: str, run: str) -> Bill | None:
@@ -146,7 +147,7 @@ class GlueStreamRuns:
 
     def end(self, runs: Sequence[str]) -> None:
         errors = self.glue.batch_stop_job_run(JobName=self.job, JobRunIds=list(runs)).get("Errors")
-        if errors and live_runs(self.glue, self.job, MAX_LISTED_RUNS, LIVE_STATES - {"STOPPING"}):
+        if errors and live_runs(self.glue, self.job, MAX_LISTED_RUNS, LIVE_STATES - {STOPPING}):
             raise TransientError(f"Glue did not stop a run of the job {self.job} ({errors[0]['ErrorDetail']})")
 
 

@@ -76,29 +76,41 @@ def divide(services: Services, collection: CollectionId, pace: WritePace | None 
     return [manifest.id for manifest in division.manifests]
 
 
-def divide_selected(services: Services, selection: Selection, *, gives_up: bool = False) -> list[ManifestRow]:
+PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
+"""Between two tries of what cannot be divided but can later: after them it holds up no other file."""
+
+
+def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
     """Divide the collections of the selected hours; returns the selected manifests that are QUEUED now.
 
-    What cannot be divided is tried once more after all others if that can succeed: the files of a whole hour would wait
-    for a day. Then it is left to the sweep, which reports it. Raises botocore's error where nothing could be divided,
-    but can later, unless the caller ``gives_up``.
+    With them comes an error of a collection with selected files that could not be divided, one that passes before
+    others; None: all are divided. What can be divided later is tried again after all others: the files of a whole hour
+    would wait for a day. Then it is left to the sweep, which reports it.
     """
     manifests: list[str] = []
+    undivided: dict[CollectionId, Exception] = {}
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
-    for _ in range(2):
-        passing: dict[CollectionId, Exception] = {}
+    for pause in (*PAUSES_SECONDS, 0):
         for collection in waiting:
             try:
                 manifests += divide(services, collection)
+                undivided.pop(collection, None)
             except (HybridRouterError, BotoCoreError, ClientError) as error:
                 logger.warning("collection not divided", collection=str(collection), error=str(error))
-                if can_pass(error):
-                    passing[collection] = error
-        waiting = [*passing]
-    if passing and not manifests and not gives_up:
-        raise next(iter(passing.values()))
+                undivided[collection] = error
+        waiting = [collection for collection, error in undivided.items() if can_pass(error)]
+        if not waiting:
+            break
+        time.sleep(pause)
     rows = queued_successors(services, manifests)
-    return [row for row in rows if selection.selects(row.partition)]
+    selected = [row for row in rows if selection.selects(row.partition)]
+    faults = [error for collection, error in undivided.items() if _holds(services, collection, selection.dataset)]
+    return selected, max(faults, key=can_pass, default=None)
+
+
+def _holds(services: Services, collection: CollectionId, dataset: str | None) -> bool:
+    """Whether files of the dataset are in the collection; None: of any."""
+    return dataset is None or any(dataset in part.datasets for part in services.ledger.collections.parts(collection))
 
 
 def draft_selected(services: Services, selection: Selection) -> Iterator[Manifest]:

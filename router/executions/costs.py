@@ -7,7 +7,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.bills import Bill, divide
 from lake.engines import ENGINES, read_bill
-from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
 from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane
@@ -76,35 +75,15 @@ class RunCosts:
         return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 
 
-def await_bill(services: Services, job_run: str) -> None:
-    """Have the sweep record what an ended job run of the batch lane has cost, whose status nothing may ask for any
-    more: its execution was stopped. What cannot be read holds up no conversion; the sweep reads it if it only did not
-    get through now.
-    """
-    try:
-        run = find_run(services, job_run)
-    except Exception as error:
-        logger.exception("the bill of a job run was not read", job_run=job_run)
-        run = "" if can_pass(error) else None
-    if run is not None:
-        leave_to_sweep(services, job_run, run)
-
-
 def leave_to_sweep(services: Services, job_run: str, run: str) -> None:
-    """Have the sweep record what a job run has cost for the run document with the URI ``run``; empty: not known."""
+    """Have the sweep record what a job run has cost for the run document with the URI ``run``; empty: not known.
+
+    What cannot be written holds up no conversion.
+    """
     try:
         services.ledger.costs.await_bill(DueBill(job_run, run, iso_utc(services.clock())))
     except (BotoCoreError, ClientError):
         logger.exception("the bill of a job run is not awaited", job_run=job_run)
-
-
-def find_run(services: Services, job_run: str) -> str | None:
-    """URI of the run document for which an ended job run was started; None if it has no bill, or no document.
-
-    Raises botocore's errors.
-    """
-    bill = read_bill(services.job_clients, services.resources.batch_job, job_run)
-    return None if bill is None else bill.run
 
 
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:

@@ -23,8 +23,8 @@ from lake.time import Schedule, iso_utc, next_local_time
 from router.collect.divide import divide_selected, draft_selected
 from router.entry import with_product_errors, with_refusals
 from router.estimate.night import recent_waits
-from router.executions.costs import await_bill
-from router.executions.run_status import queued_successors, read_rows, release_unheld
+from router.executions.costs import leave_to_sweep
+from router.executions.run_status import queued_successors, read_rows, reason_to_release, release_unheld
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, open_rows, parse_flag, parse_selection
@@ -32,8 +32,6 @@ from router.services import PARALLEL_REQUESTS, Services, container_services, wri
 from router.telemetry import Metric, count, logger, metrics
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
-MAX_RETRIES = 4
-"""Retries of the state machine, in half a minute: then a collection that cannot be divided holds up no other file."""
 MAX_DATASETS = 200
 """Datasets that a dry run names: a state machine passes its answer on, and a state has at most 256 KiB."""
 
@@ -43,7 +41,7 @@ MAX_DATASETS = 200
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution", "retries"?, "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?}`` -> counts, index and forecast."""
+    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?}`` -> counts, index and forecast."""
     return plan(event, container_services(), _service_quotas())
 
 
@@ -55,7 +53,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     of the settings hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown
     dataset, an engine that the settings do not allow, missing ``execution``.
     """
-    given = {key: value for key, value in event.items() if key not in ("execution", "retries")}
+    given = {key: value for key, value in event.items() if key != "execution"}
     check_fields(given, FIELDS, "overnight")
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
@@ -68,11 +66,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         if service_quotas is None
         else read_glue_room(services, service_quotas, at_once=later is None)
     )
-    gives_up = event.get("retries", 0) >= MAX_RETRIES
-    rows, left_from = backlog(services, selection, release=not dry_run, gives_up=gives_up)
-    if gives_up and not rows:
-        # Without other files, an execution that has left some would end as one for which there were none.
-        rows, left_from = backlog(services, selection, release=not dry_run, gives_up=False)
+    rows, left_from = backlog(services, selection, release=not dry_run)
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
@@ -235,22 +229,21 @@ MAX_MANIFESTS = 1_000_000
 """Manifests of a plan. It needs 757 B and 0.4 ms for each, so this is about half of the function's memory and time."""
 
 
-def backlog(
-    services: Services, selection: Selection, *, release: bool, gives_up: bool
-) -> tuple[list[ManifestRow], str]:
+def backlog(services: Services, selection: Selection, *, release: bool) -> tuple[list[ManifestRow], str]:
     """The ``MAX_MANIFESTS`` oldest QUEUED manifests of the batch lane, and those PUBLISHING for too long.
 
     With them comes the time from which on manifests are left to the next plan (ISO 8601, UTC); empty: none is left.
     The index is a hint, so all that is done with it is fenced by the ledger.
 
-    With ``release``, the collections of the selected hours are divided, as ``divide_selected`` does it with
-    ``gives_up``, and manifests whose run has ended or whose lease has expired are put back to QUEUED; both are
-    included. Without it, what collections would become is included.
+    With ``release``, the collections of the selected hours are divided, and manifests whose run has ended or whose
+    lease has expired are put back to QUEUED; both are included. Without it, what collections would become is included.
+    Raises the error of a collection that could not be divided if nothing else is to be planned: as a night without
+    input it would be a success.
     """
-    divided = (
-        divide_selected(services, selection, gives_up=gives_up)
+    divided, fault = (
+        divide_selected(services, selection)
         if release
-        else [queued_row(manifest) for manifest in draft_selected(services, selection)]
+        else ([queued_row(manifest) for manifest in draft_selected(services, selection)], None)
     )
     oldest_first = iter(open_rows(services, Lane.BATCH, State.QUEUED, selection))
     queued = list(islice(oldest_first, MAX_MANIFESTS))
@@ -265,6 +258,8 @@ def backlog(
         if datetime.fromisoformat(row.changed_at) < limit
     ]
     rows = list({row.id: row for row in (*divided, *queued, *publishing)}.values())
+    if fault is not None and not rows:
+        raise fault
     return rows, ("" if first_left is None else first_left.created_at)
 
 
@@ -276,9 +271,9 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
             held[row.owner].append(row)
 
     def release(owner: str | None) -> list[ManifestRow]:
-        if owner is not None:
+        if owner is not None and reason_to_release(services, held[owner][0], {}):
             # First: nothing finds a run that has held a manifest after the release, if its answer is lost.
-            await_bill(services, owner)
+            leave_to_sweep(services, owner, "")
         return release_unheld(services, held[owner])
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:

@@ -219,11 +219,15 @@ def find_queued(
 
     The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
     a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
-    ``MAX_QUEUED_FILES`` files of the batch lane.
+    ``MAX_QUEUED_FILES`` files of the batch lane; the error of a collection that could not be divided, without others.
     """
-    divided = [] if dry_run else divide_selected(services, selection)
+    divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
     batch = list({row.id: row for row in (*divided, *listed)}.values())
+    if fault is not None and not batch:
+        raise fault
+    if fault is not None:
+        report.messages.append(f"files of a collection are not moved, because it could not be divided: {fault}")
     number = sum(row.files for row in batch)
     for manifest in draft_selected(services, selection) if dry_run else ():
         number += len(manifest.files)

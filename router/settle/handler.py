@@ -26,7 +26,6 @@ from router.executions.run_status import current_row_pages
 from router.services import Services, container_services, read_document, write_document
 from router.settle.published import PublishedManifests, read_unreadable_files
 from router.settle.verdict import (
-    ExecutionOutcome,
     NightOutcome,
     Tally,
     Verdict,
@@ -68,8 +67,8 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             tally.add_damage(damage)
     verdict = judge(tally, services.settings.alarms.max_quarantined_share)
     night = read_night_outcome(services.ledger.executions.get(execution) or {}, services.clock())
-    answer = _record(services, execution, tally, verdict, night)
-    return answer if verdict.outcome == ExecutionOutcome.OPEN else page.add_to(answer, verdict, night)
+    # Also while it is OPEN: after its last round an execution ends so.
+    return page.add_to(_record(services, execution, tally, verdict, night), verdict, night)
 
 
 def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:

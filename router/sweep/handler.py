@@ -9,12 +9,13 @@ from typing import Any
 import boto3
 
 from lake.bills import MICRO
-from lake.errors import InvalidInputError
+from lake.engines import read_bill
+from lake.faults import can_pass
 from lake.ledger.costs import DueBill
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 from router.entry import with_product_errors
-from router.executions.costs import RunCosts, find_run
+from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
 from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
@@ -196,25 +197,28 @@ def record_late_bills(repair: Repair) -> None:
 def _record(services: Services, due: DueBill) -> None:
     now = services.clock()
     overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
-    run = due.run or find_run(services, due.job_run)
-    if run is None:
-        if overdue:
-            services.ledger.costs.close_bill(due.job_run, now)
-        return
+    recorded = False
     try:
-        key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
-        document = read_document(services, key, "execution", "manifests")
-    except InvalidInputError as error:
-        if not overdue:
+        recorded = _record_bill(services, due, estimate=overdue)
+    except Exception as error:
+        if not overdue or can_pass(error):
             raise
-        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=run, reason=str(error))
+        logger.exception("the bill of a job run cannot be read", job_run=due.job_run)
+    if overdue and not recorded and due.run:
+        logger.error("the cost of a job run is not recorded", job_run=due.job_run, run=due.run)
+    if recorded or overdue:
         services.ledger.costs.close_bill(due.job_run, now)
-        return
+
+
+def _record_bill(services: Services, due: DueBill, *, estimate: bool) -> bool:
+    """As ``RunCosts.record_late``; False also if no run document is known: there is no bill, or a person started it."""
+    bill = None if due.run else read_bill(services.job_clients, services.resources.batch_job, due.job_run)
+    run = due.run if bill is None else bill.run
+    if not run:
+        return False
+    key = run.removeprefix(f"s3://{services.resources.control_bucket}/")
+    document = read_document(services, key, "execution", "manifests")
     costs = RunCosts(run, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
-    recorded = costs.record_late(services, due.job_run, estimate=overdue)
-    if not recorded and overdue:
-        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=run)
-    if recorded or overdue:
-        services.ledger.costs.close_bill(due.job_run, now)
+    return costs.record_late(services, due.job_run, estimate=estimate)

@@ -14,7 +14,7 @@ from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.settings.operation import POINTER_MINUTES, PUBLISHING_MINUTES
 from router.collect.divide import MAX_INDEX_WRITES_PER_SECOND, WritePace, divide, is_over
-from router.executions.costs import await_bill
+from router.executions.costs import leave_to_sweep
 from router.executions.run_status import reason_to_release
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership, write_pointer
 from router.requests.resubmit import is_recorded
@@ -44,7 +44,7 @@ def release_leases(repair: Repair) -> None:
                 if row.owner is not None and row.owner not in awaited and lane == Lane.BATCH:
                     # First: nothing finds the run after the release, if its answer is lost.
                     awaited.add(row.owner)
-                    await_bill(services, row.owner)
+                    leave_to_sweep(services, row.owner, "")
                 if services.ledger.manifests.release(row, reason, services.clock()):
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)

@@ -26,7 +26,7 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
     end = stubbed.run("overnight", {})
     # Then there was one Glue run for each run, and the verdict is the output.
     assert output(end)["verdict"] == "SUCCEEDED"
-    assert stubbed.calls("stub-plan") == [{"execution": end["name"], "retries": 0}]
+    assert stubbed.calls("stub-plan") == [{"execution": end["name"]}]
     assert sorted(call["run"] for call in stubbed.calls("job")) == ["s3://control/runs/0", "s3://control/runs/1"]
     assert stubbed.calls("stub-settle") == [{"execution": end["name"]}]
     assert stubbed.calls("stub-catalog") == [{}]
@@ -35,9 +35,7 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
 
 def test_a_range_is_passed_to_the_plan(stubbed: StubbedMachines) -> None:
     end = stubbed.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
-    assert stubbed.calls("stub-plan") == [
-        {"dataset": "orders", "from": "2026-11-01", "execution": end["name"], "retries": 0}
-    ]
+    assert stubbed.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
 
 
 def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
@@ -57,7 +55,7 @@ def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, request_
     assert end["cause"] == "datset is unknown: set dataset"
     # And an input that is not an object reaches the plan as an unknown field.
     expected = request_ if isinstance(request_, dict) else {"input": request_}
-    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"], "retries": 0}]
+    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"]}]
     assert stubbed.take_notifications() == []
 
 
@@ -132,7 +130,7 @@ def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachine
     tokens = [None, "next"]
     assert finds == [{"action": "find", "request": REQUEST, "token": token, **RAISES} for token in tokens]
     (plan,) = stubbed.calls("stub-plan")
-    assert {key: plan[key] for key in plan if key not in ("execution", "retries")} == {
+    assert {key: plan[key] for key in plan if key != "execution"} == {
         name: value for name, value in REQUEST.items() if name != "dryRun"
     }
     assert result["search"] == TOTALS

@@ -112,6 +112,17 @@ def test_a_night_that_runs_shows_how_far_it_is(world: World, capsys: pytest.Capt
     assert "1 of 3 manifests done, 100 B of 300 B" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("status", "code"), [("RUNNING", ExitCode.FINE), ("FAILED", ExitCode.NOT_SO), ("ABORTED", ExitCode.NOT_SO)]
+)
+def test_a_night_that_has_ended_while_a_manifest_was_worked_on_has_failed(
+    world: World, status: str, code: ExitCode
+) -> None:
+    night(world, "n1", outcome="OPEN")
+    stack = stack_of(world, FakeServices([execution("n1", status)]))
+    assert print_night(stack, "last", 100, as_json=True) == code
+
+
 def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     services = FakeServices([night(world, "n1")])
     assert print_night(stack_of(world, services), "last", 100, as_json=False) == ExitCode.FINE

@@ -131,6 +131,29 @@ def test_a_backfill_names_its_overnight_execution_so_that_a_repeated_start_finds
     assert evaluate(library, [case]) == [{"value": name}]
 
 
+def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_that_is_redriven_does_not(
+    library: Path,
+) -> None:
+    # Given a round as it begins, after a lost answer, the next one, and one that is redriven: its job run was cancelled
+    machine = json.loads((HERE.parents[2] / "statemachines" / "overnight.asl.json").read_text())
+    task = machine["States"]["Runs"]["ItemProcessor"]["States"]["RunOnEmr"]
+    expression = task["Arguments"]["ClientToken"][2:-2]
+    tokens = evaluate(
+        library,
+        [
+            {
+                "expression": expression,
+                "states": {"context": {"Execution": {"Id": "arn", "RedriveCount": redriven}}},
+                "variables": {"rounds": rounds},
+            }
+            for rounds, redriven in ((0, 0), (0, 0), (1, 0), (0, 1))
+        ],
+    )
+    first, repeated, following, redriven = (answer["value"] for answer in tokens)
+    assert first == repeated
+    assert len({first, following, redriven}) == 3
+
+
 DAY_SECONDS = 24 * 60 * 60
 MAX_EVENTS = 25_000
 """Of one execution; Step Functions ends it above them (AWS Step Functions Developer Guide, "Service quotas")."""

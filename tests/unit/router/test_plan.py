@@ -15,7 +15,6 @@ from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import Partition
 from lake.speed import FILES_PER_SECOND
 from router.collect import divide
-from router.plan.handler import MAX_RETRIES
 from router.services import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
@@ -81,9 +80,11 @@ def test_a_plan_can_be_of_a_selection(deployment: Deployment, fields: dict[str, 
 
 
 def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(deployment: Deployment) -> None:
-    # Given: a run that ended, a live one, one whose lease has expired, one that Glue does not know
-    deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_live": "RUNNING"}
-    held = {owner: deployment.queued(f"{owner}.json") for owner in ("jr_old", "jr_dead", "jr_live", "elsewhere")}
+    # Given: a run that ended, one that is stopped with its execution, a live one, one whose lease has expired, one that
+    # Glue does not know
+    deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_stopped": "STOPPING", "jr_live": "RUNNING"}
+    owners = ("jr_old", "jr_dead", "jr_stopped", "jr_live", "elsewhere")
+    held = {owner: deployment.queued(f"{owner}.json") for owner in owners}
     deployment.claimed(held.pop("jr_old"), "jr_old")
     deployment.wait(LEASE)
     for owner, row in held.items():
@@ -91,7 +92,7 @@ def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(dep
     # When
     manifests = planned(deployment, plan_overnight(deployment))
     # Then
-    assert files(deployment, manifests) == Counter(["orders/jr_old.json", "orders/jr_dead.json"])
+    assert files(deployment, manifests) == Counter(f"orders/{owner}.json" for owner in owners[:3])
     assert deployment.row(held["jr_dead"].id).reason == "run jr_dead has ended without finishing it"
 
 
@@ -130,21 +131,21 @@ def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment
     assert deployment.row(whole).state == deployment.row(damaged).state == State.COLLECTED
 
 
-def test_an_hour_that_cannot_be_divided_for_long_keeps_no_other_from_being_planned(deployment: Deployment) -> None:
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied"])
+def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deployment: Deployment, code: str) -> None:
     # Given files that an earlier plan has divided, and those of the last hour, which cannot be divided now
     collected(deployment, "early", HOURS[0])
     plan_overnight(deployment)
     collected(deployment, "late", HOURS[3])
-    slow = ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "PutObject")
-    with patch.object(divide, "write_division", Mock(side_effect=slow)):
-        # When, then the state machine repeats the plan, and after some retries the others are planned
-        with pytest.raises(ClientError):
-            plan_overnight(deployment, retries=MAX_RETRIES - 1)
-        answer = plan_overnight(deployment, retries=MAX_RETRIES)
-        assert files(deployment, planned(deployment, answer)) == {"clicks/early": 1}
+    error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
+    with patch.object(divide, "write_division", Mock(side_effect=error)), patch("time.sleep"):
+        # When, then
+        assert files(deployment, planned(deployment, plan_overnight(deployment))) == {"clicks/early": 1}
         # Where there are no others, an empty plan would be a success
         with pytest.raises(ClientError):
-            plan_overnight(deployment, retries=MAX_RETRIES, **{"from": "2026-11-20T09"})
+            plan_overnight(deployment, **{"from": "2026-11-20T09"})
+        # ... but for a dataset of which the hour holds none
+        assert plan_overnight(deployment, dataset="clicks", **{"from": "2026-11-20T09"})["manifests"] == 0
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
@@ -235,10 +236,10 @@ def test_manifests_of_ended_runs_are_read_many_at_a_time(deployment: Deployment,
     deployment.wait(LEASE)
     # When
     counts, answer = counted_plan(deployment)
-    # Then: one read of all before they are released, and one after it; one write for each
+    # Then: one read of all before they are released, and one after it; one write for each, and one for the run's bill
     assert counts["BatchGetItem"] == 2
     assert counts["GetItem"] == 0
-    assert counts["UpdateItem"] == manifests + 1
+    assert counts["UpdateItem"] == manifests + 2
     assert len(planned(deployment, answer)) == manifests
     assert {deployment.row(manifest).state for manifest in planned(deployment, answer)} == {State.QUEUED}
 

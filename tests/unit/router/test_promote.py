@@ -2,14 +2,17 @@
 
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import CommitReference, ManifestRow, State
 from lake.manifest import Lane, Manifest
 from lake.manifest_documents import read_manifest
+from router.collect import divide
 from router.ownership import RoutedArrival, take_ownership
 from router.requests import promote as move
 from router.requests.promote import promote
@@ -19,7 +22,7 @@ from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
-from tests.unit.router.planning import HOURS
+from tests.unit.router.planning import HOURS, collected
 
 
 def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
@@ -246,6 +249,20 @@ def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment
     broken = owned(deployment, "b")
     deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{broken[:8]}/{broken}.json")
     assert counts(ask(deployment, dataset="orders")) == {"promoted": 1, "manifests": 1, "notMoved": 1}
+
+
+def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment) -> None:
+    # Given an hour that is divided, and one that cannot be
+    owned(deployment, "a")
+    collected(deployment, "b", HOURS[3])
+    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "PutObject")
+    with patch.object(divide, "write_division", Mock(side_effect=denied)):
+        answer = ask(deployment, dataset="orders")
+        assert counts(answer) == {"promoted": 1, "manifests": 1}
+        assert "files of a collection are not moved, because it could not be divided" in answer["messages"][0]
+        # Without other files, it would say that there is nothing to promote
+        with pytest.raises(ClientError):
+            ask(deployment, dataset="orders")
 
 
 @pytest.mark.parametrize(

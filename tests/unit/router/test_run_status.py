@@ -309,7 +309,7 @@ def test_an_engine_that_the_settings_do_not_allow_is_refused(deployment: Deploym
 
 @pytest.mark.parametrize(
     ("state", "is_released"),
-    [("QUEUED", False), ("CANCELLING", False), ("SUCCESS", True), ("CANCELLED", True), (None, False)],
+    [("QUEUED", False), ("CANCELLING", True), ("SUCCESS", True), ("CANCELLED", True), (None, False)],
 )
 def test_manifests_are_released_once_their_run_on_emr_serverless_has_ended(
     deployment: Deployment, emr: Any, state: str | None, is_released: bool

@@ -79,11 +79,12 @@ def forecast_of(deployment: Deployment) -> float:
     return float(plan({"execution": "dry", "dryRun": True}, deployment.services)["forecast"]["minutes"])
 
 
-def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) -> None:
+def test_an_execution_that_ends_while_a_manifest_is_worked_on_is_listed(deployment: Deployment) -> None:
     (row,) = planned(deployment, "a.json")
     deployment.claimed(row)
-    assert "reportUri" not in settled(deployment)
-    assert KEY not in deployment.keys("control")
+    assert settled(deployment)["notification"].endswith(f"\n\nReport: {COMMAND}")
+    today = deployment.now.date()
+    assert [facts["outcome"] for facts in deployment.ledger.executions.settled(today, today)] == ["OPEN"]
 
 
 def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
