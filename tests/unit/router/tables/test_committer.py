@@ -17,7 +17,7 @@ from lake.manifest import Partition
 from lake.time import iso_utc
 from router.sweep.leftovers import delete_table_files
 from router.sweep.repair import Repair
-from router.tables import batch
+from router.tables import batch, committer
 from router.tables.batch import PlannedBatch, write_batch
 from router.tables.handler import rebuild_table
 from tests.unit.lake.faults import Crash
@@ -301,6 +301,37 @@ def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
         rebuild_table(deployment.services, "orders")
     commit(deployment)
     assert shown(deployment) == [name_of(row)]
+
+
+def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    next_metadata = committer._next_metadata
+
+    def rebuilt_meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        rebuild_table(deployment.services, "orders")
+        return next_metadata(*given)
+
+    monkeypatch.setattr(committer, "_next_metadata", rebuilt_meanwhile)
+    # Then there is more to do, and it is done
+    assert commit(deployment) == 0
+    assert (commit(deployment), stopped(deployment)) == (2, None)
+    assert shown(deployment) == sorted(map(name_of, rows))
+
+
+def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+
+    def change_meanwhile() -> None:
+        deployment.glue.before_update = lambda: None
+        swapped(deployment, table(deployment))
+
+    deployment.glue.before_update = change_meanwhile
+    with pytest.raises(TransientError, match="run the command again"):
+        rebuild_table(deployment.services, "orders")
 
 
 @pytest.mark.parametrize("is_new", [True, False])
