@@ -123,7 +123,6 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     """
     schema = current_schema(metadata)
     mapping = _mapping_of(metadata)
-    mapped = {name for item in mapping for name in item["names"]}
     names = {item["field-id"]: item["names"] for item in mapping}
     numbered = {field_id(name): name for name in columns if name not in unnumbered}
     # A column that the ledger has dropped, which no file has, leaves its id to another one with the same.
@@ -133,6 +132,8 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
         if item["id"] not in names or numbered.get(item["id"]) in (None, *names[item["id"]])
     ]
     ids = {field["id"] for field in present}
+    # Another writer may have dropped a column, or given its name to one of another type.
+    mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
     # Columns of the files are in lower case, and most readers know no other: Spark refuses x beside X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
