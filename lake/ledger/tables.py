@@ -151,8 +151,10 @@ class Tables:
             self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
 
     def note_optimizer(self, row: TableRow, role: str) -> None:
+        """The table is compacted with this role; not noted for one that has taken its place."""
         same = [Condition("uuid", "=", row.uuid)]
-        self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
+        with suppress(RefusedError):
+            self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
         """List a generation that is about to be DONE. Before that, so that no crash loses it."""

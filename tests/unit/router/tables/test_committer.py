@@ -328,20 +328,22 @@ def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
     assert shown(deployment) == [name_of(row)]
 
 
+@pytest.mark.parametrize(("step", "number"), [("_next_metadata", 0), ("_put", 1)])
 def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, step: str, number: int
 ) -> None:
+    deployment.services = replace(deployment.services, optimizer_role="arn:aws:iam::123456789012:role/optimizer")
     rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
-    next_metadata = committer._next_metadata
+    do = getattr(committer, step)
 
     def rebuilt_meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
         rebuild_table(deployment.services, "orders")
-        return next_metadata(*given)
+        return do(*given)
 
-    monkeypatch.setattr(committer, "_next_metadata", rebuilt_meanwhile)
+    monkeypatch.setattr(committer, step, rebuilt_meanwhile)
     # Then there is more to do, and it is done
-    assert commit(deployment) == 0
+    assert commit(deployment) == number
     assert (commit(deployment), stopped(deployment)) == (2, None)
     assert shown(deployment) == sorted(map(name_of, rows))
 
