@@ -1,6 +1,7 @@
 """``hybrid-router tables status``: what Iceberg tables show of what is published; and restore and rebuild."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -39,7 +40,7 @@ def print_table_status(
     if as_json:
         typer.echo(format_json(TablesDocument(tuple(tables))))
     elif not tables:
-        typer.echo('no dataset has an Iceberg table yet: a publish makes that of a rule with table = "iceberg"')
+        typer.echo('no dataset that was converted has a rule with table = "iceberg"')
     else:
         rows = [
             (item.dataset, item.state, str(item.batch), str(item.waiting), f"{item.behind_minutes:g}")
@@ -64,10 +65,11 @@ def _states(stack: DeployedStack, dataset: str | None, now: datetime) -> Iterato
     for batch in batches_of(filter(settings.has_table, names)):
         rows = {row.dataset: row for row in stack.ledger.tables.get_many(batch)}
         for name in batch:
-            if name in rows:
-                yield _state(stack, rows[name], now, late)
+            state = _state(stack, rows.get(name, TableRow(name, "", unlisted=True)), now, late)
+            if name in rows or state.waiting:
+                yield state
             elif (found := stack.ledger.datasets.get(name)) is not None and found.measured.input_bytes:
-                yield TableState(name, "behind", 0, 0, 0, stack.runnable(NOT_MADE.format(name)))
+                yield replace(state, stopped=stack.runnable(NOT_MADE.format(name)))
 
 
 def _waiting(stack: DeployedStack, row: TableRow, now: datetime) -> tuple[int, float, bool]:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError, ValidationError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationError
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -54,7 +54,7 @@ DAMAGED = (
 def update_tables(output: OutputFolder) -> dict[str, int | None]:
     """Make each table what the folder has, by at most one snapshot; returns the current snapshot of each dataset.
 
-    Raises ``OSError``: the catalog is locked or damaged, or the disk is full.
+    Raises ``OSError``: the catalog is locked or damaged, another program commits meanwhile, or the disk is full.
     """
     wanted: defaultdict[str, dict[str, PublishedFile]] = defaultdict(dict)
     for file in output.published_files():
@@ -79,18 +79,24 @@ def _project(catalog: SqlCatalog, root: Path, dataset: str, wanted: Mapping[str,
     location = root.resolve() / TABLES / dataset
     found = _current(catalog, location, dataset)
     table, shown = (_new_table(catalog, location, dataset), []) if found is None else found
-    return _update(table, shown, wanted)
+    try:
+        return _update(table, shown, wanted)
+    except CommitFailedException as error:
+        reason = f"another program has changed the table {dataset} meanwhile"
+        raise OSError(errno.EBUSY, reason, str(location)) from error
 
 
 def _current(catalog: SqlCatalog, location: Path, dataset: str) -> tuple[Table, list[DataFile]] | None:
     """The table of the catalog with its files; None: there is none that can go on.
 
     The folder was moved or copied, and the table's documents name its former place, where another folder may be now; or
-    one of them was lost, as by a power failure.
+    one of them was lost, as by a power failure; or another program has changed its partitions, or which names are which
+    column.
     """
     try:
         table = catalog.load_table((LAKE, dataset))
-        return (table, list(_files(table))) if table.location() == str(location) else None
+        is_own = table.spec().spec_id == SPEC and NAME_MAPPING in table.properties
+        return (table, list(_files(table))) if is_own and table.location() == str(location) else None
     except (NoSuchTableError, *DAMAGED):
         return None
 

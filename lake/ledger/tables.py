@@ -129,15 +129,14 @@ class Tables:
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign=assign, remove=("pending", "stopped"), conditions=conditions)
 
-    def stop(self, row: TableRow, reason: str | None) -> None:
-        """Note why nothing is brought into the table; None: the reason is gone."""
+    def stop(self, row: TableRow, reason: str | None) -> bool:
+        """Note why nothing is brought into the table; None: the reason is gone. False: another table has its name."""
         if reason == row.stopped:
-            return
+            return True
         same = [Condition("uuid", "=", row.uuid)]
         if reason is None:
-            self._table.update(_key(row.dataset), remove=("stopped",), conditions=same)
-        else:
-            self._table.update(_key(row.dataset), assign={"stopped": reason}, conditions=same)
+            return self._table.update_once(_key(row.dataset), {}, ("stopped",), same)
+        return self._table.update_once(_key(row.dataset), {"stopped": reason}, (), same)
 
     def note_listed(self, row: TableRow) -> None:
         """All hours are in the outbox; not noted for a table that has taken the place of the row's."""
@@ -152,8 +151,10 @@ class Tables:
             self._table.update(_key(row.dataset), assign={"cleaned_at": iso_utc(now)}, conditions=same)
 
     def note_optimizer(self, row: TableRow, role: str) -> None:
+        """The table is compacted with this role; not noted for one that has taken its place."""
         same = [Condition("uuid", "=", row.uuid)]
-        self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
+        with suppress(RefusedError):
+            self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
 
     def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
         """List a generation that is about to be DONE. Before that, so that no crash loses it."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -48,6 +49,8 @@ PARTITION_FIELDS = (
     {"source-id": 2, "field-id": 1001, "name": "hour", "transform": "identity"},
 )
 SPEC = 0
+STATISTICS = ("statistics", "partition-statistics")
+"""Lists of a document that only other writers fill."""
 PROPERTIES = {
     # Spark's expire_snapshots and remove_orphan_files refuse: the sweep alone deletes objects of the lake.
     "gc.enabled": "false",
@@ -120,7 +123,6 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
     """
     schema = current_schema(metadata)
     mapping = _mapping_of(metadata)
-    mapped = {name for item in mapping for name in item["names"]}
     names = {item["field-id"]: item["names"] for item in mapping}
     numbered = {field_id(name): name for name in columns if name not in unnumbered}
     # A column that the ledger has dropped, which no file has, leaves its id to another one with the same.
@@ -130,6 +132,8 @@ def with_columns(metadata: Metadata, columns: Collection[str], unnumbered: Colle
         if item["id"] not in names or numbered.get(item["id"]) in (None, *names[item["id"]])
     ]
     ids = {field["id"] for field in present}
+    # Another writer may have dropped a column, or given its name to one of another type.
+    mapped = {name for field in present if field["type"] == "string" for name in names.get(field["id"], ())}
     # Columns of the files are in lower case, and most readers know no other: Spark refuses x beside X.
     taken = {field["name"].lower() for field in present}
     last = int(metadata["last-column-id"])
@@ -255,22 +259,31 @@ def oldest_batch(metadata: Metadata) -> int:
 def without_expired(metadata: Metadata, keep_from: int) -> Metadata:
     """Without snapshots that the next one replaced before ``keep_from``, but those that a reference names.
 
-    ``keep_from`` is in milliseconds since the epoch. Entries of the document only: no file is deleted.
+    Statistics that other writers have made of a snapshot go with it. ``keep_from`` is in milliseconds since the epoch.
+    Entries of the document only: no file is deleted.
     """
     named = {item["snapshot-id"] for item in metadata["refs"].values()}
-    snapshots = metadata["snapshots"]
-    replaced_at = [*(item["timestamp-ms"] for item in snapshots[1:]), inf]
+    # The log has those a second time that were restored.
+    replaced_at = {
+        item["snapshot-id"]: later["timestamp-ms"]
+        for log in (metadata["snapshots"], metadata["snapshot-log"])
+        for item, later in pairwise(log)
+    }
     kept = [
         item
-        for item, replaced in zip(snapshots, replaced_at, strict=True)
-        if replaced > keep_from or item["snapshot-id"] in named
+        for item in metadata["snapshots"]
+        if replaced_at.get(item["snapshot-id"], inf) > keep_from or item["snapshot-id"] in named
     ]
     ids = {item["snapshot-id"] for item in kept}
     schemas = {item.get("schema-id") for item in kept} | {metadata["current-schema-id"]}
     return {
         **metadata,
         "snapshots": kept,
-        "snapshot-log": [item for item in metadata["snapshot-log"] if item["snapshot-id"] in ids],
+        **{
+            name: [item for item in metadata[name] if item["snapshot-id"] in ids]
+            for name in ("snapshot-log", *STATISTICS)
+            if name in metadata
+        },
         "schemas": [item for item in metadata["schemas"] if item["schema-id"] in schemas],
     }
 

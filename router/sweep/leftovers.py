@@ -19,6 +19,7 @@ from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.table import batches_of
 from lake.publish import abort_upload
 from router.iceberg.commit import live_entries, manifests_of
+from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services
 from router.sweep.repair import read_progress, write_progress
 from router.tables.batch import TableCatalog
@@ -303,7 +304,7 @@ def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Ite
     metadata = entry.metadata
     yield entry.location
     yield from (item["metadata-file"] for item in metadata["metadata-log"])
-    for name in ("statistics", "partition-statistics"):
+    for name in STATISTICS:
         yield from (item["statistics-path"] for item in metadata.get(name, ()))
     snapshots = metadata["snapshots"]
     yield from (item["manifest-list"] for item in snapshots)

@@ -269,9 +269,8 @@ class TableCatalog:
     def replace(self, metadata: Metadata) -> None:
         """Point to the document of another table, whatever the entry was; creates one where there is none.
 
-        What a person says of the table as a whole stays.
-        Raises ``TransientError``: the ledger has another table by now; botocore's error for another writer that has
-        changed the entry meanwhile.
+        What a person says of the table as a whole stays. Raises ``TransientError``: the ledger has another table by
+        now, or another writer has changed the entry meanwhile.
         """
         glue = self.services.glue
         if self.create(metadata):
@@ -279,32 +278,28 @@ class TableCatalog:
         table = glue.get_table(DatabaseName=self._database, Name=self.dataset)["Table"]
         # Read after the entry, whose version is compared: another rebuild changes the ledger first.
         row = self.services.ledger.tables.get(self.dataset)
-        if row is None or row.uuid != metadata["table-uuid"]:
-            raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
         told = {name: value for name, value in table.items() if name in ("Description", "Owner")}
-        glue.update_table(
-            DatabaseName=self._database,
-            TableInput=self._input(metadata, self._write_document(metadata, 0), told),
-            SkipArchive=True,
-            VersionId=table["VersionId"],
-        )
+        if (
+            row is None
+            or row.uuid != metadata["table-uuid"]
+            or not self._update(self._input(metadata, self._write_document(metadata, 0), told), table["VersionId"])
+        ):
+            raise TransientError(f"another process has changed the table {self.dataset}: run the command again")
 
     def swap(self, entry: CatalogEntry, metadata: Metadata) -> bool:
         """Point to another document; False: another writer has changed the entry since ``entry`` was read.
 
         Raises botocore's errors: then it is not known whether the pointer was swapped.
         """
-        glue = self.services.glue
         number = int(entry.location.rsplit("/", 1)[-1].partition("-")[0]) + 1
         location = self._write_document(following(metadata, entry.location), number)
         parameters = {**entry.table["Parameters"], "previous_metadata_location": entry.location}
+        return self._update(self._input(metadata, location, {**entry.table, "Parameters": parameters}), entry.version)
+
+    def _update(self, table: Any, version: str) -> bool:  # noqa: ANN401
+        glue = self.services.glue
         try:
-            glue.update_table(
-                DatabaseName=self._database,
-                TableInput=self._input(metadata, location, {**entry.table, "Parameters": parameters}),
-                SkipArchive=True,
-                VersionId=entry.version,
-            )
+            glue.update_table(DatabaseName=self._database, TableInput=table, SkipArchive=True, VersionId=version)
         except glue.exceptions.ConcurrentModificationException:
             return False
         return True

@@ -62,13 +62,13 @@ def commit_round(services: Services, dataset: str) -> int | None:
     row = tables.get(dataset) or tables.create(dataset, str(uuid4()))
     try:
         return _bring_in(services, row)
-    except InvalidDocumentError as error:
-        reason = f"{error}; or run 'hybrid-router tables rebuild {dataset}'"
-        tables.stop(row, reason)
+    except (InvalidDocumentError, TableStoppedError) as error:
+        is_damage = isinstance(error, InvalidDocumentError)
+        reason = f"{error}; or run 'hybrid-router tables rebuild {dataset}'" if is_damage else str(error)
+        if not tables.stop(row, reason):
+            # A rebuild has begun, and the next round is about its table.
+            return row.applied
         raise TableStoppedError(reason) from error
-    except TableStoppedError as error:
-        tables.stop(row, str(error))
-        raise
 
 
 def _bring_in(services: Services, row: TableRow) -> int | None:

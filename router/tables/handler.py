@@ -14,7 +14,7 @@ from lake.errors import InvalidInputError, TransientError
 from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
 from router.entry import with_product_errors, with_refusals
-from router.iceberg.metadata import TAG, new_metadata
+from router.iceberg.metadata import TAG, batch_of, foreign_change, new_metadata
 from router.services import Services, container_services
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round, hours_of
@@ -118,13 +118,16 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
     Returns ``{"batch": n}``. Raises ``InvalidInputError`` if only a rebuild can help.
     """
     row, catalog = _row(services, dataset), TableCatalog(services, dataset)
+    rebuild = f"run 'hybrid-router tables rebuild {dataset}'"
     entry = catalog.load()
     tag = entry.metadata["refs"].get(TAG) if entry else None
-    if entry is None or tag is None or entry.metadata["table-uuid"] != row.uuid:
-        raise InvalidInputError(
-            f"the table {dataset} has no snapshot of a batch to go back to: "
-            f"run 'hybrid-router tables rebuild {dataset}'"
-        )
+    if (
+        entry is None
+        or tag is None
+        or entry.metadata["table-uuid"] != row.uuid
+        or batch_of(entry.metadata) < row.applied
+    ):
+        raise InvalidInputError(f"the table {dataset} has no snapshot of the last batch to go back to: {rebuild}")
     number = tag["snapshot-id"]
     now = max(epoch_milliseconds(services.clock()), int(entry.metadata["last-updated-ms"]))
     metadata = {
@@ -134,6 +137,8 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
         "last-updated-ms": now,
         "snapshot-log": [*entry.metadata["snapshot-log"], {"snapshot-id": number, "timestamp-ms": now}],
     }
+    if (change := foreign_change(metadata)) is not None:
+        raise InvalidInputError(f"an earlier snapshot of the table {dataset} does not help: {change}: {rebuild}")
     if not catalog.swap(entry, metadata):
         raise TransientError(f"another writer has changed the table {dataset}: run the command again")
     services.ledger.tables.stop(row, None)

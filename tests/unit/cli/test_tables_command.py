@@ -46,7 +46,7 @@ def test_a_table_is_current_or_behind(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert print_table_status(stack, None, as_json=False) == ExitCode.FINE
-    assert "no dataset has an Iceberg table yet" in capsys.readouterr().out
+    assert "no dataset that was converted has a rule" in capsys.readouterr().out
     # Given files that have arrived in a new stage: nothing is published, so nothing is behind
     manifest = listed(deployment, "a")
     assert status(stack, capsys) == (ExitCode.FINE, [])
@@ -55,8 +55,11 @@ def test_a_table_is_current_or_behind(
     code, (orders,) = status(stack, capsys)
     assert (code, orders["state"]) == (ExitCode.NOT_SO, "behind")
     assert "or run 'hybrid-router tables rebuild orders --stage" in orders["stopped"]
-    # Given a batch, and days later a publish that no batch has brought in
+    # Given a publish, which the next batch makes the table of
     publish(deployment, manifest)
+    code, (orders,) = status(stack, capsys)
+    assert (code, orders["state"], orders["waiting"], orders["stopped"]) == (ExitCode.NOT_SO, "behind", 1, None)
+    # Given a batch, and days later a publish that no batch has brought in
     commit(deployment)
     code, (orders,) = status(stack, capsys)
     assert (code, orders["state"], orders["batch"], orders["waiting"]) == (ExitCode.FINE, "current", 1, 0)

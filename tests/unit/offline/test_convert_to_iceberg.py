@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.types import LongType
 
 from cli.errors import ExitCode
+from cli.offline import iceberg_tables
 from cli.offline.convert import Request, convert_files
 from cli.offline.iceberg_tables import open_catalog
 from lake.errors import InvalidInputError
 from local.duckdb_iceberg import duckdb_with_iceberg
+from router.iceberg.metadata import NAME_MAPPING
 from tests.unit.offline.conversions import convert_until_killed, request
 
 if TYPE_CHECKING:
@@ -106,14 +109,62 @@ def test_readers_of_a_replacement_that_is_killed_see_old_or_new_rows(asked: Requ
     assert len(list(asked.output.rglob("*.parquet"))) == 1
 
 
-def test_what_another_program_changes_in_the_table_is_undone(asked: Request) -> None:
-    convert_files(asked)
-    table = table_of(asked)
+def other_rows(table: Table) -> None:
     shown = table.scan().to_arrow()
     table.overwrite(shown.set_column(shown.column_names.index("a"), "a", pa.array(["other", "other"])))
-    assert rows_of(asked) != BEFORE
+
+
+def other_partitions(table: Table) -> None:
+    with table.update_spec() as spec:
+        spec.add_identity("a")
+
+
+def no_name_mapping(table: Table) -> None:
+    with table.transaction() as transaction:
+        transaction.remove_properties(NAME_MAPPING)
+
+
+def number_of_the_name(table: Table) -> None:
+    with table.update_schema() as schema:
+        schema.add_column("late", LongType())
+
+
+def without_a_column(table: Table) -> None:
+    with table.update_schema() as schema:
+        schema.delete_column("a")
+
+
+@pytest.mark.parametrize(
+    "change", [other_rows, other_partitions, no_name_mapping, number_of_the_name, without_a_column]
+)
+def test_what_another_program_changes_in_the_table_is_undone(asked: Request, change: Callable[[Table], None]) -> None:
     convert_files(asked)
-    assert rows_of(asked) == BEFORE
+    change(table_of(asked))
+    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    assert convert_files(asked) == ExitCode.FINE
+    rows = [json.loads(row.replace("late__", "late")) for row in rows_of(asked).elements()]
+    assert sorted(rows, key=lambda row: row["a"]) == [json.loads(row) for row in AFTER]
+
+
+def test_a_program_that_commits_at_the_same_time_is_reported(
+    asked: Request, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert_files(asked)
+    (Path(asked.search.names[0]) / "orders" / "late.ndjson").write_text('{"a": 3, "late": "y"}\n')
+    add_columns = iceberg_tables._add_columns
+
+    def change_meanwhile(*given: Any) -> None:
+        number_of_the_name(table_of(asked))
+        add_columns(*given)
+
+    monkeypatch.setattr(iceberg_tables, "_add_columns", change_meanwhile)
+    capsys.readouterr()
+    assert convert_files(asked) == ExitCode.NOT_SO
+    assert "another program has changed the table orders" in json.loads(capsys.readouterr().out)["stopped"]
+    # And the next call goes on
+    monkeypatch.undo()
+    assert convert_files(asked) == ExitCode.FINE
+    assert sum(rows_of(asked).values()) == 3
 
 
 def test_a_folder_that_was_moved_has_its_tables(asked: Request, tmp_path: Path) -> None:

@@ -43,7 +43,10 @@ def test_a_column_of_the_files_is_not_one_that_another_writer_has_added_or_renam
     added = metadata["last-column-id"] + 1
     assert added > AFTER_LAST_FIELD_ID
     fields = {2: "hour", field_id("a"): "y", added: "x"}
-    schema = {"schema-id": 7, "fields": [{"id": number, "name": name} for number, name in fields.items()]}
+    schema = {
+        "schema-id": 7,
+        "fields": [{"id": number, "name": name, "type": "string"} for number, name in fields.items()],
+    }
     mapping = [{"field-id": 2, "names": ["hour"]}, {"field-id": field_id("a"), "names": ["a", "y"]}]
     mapping.append({"field-id": added, "names": ["x"]})
     metadata |= {"schemas": [schema], "current-schema-id": 7, "last-column-id": added}

@@ -8,7 +8,7 @@ import pytest
 
 from lake.commit import CommitDocument
 from lake.documents import decode_body, get_document
-from lake.errors import TableStoppedError, TransientError
+from lake.errors import InvalidInputError, TableStoppedError, TransientError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
@@ -17,14 +17,15 @@ from lake.manifest import Partition
 from lake.time import iso_utc
 from router.sweep.leftovers import delete_table_files
 from router.sweep.repair import Repair
-from router.tables import batch
+from router.tables import batch, committer
 from router.tables.batch import PlannedBatch, write_batch
-from router.tables.handler import rebuild_table
+from router.tables.handler import rebuild_table, restore_table
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import (
     TABLES,
+    by_another_writer,
     commit,
     compacted,
     forced,
@@ -49,18 +50,42 @@ def _tables(deployment: Deployment) -> None:
 def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deployment: Deployment) -> None:
     row = publish(deployment, listed(deployment, "a"))
     commit(deployment)
-    # Given a table that nothing has changed for longer than snapshots are kept
+    # Given a table that nothing has changed for longer than snapshots are kept, or that was restored just now
+    (before,) = table(deployment)["snapshots"]
+    statistics = {"snapshot-id": before["snapshot-id"], "statistics-path": "s3://lake/_tables/orders/metadata/a.stats"}
+    swapped(deployment, {**by_another_writer(deployment, "append"), "statistics": [statistics]})
     deployment.wait(timedelta(hours=30))
+    restore_table(deployment.services, "orders")
     publish(deployment, forced(deployment, row))
     commit(deployment)
     # Then the rows before can be read for that time
-    before, after = table(deployment)["snapshots"]
-    assert (shown(deployment, before), shown(deployment, after)) == ([name_of(row)], [name_of(row, 2)])
+    assert table(deployment)["snapshots"][0] == before
+    assert table(deployment)["statistics"] == [statistics]
+    assert (shown(deployment, before), shown(deployment)) == ([name_of(row)], [name_of(row, 2)])
     # And not for longer
     deployment.wait(timedelta(hours=24))
     publish(deployment, listed(deployment, "b"))
     commit(deployment)
     assert before not in table(deployment)["snapshots"]
+    assert table(deployment)["statistics"] == []
+
+
+@pytest.mark.parametrize("change", ["partitions", "earlier document"])
+def test_a_table_that_no_snapshot_repairs_can_only_be_made_anew(deployment: Deployment, change: str) -> None:
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    metadata = table(deployment)
+    if change == "partitions":
+        metadata = {**metadata, "partition-specs": [*metadata["partition-specs"], {"spec-id": 1, "fields": []}]}
+    else:
+        deployment.ledger.tables.list_expiry("orders", deployment.now)
+        commit(deployment)
+    swapped(deployment, metadata)
+    with pytest.raises(InvalidInputError, match="run 'hybrid-router tables rebuild orders'"):
+        restore_table(deployment.services, "orders")
+    rebuild_table(deployment.services, "orders")
+    commit(deployment)
+    assert shown(deployment) == [name_of(row)]
 
 
 def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
@@ -301,6 +326,39 @@ def test_of_two_rebuilds_the_table_of_the_ledger_is_in_the_catalog(
         rebuild_table(deployment.services, "orders")
     commit(deployment)
     assert shown(deployment) == [name_of(row)]
+
+
+@pytest.mark.parametrize(("step", "number"), [("_next_metadata", 0), ("_put", 1)])
+def test_a_batch_that_a_rebuild_overtakes_stops_nothing(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, step: str, number: int
+) -> None:
+    deployment.services = replace(deployment.services, optimizer_role="arn:aws:iam::123456789012:role/optimizer")
+    rows = [publish(deployment, listed(deployment, name)) for name in "ab"]
+    do = getattr(committer, step)
+
+    def rebuilt_meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        rebuild_table(deployment.services, "orders")
+        return do(*given)
+
+    monkeypatch.setattr(committer, step, rebuilt_meanwhile)
+    # Then there is more to do, and it is done
+    assert commit(deployment) == number
+    assert (commit(deployment), stopped(deployment)) == (2, None)
+    assert shown(deployment) == sorted(map(name_of, rows))
+
+
+def test_a_rebuild_that_a_batch_overtakes_is_to_be_repeated(deployment: Deployment) -> None:
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+
+    def change_meanwhile() -> None:
+        deployment.glue.before_update = lambda: None
+        swapped(deployment, table(deployment))
+
+    deployment.glue.before_update = change_meanwhile
+    with pytest.raises(TransientError, match="run the command again"):
+        rebuild_table(deployment.services, "orders")
 
 
 @pytest.mark.parametrize("is_new", [True, False])
