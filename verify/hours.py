@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 TOO_LATE = "was not compared: the time of this verification was over"
-CONVERTED_AGAIN = "was converted again meanwhile: verify this hour again"
+CHANGED = "has changed meanwhile: verify this hour again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class HoursCheck:
                 _check_files(report, row.id, outcome, index)
             elif outcome == TOO_LATE:
                 report.late += 1
-            elif outcome != CONVERTED_AGAIN:
+            elif outcome != CHANGED:
                 report.failed += 1
             if isinstance(outcome, str):
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
@@ -207,14 +207,17 @@ class HoursCheck:
         run_tasks = self._effort.run_tasks or self._run_here
         try:
             checked = check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
-            current = self._stack.ledger.manifests.get(row.id) if checked.report.differences else row
+            # The sweep may have deleted objects of the generation that was compared, or a rebuild emptied the table.
+            return CHANGED if checked.report.differences and self._has_changed(row) else checked
         except Exception as error:
             # What uploaders have sent decides what a library raises, and a task can run out of memory.
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
-        if current is None or current.published != row.published:
-            # The sweep may have deleted objects of the generation that was compared.
-            return CONVERTED_AGAIN
-        return checked
+
+    def _has_changed(self, row: ManifestRow) -> bool:
+        current = self._stack.ledger.manifests.get(row.id)
+        assert current is not None
+        (marked,) = self._stack.with_current_marks([current])
+        return (marked.published, marked.tabled) != (row.published, row.tabled)
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
         return (function(self._stack.s3, task) for task in tasks)

@@ -162,7 +162,7 @@ def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
     report = verified(deployment)
     # Then
     assert (report.outcome, report.differences) == (HourOutcome.UNPROVEN, [])
-    assert f"manifest {row.id} was converted again meanwhile: verify this hour again" in report.unproven
+    assert f"manifest {row.id} has changed meanwhile: verify this hour again" in report.unproven
     assert report.failed == 0
 
 
