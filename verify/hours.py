@@ -83,7 +83,7 @@ class HoursCheck:
             unowned = find_files(self._stack, self._hours, index, effort.stop_at, old_days=effort.old_days)
             for stamp in self._hours.stamps():
                 report = HourReport(hour=stamp)
-                _report_unowned_files(report, unowned.get(stamp, UnownedFiles()), self._hours, self._stack.clock())
+                _report_unowned_files(self._stack, report, unowned.get(stamp, UnownedFiles()), self._hours)
                 self._check_hour(report, index, pool)
                 yield report
 
@@ -99,7 +99,7 @@ class HoursCheck:
             if row is None or row.partition != partition:
                 problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
                 for file in sorted(index.files_of(manifest)):
-                    _report_unowned(report, file, problem, self._stack.clock())
+                    _report_unowned(self._stack, report, file, manifest, problem)
         self._add_listed(partition, rows, report)
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
@@ -223,14 +223,14 @@ class HoursCheck:
         return (function(self._stack.s3, task) for task in tasks)
 
 
-def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours, now: datetime) -> None:
+def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles, hours: Hours) -> None:
     unknown, ignored = files.unknown, files.ignored
     problem = "is in the input bucket, and the ledger does not know it"
     if unknown.number > len(unknown.first):
         problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
     for file, _ in unknown.first:
         # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
-        _report_unowned(report, file, problem, now, WINDOW if "-" in file.etag else ROUTING_TIME)
+        _report_unowned(stack, report, file, None, problem, WINDOW if "-" in file.etag else ROUTING_TIME)
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
     among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
     for file, reason in ignored.first:
@@ -241,10 +241,23 @@ def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours,
 
 
 def _report_unowned(
-    report: HourReport, file: ObjectVersion, problem: str, now: datetime, routing_time: timedelta = ROUTING_TIME
+    stack: Stack,
+    report: HourReport,
+    file: ObjectVersion,
+    owner: str | None,
+    problem: str,
+    routing_time: timedelta = ROUTING_TIME,
 ) -> None:
-    """A file that no manifest has: a difference, unless it may still be on its way."""
-    if now - datetime.fromisoformat(file.arrived_at) < routing_time:
+    """A file that no manifest has: a difference, unless it may still be on its way.
+
+    ``owner``: the one that its row has named; None: the ledger had no row of it. A backfill records old files, too.
+    """
+    row = stack.ledger.arrivals.get(file)
+    if row is not None and row.manifest != owner:
+        report.cannot_be_proven(f"{file.uri} (version {file.version}) was recorded meanwhile: verify this hour again")
+        return
+    times = (file.arrived_at, *(() if row is None else (row.recorded_at,)))
+    if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
         report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
     else:
         report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))

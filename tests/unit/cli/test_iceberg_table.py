@@ -15,6 +15,7 @@ from router.iceberg.metadata import DataFile, with_columns
 from router.tables import committer
 from router.tables.batch import TableCatalog
 from router.tables.handler import rebuild_table
+from tests.unit.lake.faults import Crash
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
@@ -47,7 +48,9 @@ def reader(deployment: Deployment) -> IcebergTable:
 
 def stack_of(deployment: Deployment) -> Stack:
     services = deployment.services
-    stack = Stack.of(deployment.raw_s3, services.ledger, services.resources, services.settings, "orders", services.clock)
+    stack = Stack.of(
+        deployment.raw_s3, services.ledger, services.resources, services.settings, "orders", services.clock
+    )
     return replace(stack, table=reader(deployment))
 
 
@@ -144,9 +147,9 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     assert "has changed meanwhile" in reason
     # Nor is one whose marks are not written yet
     rows.append(deployment.row(late.id))
-    monkeypatch.setattr(committer, "_mark", Mock(side_effect=OSError))
+    monkeypatch.setattr(committer, "_mark", Mock(side_effect=Crash))
     publish(deployment, forced(deployment, rows[0]))
-    with pytest.raises(OSError):
+    with pytest.raises(Crash):
         commit(deployment)
     (reason,) = checked(deployment, rows).unproven
     assert "has changed meanwhile" in reason
