@@ -22,6 +22,7 @@ from infra.jobs import USE_RULE
 from infra.log_groups import add_log_group
 from infra.names import StackNames
 from lake import layout
+from lake.ledger.table import INDEX_WAIT_SECONDS
 from lake.settings import Settings
 from lake.settings.lanes import HELD_ROUNDS
 from lake.settings.operation import STOP_GRACE_MINUTES
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
 NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule by which Step Functions learns of a nested execution's end; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
-"""
-INDEX_WAIT_SECONDS = 5
-"""``overnight`` lets the index of open manifests catch up for this time before it plans.
-
-Usually it lags by less than a second, but AWS promises no bound (Amazon DynamoDB Developer Guide, "Using global
-secondary indexes"). What it still lacks then stays QUEUED for the next execution.
 """
 
 

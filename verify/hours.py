@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 TOO_LATE = "was not compared: the time of this verification was over"
-CONVERTED_AGAIN = "was converted again meanwhile: verify this hour again"
+CHANGED = "has changed meanwhile: verify this hour again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class HoursCheck:
             unowned = find_files(self._stack, self._hours, index, effort.stop_at, old_days=effort.old_days)
             for stamp in self._hours.stamps():
                 report = HourReport(hour=stamp)
-                _report_unowned_files(report, unowned.get(stamp, UnownedFiles()), self._hours, self._stack.clock())
+                _report_unowned_files(self._stack, report, unowned.get(stamp, UnownedFiles()), self._hours)
                 self._check_hour(report, index, pool)
                 yield report
 
@@ -99,7 +99,7 @@ class HoursCheck:
             if row is None or row.partition != partition:
                 problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
                 for file in sorted(index.files_of(manifest)):
-                    _report_unowned(report, file, problem, self._stack.clock())
+                    _report_unowned(self._stack, report, file, manifest, problem)
         self._add_listed(partition, rows, report)
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
@@ -113,7 +113,7 @@ class HoursCheck:
                 _check_files(report, row.id, outcome, index)
             elif outcome == TOO_LATE:
                 report.late += 1
-            elif outcome != CONVERTED_AGAIN:
+            elif outcome != CHANGED:
                 report.failed += 1
             if isinstance(outcome, str):
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
@@ -207,27 +207,30 @@ class HoursCheck:
         run_tasks = self._effort.run_tasks or self._run_here
         try:
             checked = check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
-            current = self._stack.ledger.manifests.get(row.id) if checked.report.differences else row
+            # The sweep may have deleted objects of the generation that was compared, or a rebuild emptied the table.
+            return CHANGED if checked.report.differences and self._has_changed(row) else checked
         except Exception as error:
             # What uploaders have sent decides what a library raises, and a task can run out of memory.
             return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
-        if current is None or current.published != row.published:
-            # The sweep may have deleted objects of the generation that was compared.
-            return CONVERTED_AGAIN
-        return checked
+
+    def _has_changed(self, row: ManifestRow) -> bool:
+        current = self._stack.ledger.manifests.get(row.id)
+        assert current is not None
+        (marked,) = self._stack.with_current_marks([current])
+        return (marked.published, marked.tabled) != (row.published, row.tabled)
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
         return (function(self._stack.s3, task) for task in tasks)
 
 
-def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours, now: datetime) -> None:
+def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles, hours: Hours) -> None:
     unknown, ignored = files.unknown, files.ignored
     problem = "is in the input bucket, and the ledger does not know it"
     if unknown.number > len(unknown.first):
         problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
     for file, _ in unknown.first:
         # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
-        _report_unowned(report, file, problem, now, WINDOW if "-" in file.etag else ROUTING_TIME)
+        _report_unowned(stack, report, file, None, problem, WINDOW if "-" in file.etag else ROUTING_TIME)
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
     among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
     for file, reason in ignored.first:
@@ -238,10 +241,23 @@ def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours,
 
 
 def _report_unowned(
-    report: HourReport, file: ObjectVersion, problem: str, now: datetime, routing_time: timedelta = ROUTING_TIME
+    stack: Stack,
+    report: HourReport,
+    file: ObjectVersion,
+    owner: str | None,
+    problem: str,
+    routing_time: timedelta = ROUTING_TIME,
 ) -> None:
-    """A file that no manifest has: a difference, unless it may still be on its way."""
-    if now - datetime.fromisoformat(file.arrived_at) < routing_time:
+    """A file that no manifest has: a difference, unless it may still be on its way.
+
+    ``owner``: the one that its row has named; None: the ledger had no row of it. A backfill records old files, too.
+    """
+    row = stack.ledger.arrivals.get(file)
+    if row is not None and row.manifest != owner:
+        report.cannot_be_proven(f"{file.uri} (version {file.version}) was recorded meanwhile: verify this hour again")
+        return
+    times = (file.arrived_at, *(() if row is None else (row.recorded_at,)))
+    if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
         report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
     else:
         report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))

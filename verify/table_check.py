@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import partition_prefix
-from lake.ledger.table import batches_of
+from lake.successors import follow
 from lake.texts import format_count
 from verify.report import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lake.ledger import ManifestRow
+    from lake.ledger import ManifestRow, Published, Tabled
     from lake.manifest import Partition
     from verify.report import HourReport
     from verify.stack import Stack
@@ -66,10 +66,7 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
         return
     if shown == expected:
         return
-    names = [row.id for row in published]
-    read = [row for batch in batches_of(names) for row in stack.ledger.manifests.get_many(batch)]
-    current = stack.with_current_marks([row for row in read if row is not None])
-    if [row.tabled for row in current] != [row.tabled for row in published]:
+    if _states(_read_published(stack, partition, published)) != _states(published):
         report.cannot_be_proven("the Iceberg table has changed meanwhile: verify this hour again")
         return
     prefix = f"s3://{stack.resources.lake_bucket}/{partition_prefix(partition)}"
@@ -80,6 +77,18 @@ def check_table(stack: Stack, partition: Partition, rows: Iterable[ManifestRow],
         count = format_count(rows_shown, "row")
         problem = f"shows {count} of {partition.stamp}, and {rows_expected:,} are published: see '{STATUS}'"
         report.differs(Difference(f"the Iceberg table {partition.dataset}", problem))
+
+
+def _read_published(stack: Stack, partition: Partition, before: Iterable[ManifestRow]) -> list[ManifestRow]:
+    """What is published of an hour now: also by manifests that had published nothing ``before``."""
+    names = [*(row.id for row in before), *stack.ledger.partitions.manifests(partition)]
+    pages = follow(stack.ledger, names, parallel=1)
+    rows = (row for page in pages for _, row in page if row is not None and row.published is not None)
+    return stack.with_current_marks(list(rows))
+
+
+def _states(rows: Iterable[ManifestRow]) -> dict[str, tuple[Published | None, Tabled | None]]:
+    return {row.id: (row.published, row.tabled) for row in rows}
 
 
 def _compare_files(shown: Mapping[str, ShownFile], expected: Mapping[str, ShownFile], report: HourReport) -> None:

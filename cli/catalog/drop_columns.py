@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import IO, Annotated, cast
 
@@ -19,6 +20,7 @@ from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
+from lake.ledger.table import INDEX_WAIT_SECONDS
 from lake.manifest import Lane
 from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import format_count
@@ -72,7 +74,8 @@ def _drop(
         if not datasets.drop_columns(dataset, columns, dropped):
             used = set()
             raise InvalidInputError(f"dataset {dataset} got other columns meanwhile: run the command again")
-        # A conversion that has begun meanwhile knows the columns, and may publish them.
+        # A conversion that has begun meanwhile knows the columns, and may publish them; the index shows it late.
+        time.sleep(INDEX_WAIT_SECONDS)
         _check_idle(stack, dataset)
         # One that has begun and ended has published them; none that begins from here on knows them.
         used = set[str]().union(*_columns_of_files(stack, dataset, read)).intersection(dropped)

@@ -137,18 +137,22 @@ def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> 
     for span in _spans(stack, selection):
         row: ManifestRow | None = None
         kept: frozenset[str] | None = None
+        read: set[str] = set()
         for key in _keys(stack, *span):
             manifest, generation = parse_generation(key) or ("", 0)
             # The keys of a manifest follow one another.
             if row is None or row.id != manifest:
-                row, kept = (stack.ledger.manifests.get(manifest) if manifest else None), None
+                row, kept, read = (stack.ledger.manifests.get(manifest) if manifest else None), None, set()
             if row is None or row.published is None or not is_own_key(key, row.partition, row.id, generation):
                 continue
-            if generation < row.published.generation:
-                # A generation keeps objects of an earlier one if input files were gone when it was converted.
-                kept = _published_keys(stack, row) if kept is None else kept
-            if generation == row.published.generation or (kept is not None and key in kept):
-                yield from _read_object(stack, key, row, row.published.generation)
+            found = frozenset({key}) if generation == row.published.generation else frozenset[str]()
+            if generation < row.published.generation and kept is None:
+                # A generation keeps objects of an earlier one if input files were gone when it was converted. And it
+                # may have been published after its keys were listed.
+                found = kept = _published_keys(stack, row)
+            for name in sorted(found - read):
+                read.add(name)
+                yield from _read_object(stack, name, row, row.published.generation)
 
 
 def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[tuple[str, str, str]]:

@@ -298,7 +298,7 @@ class Datasets:
     def drop_columns(self, name: str, columns: Collection[str], dropped: Collection[str]) -> bool:
         """Remove names from ``columns``, which the dataset has; False: it has got others meanwhile."""
         left = set(columns).difference(dropped)
-        key, seen = _columns_key(name), [Condition("columns", "size", len(columns))]
+        key, seen = _columns_key(name), [Condition("columns", "=", set(columns))]
         try:
             if left:
                 self._table.update(key, assign={"columns": left, "before": len(left)}, conditions=seen)

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 OPEN_INDEX = "open"
 """Global secondary index of manifests that are open, or did not get through."""
+INDEX_WAIT_SECONDS = 5
+"""Time for the index to catch up before it is read, where what it lacks would matter.
+
+Usually it lags by less than a second, but AWS promises no bound (Amazon DynamoDB Developer Guide, "Using global
+secondary indexes").
+"""
 MAX_TRANSACTION_ACTIONS = 100
 """DynamoDB's limit on the actions of one TransactWriteItems (its "Service quotas")."""
 MAX_PARTITION_KEY_BYTES = 2048

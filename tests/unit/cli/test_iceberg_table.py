@@ -1,6 +1,8 @@
 """What an Iceberg table shows of an hour is compared with what is published, by a reader of another project."""
 
 from dataclasses import replace
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,13 +12,17 @@ from lake.ledger.datasets import field_id
 from lake.ledger.table import MAX_BATCH_KEYS
 from router.iceberg.commit import Batch, commit_batch
 from router.iceberg.metadata import DataFile, with_columns
+from router.tables import committer
 from router.tables.batch import TableCatalog
 from router.tables.handler import rebuild_table
+from tests.unit.lake.faults import Crash
 from tests.unit.lake.test_datasets import WITH_ONE_FIELD_ID
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.tables.tabling import TABLES, by_another_writer, commit, forced, listed, publish, swapped, table
-from verify.hours import _check_object
+from verify import hours as module
+from verify.hours import CHANGED, Effort, HoursCheck, _check_object
+from verify.manifest_check import check_manifest
 from verify.report import HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
@@ -40,11 +46,17 @@ def reader(deployment: Deployment) -> IcebergTable:
     return IcebergTable(services.s3, services.glue, services.resources.tables_database, hours)
 
 
-def checked(deployment: Deployment, rows: list[ManifestRow]) -> HourReport:
+def stack_of(deployment: Deployment) -> Stack:
     services = deployment.services
-    stack = Stack.of(services.s3, services.ledger, services.resources, services.settings, "orders", services.clock)
+    stack = Stack.of(
+        deployment.raw_s3, services.ledger, services.resources, services.settings, "orders", services.clock
+    )
+    return replace(stack, table=reader(deployment))
+
+
+def checked(deployment: Deployment, rows: list[ManifestRow]) -> HourReport:
     report = HourReport(hour=PARTITION.stamp)
-    check_table(replace(stack, table=reader(deployment)), PARTITION, rows, report)
+    check_table(stack_of(deployment), PARTITION, rows, report)
     return report
 
 
@@ -117,6 +129,7 @@ def test_a_file_with_other_rows(deployment: Deployment, rows: list[ManifestRow])
 def test_what_the_table_does_not_show_yet_is_not_proven(
     deployment: Deployment,
     rows: list[ManifestRow],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     late = publish(deployment, listed(deployment, "late"))
     report = checked(deployment, [*rows, deployment.row(late.id)])
@@ -128,11 +141,37 @@ def test_what_the_table_does_not_show_yet_is_not_proven(
     commit(deployment)
     (reason,) = checked(deployment, rows).unproven
     assert "has changed meanwhile" in reason
+    # Nor is one that brought in a manifest which had published nothing by then
+    rows = [deployment.row(row.id) for row in rows]
+    (reason,) = checked(deployment, rows).unproven
+    assert "has changed meanwhile" in reason
+    # Nor is one whose marks are not written yet
+    rows.append(deployment.row(late.id))
+    monkeypatch.setattr(committer, "_mark", Mock(side_effect=Crash))
+    publish(deployment, forced(deployment, rows[0]))
+    with pytest.raises(Crash):
+        commit(deployment)
+    (reason,) = checked(deployment, rows).unproven
+    assert "has changed meanwhile" in reason
+    monkeypatch.undo()
+    commit(deployment)
     # Nor is a table whose rebuild has begun between them
-    rows = [deployment.row(row.id) for row in [*rows, late]]
+    rows = [deployment.row(row.id) for row in rows]
     rebuild_table(deployment.services, "orders")
     (reason,) = checked(deployment, rows).unproven
     assert "has changed meanwhile" in reason
+
+
+def test_a_manifest_whose_table_is_rebuilt_while_it_is_compared_is_not_proven(
+    deployment: Deployment, rows: list[ManifestRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(*given: Any, **options: Any) -> Any:
+        rebuild_table(deployment.services, "orders")
+        return check_manifest(*given, **options)
+
+    monkeypatch.setattr(module, "check_manifest", check)
+    hours = Hours("orders", PARTITION.stamp, PARTITION.stamp)
+    assert HoursCheck(stack_of(deployment), hours, Effort(), print)._compare(rows[0]) == CHANGED
 
 
 @pytest.mark.parametrize("too_many", [0, 1])

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from cli.errors import ExitCode
-from cli.quarantine import listing
+from cli.quarantine import listing, records
 from cli.quarantine.listing import print_quarantine, print_records
 from cli.quarantine.repair import export_lines, line_digest, origins_file, read_origins
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError, TerminalError
-from lake.layout import quarantine_key
+from lake.layout import list_objects, quarantine_key
 from lake.manifest import Partition
 from lake.texts import with_options
 from tests.unit.cli.quarantined import converted, line_of, published
@@ -85,6 +85,23 @@ def test_only_the_published_generation_counts(filled: World, capsys: pytest.Capt
     published(filled, filled.row(row.id), [line_of("[", 0, "d", reason="other")])
     # Then
     assert listed(filled, capsys, "hour", first="2026-11-20T11") == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
+
+
+def test_a_generation_that_is_published_after_the_listing_counts(
+    filled: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a manifest that is converted again between the listing of the keys and the look at its row
+    row = converted(filled, [line_of("{", 0, "d")], "d", partition=EVENING)
+
+    def list_then_publish(*given: Any) -> list[Any]:
+        found = list(list_objects(*given))
+        filled.ledger.manifests.force(row, filled.now)
+        published(filled, filled.row(row.id), [line_of("[", 0, "d", reason="other")])
+        return found
+
+    monkeypatch.setattr(records, "list_objects", list_then_publish)
+    # Then
+    assert listed(filled, capsys, "hour", first=EVENING.stamp) == [("orders", EVENING.stamp, "other", 1, 0, 0)]
 
 
 def test_what_the_published_generation_keeps_of_an_earlier_one_counts(

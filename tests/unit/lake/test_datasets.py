@@ -269,5 +269,17 @@ def test_of_columns_with_one_field_id_that_come_together_one_has_it(world: World
     assert unnumbered(world) == {WITH_ONE_FIELD_ID[1]}
 
 
+def test_what_two_callers_drop_takes_no_column_that_came_between_them(world: World) -> None:
+    # Given: another caller has dropped as many columns as a conversion has added since the first one read them
+    datasets = world.ledger.datasets
+    datasets.reserve_columns("orders", ["a", "b", "c"], 10)
+    read = columns(world)
+    assert datasets.drop_columns("orders", read, ["c"])
+    datasets.reserve_columns("orders", ["new"], 10)
+    # When, Then
+    assert not datasets.drop_columns("orders", read, ["b", "c"])
+    assert columns(world) == ("a", "b", "new")
+
+
 def names(prefix: str, number: int) -> tuple[str, ...]:
     return tuple(f"{prefix}_{position:04}" for position in range(number))

@@ -9,7 +9,8 @@ import pytest
 from lake.commit import CommitDocument, read_commit, write_commit
 from lake.layout import commit_key, complete_marker_key, partition_prefix
 from lake.ledger import ArrivalRow, ManifestRow, ResubmissionRow
-from lake.manifest import ObjectVersion
+from lake.ledger.arrivals import Arrivals
+from lake.manifest import Lane, ObjectVersion
 from lake.publish import roll_forward
 from lake.time import iso_utc
 from router.sweep.handler import sweep
@@ -162,7 +163,7 @@ def test_a_manifest_that_is_converted_again_while_it_is_compared_is_not_proven(
     report = verified(deployment)
     # Then
     assert (report.outcome, report.differences) == (HourOutcome.UNPROVEN, [])
-    assert f"manifest {row.id} was converted again meanwhile: verify this hour again" in report.unproven
+    assert f"manifest {row.id} has changed meanwhile: verify this hour again" in report.unproven
     assert report.failed == 0
 
 
@@ -252,6 +253,38 @@ def test_lines_that_are_being_given_back_are_not_proven(
     report = verified(deployment)
     assert report.outcome == outcome
     assert "no manifest has it" in "".join([*map(str, report.differences), *report.unproven])
+
+
+@pytest.mark.parametrize(
+    ("minutes", "owner", "outcome"),
+    [
+        (29, "a", HourOutcome.UNPROVEN),
+        (31, "a", HourOutcome.DIFFERS),
+        # Found in the listing before it was recorded, or with an owner that was presumed dead by then.
+        (31, None, HourOutcome.UNPROVEN),
+        (31, "b", HourOutcome.UNPROVEN),
+    ],
+)
+def test_an_old_file_that_is_being_recorded_is_not_proven(
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: int,
+    owner: str | None,
+    outcome: HourOutcome,
+) -> None:
+    # Given a file that a backfill has found a day later, and whose owner has no row yet
+    deployment.wait(timedelta(days=1))
+    etag = deployment.raw_s3.put_object(Bucket="input", Key="orders/a.json", Body=b"{}\n")["ETag"].strip('"')
+    file = ObjectVersion("input", "orders/a.json", etag, 3, MORNING.isoformat(), None)
+    found = ArrivalRow(file, "a", PARTITION, Lane.BATCH, "", iso_utc(deployment.now))
+    assert deployment.ledger.arrivals.put(found) == found
+    read, answers = deployment.ledger.arrivals.get, [None if owner is None else replace(found, manifest=owner)]
+    monkeypatch.setattr(Arrivals, "get", lambda _, file: answers.pop() if answers else read(file))
+    # When
+    deployment.wait(timedelta(minutes=minutes))
+    report = verified(deployment)
+    # Then
+    assert report.outcome == outcome
 
 
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:

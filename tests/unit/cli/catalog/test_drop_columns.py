@@ -13,6 +13,7 @@ from cli.catalog.drop_columns import print_dropped_columns
 from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError, TerminalError
 from lake.ledger.datasets import Datasets
+from lake.ledger.transitions import Manifests
 from tests.unit.cli.catalog.test_suggest import put
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World
@@ -28,7 +29,8 @@ def world(world: World) -> World:
 
 
 @pytest.fixture
-def stack(world: World) -> DeployedStack:
+def stack(world: World, monkeypatch: pytest.MonkeyPatch) -> DeployedStack:
+    monkeypatch.setattr("time.sleep", lambda _: None)
     return stack_of(world, FakeServices())
 
 
@@ -107,6 +109,20 @@ def test_a_conversion_that_begins_meanwhile_keeps_its_columns(
     for dry_run in (False, True):
         with pytest.raises(InvalidInputError, match="is RUNNING"):
             print_dropped_columns(stack, "orders", dry_run=dry_run, as_json=False)
+    assert len(columns(world)) == 4
+
+
+def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a run that has claimed a manifest, and an index that catches up while the command waits
+    world.claimed(world.queued("a.json"))
+    behind = monkeypatch.context()
+    behind.__enter__().setattr(Manifests, "open", lambda *_: iter(()))
+    monkeypatch.setattr("time.sleep", lambda _: behind.__exit__(None, None, None))
+    # When, Then
+    with pytest.raises(InvalidInputError, match="is RUNNING"):
+        print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
     assert len(columns(world)) == 4
 
 
