@@ -12,7 +12,7 @@ from lake.ledger import DatasetSpeed, ManifestRow
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
-    from lake.settings import PriceSettings
+    from lake.settings import Settings
 
 MEGABYTE = 1_000_000
 FILES_PER_SECOND = 1_350.0
@@ -27,36 +27,37 @@ NOT_MEASURED = DatasetSpeed(None, None)
 class Speeds:
     """Speeds of datasets, plain and compressed files apart.
 
-    ``measured``: of the datasets that have been converted. ``price``: what is assumed of the others:
-    ``mb_per_second_per_core``, ``compressed_mb_per_second_per_core``.
+    ``measured``: of the datasets that have been converted. ``settings``: ``price`` has what is assumed of the others. A
+    compressed file is one task, for one core; with ``convert.concatenated`` every file is.
     """
 
-    def __init__(self, measured: Mapping[str, DatasetSpeed], price: PriceSettings) -> None:
-        self._measured = measured
-        self._plain = price.mb_per_second_per_core * MEGABYTE
-        self._compressed = price.compressed_mb_per_second_per_core * MEGABYTE
+    def __init__(self, measured: Mapping[str, DatasetSpeed], settings: Settings) -> None:
+        self._measured, self._settings = measured, settings
+        self._plain = settings.price.mb_per_second_per_core * MEGABYTE
+        self._compressed = settings.price.compressed_mb_per_second_per_core * MEGABYTE
 
-    def at(self, share: float, price: PriceSettings) -> Speeds:
+    def at(self, share: float) -> Speeds:
         """Speeds with plain files assumed to be read ``share`` times as fast; what was measured stays.
 
         Compressed files are not read faster: the processor is their limit. They are slower where S3 is.
         """
+        price = self._settings.price
         network = share * price.mb_per_second_per_core
         compressed = min(price.compressed_mb_per_second_per_core, network)
         changed = replace(price, mb_per_second_per_core=network, compressed_mb_per_second_per_core=compressed)
-        return Speeds(self._measured, changed)
+        return Speeds(self._measured, replace(self._settings, price=changed))
 
     def core_seconds(self, row: ManifestRow) -> float:
         """Time of one vCPU of Glue for a manifest: that of its bytes, or of its requests where they take longer."""
         return self.busy_seconds(row, math.inf)
 
     def busy_seconds(self, row: ManifestRow, max_file_seconds: float) -> float:
-        """``core_seconds`` with at most ``max_file_seconds`` for each compressed file: it is one task, for one core."""
-        found = self._of(row)
-        plain = (row.bytes - row.compressed_bytes) / (found.plain or self._plain)
-        compressed = row.compressed_bytes / (found.compressed or self._compressed)
-        compressed_files = max(row.files * row.compressed_bytes / max(row.bytes, 1), 1.0)
-        return max(plain + min(compressed, compressed_files * max_file_seconds), row.files / FILES_PER_SECOND)
+        """``core_seconds`` with at most ``max_file_seconds`` for each file that is one task."""
+        seconds = 0.0
+        for size, speed, is_one_task in self._kinds(row):
+            files = max(row.files * size / max(row.bytes, 1), 1.0)
+            seconds += min(size / speed, files * max_file_seconds) if is_one_task else size / speed
+        return max(seconds, row.files / FILES_PER_SECOND)
 
     def file_seconds(self, file: ObjectVersion) -> float:
         """Time of one vCPU for a file of a dataset that has measured nothing."""
@@ -64,17 +65,23 @@ class Speeds:
         return max(file.size / speed, 1 / FILES_PER_SECOND)
 
     def longest_seconds(self, row: ManifestRow) -> float:
-        """Time of one vCPU for a compressed file of the manifest's average size, which is one task; 0: it has none."""
-        if not row.compressed_bytes:
-            return 0.0
-        size = min(row.compressed_bytes, row.bytes / max(row.files, 1))
-        return size / (self._of(row).compressed or self._compressed)
+        """Time of one vCPU for a file of the manifest's average size that is one task; 0: it has none."""
+        average = row.bytes / max(row.files, 1)
+        return max(min(size, average) / speed for size, speed, is_one_task in self._kinds(row) if is_one_task)
 
     def is_measured(self, row: ManifestRow) -> bool:
         """Whether the dataset has measured every kind of files that the manifest has."""
         found = self._of(row)
         plain = row.bytes == row.compressed_bytes or found.plain is not None
         return plain and (not row.compressed_bytes or found.compressed is not None)
+
+    def _kinds(self, row: ManifestRow) -> tuple[tuple[int, float, bool], ...]:
+        """Bytes of the plain and of the compressed files, a core's speed, whether such a file is one task."""
+        found = self._of(row)
+        return (
+            (row.bytes - row.compressed_bytes, found.plain or self._plain, self._settings.convert.concatenated),
+            (row.compressed_bytes, found.compressed or self._compressed, True),
+        )
 
     def _of(self, row: ManifestRow) -> DatasetSpeed:
         return self._measured.get(row.partition.dataset, NOT_MEASURED)

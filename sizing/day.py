@@ -78,7 +78,7 @@ def simulate(
 ) -> Simulation:
     """All options of a day. ``log``: gets a sentence of progress for each option."""
     stream_jobs, settings = settings.stream.jobs, as_one_stream_job(settings)
-    speeds = Speeds(measured.speeds, settings.price)
+    speeds = Speeds(measured.speeds, settings)
     load = measure_load(arrivals, settings, speeds)
     options = []
     for option in routing_options(settings, load.peak_core_seconds):
@@ -93,13 +93,13 @@ def simulate_option(
 ) -> OptionResult:
     """``stream_jobs``: the number of streaming jobs for which the one of the option's settings stands."""
     settings = option.settings
-    speeds = Speeds(measured.speeds, settings.price)
+    speeds = Speeds(measured.speeds, settings)
     day = route_day(arrivals, settings, speeds, stream_jobs)
     backlog = divide_collections(day.router.collected, settings.batch)
     night = simulate_night(backlog, settings, speeds, arrivals.night, measured.waits)
     stream_dollars = [day.stream.dollars]
     if day.stream.bytes:
-        at = (speeds.at(share, settings.price) for share in (FAST, SLOW))
+        at = (speeds.at(share) for share in (FAST, SLOW))
         stream_dollars += [route_day(arrivals, settings, changed, stream_jobs).stream.dollars for changed in at]
     return _result(option, arrivals, day, backlog, night, stream_dollars)
 

@@ -77,7 +77,7 @@ class Router:
         self._numbers = count()
         self._decided: dict[tuple[object, ...], _Decision | None] = {}
         self._decided_at = ""
-        self._assumed = Speeds({}, settings.price)
+        self._assumed = Speeds({}, settings)
         self.collected: defaultdict[Partition, list[Collected]] = defaultdict(list)
         """What waits for the night, in the order of time."""
         self.ignored_files = 0

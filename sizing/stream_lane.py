@@ -117,7 +117,7 @@ class StreamLane:
     """
 
     def __init__(self, settings: Settings, window: tuple[float, float] | None, jobs: int = 1) -> None:
-        self._stream, self._speeds = settings.stream, Speeds({}, settings.price)
+        self._stream, self._speeds = settings.stream, Speeds({}, settings)
         self._spread = settings.input.event_window_seconds
         self._window = window
         self._queue: deque[SimulatedManifest] = deque()

@@ -88,7 +88,7 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
         found = list(pool.map(lambda manifest: find_row(context.services, manifest), manifests))
     rows = [row for row in found if row is not None]
     rows.sort(key=lambda row: (not row.urgent, row.created_at))
-    speeds = Speeds({}, context.services.settings.price)
+    speeds = Speeds({}, context.services.settings)
     sizes = {row.id: InputSize(speeds.busy_seconds(row, SECONDS_PER_CORE), row.files) for row in rows}
     return sizes | {manifest: InputSize(0, 0) for manifest in manifests if manifest not in sizes}
 

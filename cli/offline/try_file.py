@@ -199,10 +199,9 @@ def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict
     if lane == Lane.STREAM:
         chosen = replace(settings, batch=replace(settings.batch, worker_type=settings.stream.worker_type))
         allowed = (settings.stream.engine,)
-    price, assumed = settings.price, Speeds({}, settings.price)
+    assumed = Speeds({}, settings)
     core_seconds = {
-        name: assumed.at(share, price).file_seconds(file)
-        for name, share in (("low", FAST), ("assumed", 1), ("high", SLOW))
+        name: assumed.at(share).file_seconds(file) for name, share in (("low", FAST), ("assumed", 1), ("high", SLOW))
     }
     return {
         str(offer.engine): {

@@ -113,7 +113,7 @@ class RunWork(NamedTuple):
     core_seconds: float
     """Time on one vCPU of Glue."""
     longest_seconds: float = 0.0
-    """The part of it that one compressed file takes, which no two cores can share."""
+    """The part of it that one file takes which no two cores can share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Work:
     max_runs: int
     """Number of manifests: none is divided among runs."""
     longest_seconds: float = 0.0
-    """The longest compressed file."""
+    """The longest file that is one task."""
 
 
 @dataclass(frozen=True, slots=True)

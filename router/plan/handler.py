@@ -69,7 +69,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     rows, left_from = backlog(services, selection, release=not dry_run)
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
-    speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
+    speeds = Speeds(services.ledger.datasets.speeds(), services.settings)
     planned = _plan_night(services, rows, speeds, engines, room, later or services.clock())
     result = {**_result(services, execution, planned), "leftFrom": left_from}
     told = {

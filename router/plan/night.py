@@ -263,7 +263,7 @@ def plan_night(
     pack = pack_evenly if choice.fits else pack_oldest_first
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
-    fast, slow = speeds.at(FAST, settings.price), speeds.at(SLOW, settings.price)
+    fast, slow = speeds.at(FAST), speeds.at(SLOW)
     works = [_run_works(runs, each) for each in (fast, speeds, slow)]
     expected = works[1]
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in expected)

@@ -145,12 +145,13 @@ def stream_file_limit(key: str, settings: Settings) -> int:
     """Maximum size in bytes of a file of the stream lane, whether it is urgent or not.
 
     It is what the cores of its streaming job convert within the latency goal at the speed that forecasts assume; a file
-    with a compressed name is read by one core.
+    with a compressed name, or of concatenated objects, is read by one core.
     """
     stream, price = settings.stream, settings.price
     compressed = has_compressed_name(key)
-    speed = price.compressed_mb_per_second_per_core if compressed else price.mb_per_second_per_core * stream.cores
-    return round(speed * MEGABYTE * stream.latency_goal_seconds)
+    cores = 1 if compressed or settings.convert.concatenated else stream.cores
+    speed = price.compressed_mb_per_second_per_core if compressed else price.mb_per_second_per_core
+    return round(speed * cores * MEGABYTE * stream.latency_goal_seconds)
 
 
 def _reason_to_ignore(key: str, settings: Settings) -> str | None:

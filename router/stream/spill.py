@@ -58,7 +58,7 @@ def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Coll
     # Any shard may get a file: which one is not known before its manifest exists.
     fullest = max(_waiting(settings.stream, row, now) for row in rows)
     room = room_core_seconds(settings.stream, fullest) * len(shards)
-    speeds, seconds, admitted, spilled = Speeds({}, settings.price), 0.0, set(), False
+    speeds, seconds, admitted, spilled = Speeds({}, settings), 0.0, set(), False
     for file in sorted(files, key=lambda file: file.arrived_at):
         needed = speeds.file_seconds(file)
         if seconds + needed <= room:
@@ -99,5 +99,5 @@ def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> f
     names = sorted({row.partition.dataset for row in backlog})
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         measured = dict(zip(names, pool.map(services.ledger.datasets.speed, names), strict=True))
-    speeds = Speeds(measured, settings.price)
+    speeds = Speeds(measured, settings)
     return sum(map(speeds.core_seconds, backlog))

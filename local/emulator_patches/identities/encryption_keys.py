@@ -12,11 +12,10 @@ from ministack.services import dynamodb, kms, s3, sns, sqs  # type: ignore[impor
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
 from local.emulator_patches import EmulatorValue
-from local.emulator_patches.identities.requests import log_refusal
+from local.emulator_patches.identities.requests import KEY_HEADER, log_refusal
 from local.isolation import ACCOUNT, REGION
 
 DECRYPT, GENERATE = "kms:Decrypt", "kms:GenerateDataKey"
-KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"
 ACTIONS = {
     "s3:GetObject": (DECRYPT,),
     "sns:Publish": (GENERATE, DECRYPT),

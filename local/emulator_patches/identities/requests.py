@@ -13,15 +13,20 @@ from local.emulator_patches import EmulatorValue
 
 _CLIENT_ERRORS = frozenset({"dynamodb", "glue", "states"})
 """AWS JSON protocol 1.0 and 1.1: these services answer every error of the caller with 400."""
+KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"
+"""Names the KMS key of an object: in a request, and among what the emulator keeps of the object."""
 _TABLE_ACTIONS = frozenset({"glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:DeleteTable"})
 
 _catalog_arns: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("catalog_arns", default=())
+_refused: contextvars.ContextVar[str] = contextvars.ContextVar("refused", default="*")
+"""The resource of the refusal: a table, or a key, where the request is for an object or an item."""
 
 
 def patch() -> None:
     _patch_transport()
     _patch_refusals()
     _patch_hidden_keys()
+    _patch_conditions()
     _patch_actions()
 
 
@@ -42,8 +47,12 @@ def _patch_refusals() -> None:
     def access_denied_response(
         service: str, action: str, principal: str, *args: EmulatorValue, **options: EmulatorValue
     ) -> EmulatorValue:
+        resource = _refused.get()
+        if not options.get("error_code") and not options.get("resource_policy_arn"):
+            explicit = options.get("explicit_deny", False)
+            options["message"] = iam_actions.identity_denial_message(action, principal, resource, explicit)
         status, headers, body = respond(service, action, principal, *args, **options)
-        log_refusal(principal or "an unknown access key", f"{action} on {options.get('resource_arn', '*')}")
+        log_refusal(principal or "an unknown access key", f"{action} on {resource}")
         return 400 if service in _CLIENT_ERRORS else status, headers, body
 
     iam_actions.access_denied_response = access_denied_response
@@ -71,6 +80,21 @@ def _patch_hidden_keys() -> None:
     iam_actions.s3_additional_checks = additional_checks
 
 
+def _patch_conditions() -> None:
+    """A policy can ask for the KMS key that a new object or upload names."""
+    of_object = iam_actions._s3_object_context
+
+    def object_context(
+        action: str, query: EmulatorValue, path: str, headers: Mapping[str, str]
+    ) -> dict[str, EmulatorValue]:
+        context: dict[str, EmulatorValue] = of_object(action, query, path, headers)
+        if action == "s3:PutObject" and KEY_HEADER in headers:
+            context[f"s3:{KEY_HEADER}"] = headers[KEY_HEADER]
+        return context
+
+    iam_actions._s3_object_context = object_context
+
+
 def _patch_actions() -> None:
     """A call for a table needs rights on the catalog, the database and the table; the emulator asks for the database's.
     A batch of SQS needs the right for a single request; there is none for batches.
@@ -87,13 +111,18 @@ def _patch_actions() -> None:
         _catalog_arns.set(_table_arns(arn, body) if service == "glue" else ())
         return arn
 
+    def enforce_one(*request: str, **options: EmulatorValue) -> EmulatorValue:
+        if denied := enforce(*request, **options):
+            _refused.set(options.get("resource_arn", "*"))
+        return denied
+
     def enforce_all(access_key: str, action: str, service: str, region: str, **options: EmulatorValue) -> EmulatorValue:
         if service == "sqs":
             action = action.removesuffix("Batch")
         for arn in _catalog_arns.get() if action in _TABLE_ACTIONS else ():
-            if denied := enforce(access_key, action, service, region, **{**options, "resource_arn": arn}):
+            if denied := enforce_one(access_key, action, service, region, **{**options, "resource_arn": arn}):
                 return denied
-        return enforce(access_key, action, service, region, **options)
+        return enforce_one(access_key, action, service, region, **options)
 
     iam_actions.extract_resource_arn, iam_evaluator.enforce = extract_resource_arn, enforce_all
 

@@ -3,6 +3,7 @@
 Only access keys that this cloud gave out are accepted, and a role's are given to whom it trusts.
 """
 
+import dataclasses
 import os
 import threading
 from collections.abc import Mapping
@@ -67,11 +68,21 @@ def patch() -> None:
     def is_root_access_key(access_key_id: str) -> bool:
         return access_key_id == root
 
+    resolve = iam_evaluator.resolve_principal
+    everything = iam_evaluator.parse_policy_document({"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}})
+
+    def resolve_principal(*args: EmulatorValue, **options: EmulatorValue) -> EmulatorValue:
+        """The owner of the account may do everything, except what the policy of a resource denies."""
+        found = resolve(*args, **options)
+        is_owner = isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is None
+        return dataclasses.replace(found, policies=[everything]) if is_owner else found
+
     def execution_credentials(config: Mapping[str, EmulatorValue]) -> dict[str, str]:
         key = session_key(config["Role"], "lambda.amazonaws.com", config["FunctionName"][:64])
         return {"AWS_SESSION_TOKEN": "", **key.environment}
 
     iam_evaluator.is_root_access_key = sts.is_root_access_key = is_root_access_key
+    iam_evaluator.resolve_principal = resolve_principal
     lambda_runtime.execution_credentials = execution_credentials
 
 

@@ -1,6 +1,7 @@
 """Only programs with an access key that the local cloud gave out can use it, and only at its own address."""
 
 import http.client
+import json
 import stat
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -8,9 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.faults import refused_key
 from local import isolation
-from local.isolation import ACCOUNT, AccessKey
+from local.isolation import ACCOUNT, BUCKET_PLACE, REGION, AccessKey
 
+KEY = f"arn:aws:kms:{REGION}:999988887777:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 UNKNOWN_KEYS = [
     AccessKey("test", "test"),
     AccessKey(ACCOUNT, "test"),
@@ -47,6 +50,47 @@ def test_a_key_with_a_wrong_secret_is_refused(cloud):
         with pytest.raises(ClientError) as refused:
             client.list_buckets()
         assert refused.value.response["Error"]["Code"] == code
+
+
+@pytest.fixture(scope="module")
+def bucket(cloud):
+    """A bucket with the statement of the stack's input bucket: no request may name a KMS key."""
+    s3, name = cloud.client("s3"), "refuses-keys"
+    s3.create_bucket(Bucket=name, CreateBucketConfiguration=BUCKET_PLACE)
+    s3.put_object(Bucket=name, Key="under-a-key", Body=b"{}", ServerSideEncryption="aws:kms", SSEKMSKeyId=KEY)
+    deny = {
+        "Effect": "Deny",
+        "Principal": {"AWS": "*"},
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{name}/*",
+        "Condition": {"Null": {"s3:x-amz-server-side-encryption-aws-kms-key-id": "false"}},
+    }
+    s3.put_bucket_policy(Bucket=name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [deny]}))
+    return name
+
+
+def test_the_policy_of_a_bucket_is_the_accounts_owners_too(cloud, bucket):
+    s3 = cloud.client("s3")
+    s3.put_object(Bucket=bucket, Key="a", Body=b"{}")
+    under_key = {"Bucket": bucket, "Key": "a", "ServerSideEncryption": "aws:kms", "SSEKMSKeyId": KEY}
+    for put in (s3.put_object, s3.create_multipart_upload):
+        with pytest.raises(ClientError, match=r"AccessDenied.*explicit deny in a resource-based policy"):
+            put(**under_key)
+
+
+def test_a_refusal_names_the_key_that_may_not_be_used(cloud, bucket):
+    # Given a user who may read the object, and not use its key
+    iam, user = cloud.client("iam"), "reader"
+    iam.create_user(UserName=user)
+    read = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [read]})
+    iam.put_user_policy(UserName=user, PolicyName="read", PolicyDocument=policy)
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    s3 = isolation.client("s3", cloud.endpoint, AccessKey(key["AccessKeyId"], key["SecretAccessKey"]))
+    # Then the product finds the key in the refusal, as in that of S3
+    with pytest.raises(ClientError) as refused:
+        s3.get_object(Bucket=bucket, Key="under-a-key")
+    assert refused_key(refused.value) == KEY
 
 
 def _status(cloud, path, headers):

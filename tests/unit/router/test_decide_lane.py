@@ -138,14 +138,23 @@ def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None
     assert decided_at("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
 
 
-@pytest.mark.parametrize(("suffix", "limit"), [("", 4 * 40_000_000 * 300), (".gz", 15_750_000 * 300)])
+@pytest.mark.parametrize(
+    ("suffix", "concatenated", "limit"),
+    [
+        ("", False, 4 * 40_000_000 * 300),
+        ("", True, 40_000_000 * 300),
+        (".gz", False, 15_750_000 * 300),
+        (".gz", True, 15_750_000 * 300),
+    ],
+)
 @pytest.mark.parametrize("larger", [0, 1])
 def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_convert_in_time(
-    suffix: str, limit: int, larger: int
+    suffix: str, concatenated: bool, limit: int, larger: int
 ) -> None:
-    # Given 4 cores, and a goal of 300 seconds; a compressed file is read by one core
+    # Given 4 cores, and a goal of 300 seconds; a compressed file, and one of concatenated objects, is read by one core
     key, size = f"orders/urgent/a.json{suffix}", limit + larger
-    decision = decided_at(key, "2026-11-20T12:00", size=size, stream={"max_workers": 2})
+    settings = {"stream": {"max_workers": 2}, "convert": {"concatenated": concatenated}}
+    decision = decided_at(key, "2026-11-20T12:00", size=size, **settings)
     expected = f"larger than what the stream lane converts in time ({size} > {limit} bytes)"
     assert decision == (Lane.BATCH, "orders", expected) if larger else decision[0] == Lane.STREAM
 

@@ -40,7 +40,7 @@ def planned(
     rows: list[ManifestRow], hours: float = 8, measured: DatasetSpeed | None = None, **settings: Any
 ) -> PlannedNight:
     parsed = parse_settings({"stage": "t", **settings})
-    speeds = Speeds({PARTITION.dataset: measured} if measured else {}, parsed.price)
+    speeds = Speeds({PARTITION.dataset: measured} if measured else {}, parsed)
     return plan_night(rows, parsed, speeds, configured_room(parsed), START, START + timedelta(hours=hours))
 
 
@@ -140,7 +140,7 @@ def test_a_first_night_of_compressed_files_is_not_forecast_like_one_of_plain_fil
 
 def test_a_manifest_of_both_kinds_takes_the_time_of_each() -> None:
     (row,) = manifests(1, 10 * GB)
-    speeds = Speeds({PARTITION.dataset: DatasetSpeed(100e6, 10e6)}, PriceSettings())
+    speeds = Speeds({PARTITION.dataset: DatasetSpeed(100e6, 10e6)}, parse_settings({"stage": "t"}))
     assert speeds.core_seconds(replace(row, compressed_bytes=4 * GB)) == pytest.approx(60 + 400)
 
 
@@ -152,7 +152,7 @@ def test_a_speed_is_measured_if_that_of_every_kind_of_its_files_is(
     speed: DatasetSpeed, compressed: int, measured: bool
 ) -> None:
     (row,) = manifests(1, 10)
-    speeds = Speeds({PARTITION.dataset: speed}, PriceSettings())
+    speeds = Speeds({PARTITION.dataset: speed}, parse_settings({"stage": "t"}))
     assert speeds.is_measured(replace(row, compressed_bytes=compressed)) is measured
 
 
@@ -227,8 +227,22 @@ def test_a_run_of_large_compressed_files_has_a_longer_tail() -> None:
     assert compressed - plain == pytest.approx(TAIL_OF_LONGEST * 400 - TAIL_SECONDS)
     # And a manifest's files are taken for average ones
     row = replace(manifests(1, 75 * GB)[0], compressed_bytes=40 * GB)
-    price = PriceSettings(compressed_mb_per_second_per_core=10)
-    assert Speeds({}, price).longest_seconds(row) == pytest.approx(5 * GB / 10e6)
+    price = {"mb_per_second_per_core": 40, "compressed_mb_per_second_per_core": 10}
+    settings = parse_settings({"stage": "t", "price": price})
+    assert Speeds({}, settings).longest_seconds(row) == pytest.approx(5 * GB / 10e6)
+
+
+def test_a_file_of_concatenated_objects_is_one_task_whatever_its_name() -> None:
+    # Given 15 files of 60 GB each
+    row = manifests(1, 900 * GB)[0]
+    # Then each takes one core of 40 MB/s for 25 minutes, beside which the others are idle
+    settings = parse_settings({"stage": "t", "convert": {"concatenated": True}})
+    speeds = Speeds({}, settings)
+    assert speeds.longest_seconds(row) == pytest.approx(1500)
+    assert speeds.busy_seconds(row, 60) == pytest.approx(15 * 60)
+    # And the plan of the night says so
+    lines, objects = (planned([row], convert={"concatenated": value}).night.seconds for value in (False, True))
+    assert objects > 1500 > lines
 
 
 GIB = 1 << 30

@@ -83,7 +83,7 @@ def routed_by_the_product(deployment: Deployment) -> None:
 
 def routed_by_the_simulator(of: Settings) -> tuple[list[ManifestRow], list[ManifestRow]]:
     """The manifests of the stream lane, and of the batch lane."""
-    router = Router(of, Speeds({}, of.price), the_night(of))
+    router = Router(of, Speeds({}, of), the_night(of))
     stream = [found.row for window, groups in GROUPS.items() for found in router.route(window, groups)]
     return stream, [item.row for item in divide_collections(router.collected, of.batch)]
 
@@ -98,7 +98,7 @@ def lanes(rows: Sequence[ManifestRow]) -> dict[Lane, tuple[int, int, int, int]]:
 
 
 def simulated_night(of: Settings) -> PlannedNight:
-    speeds = Speeds({}, of.price)
+    speeds = Speeds({}, of)
     router = Router(of, speeds, the_night(of))
     for window, groups in GROUPS.items():
         router.route(window, groups)
@@ -143,7 +143,7 @@ def test_billed_seconds_cost_the_same(engine: Engine, architecture: str) -> None
     night = simulated_night(of)
     (offer,) = (offer for offer in offers(of) if offer.engine == engine)
     worker, workers = of.batch.worker_type, night.night.workers
-    speeds, billed = Speeds({}, of.price), 0
+    speeds, billed = Speeds({}, of), 0
     for run, core_seconds in zip(night.runs, night.core_seconds, strict=True):
         seconds = billed_seconds(RunWork(core_seconds, max(map(speeds.longest_seconds, run.manifests))), workers, offer)
         milliseconds = {

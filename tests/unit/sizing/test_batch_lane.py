@@ -33,7 +33,7 @@ def backlog(*groups: FileGroup) -> list[BacklogItem]:
 
 
 def planned(items: Sequence[BacklogItem], of: Settings = GLUE) -> tuple[PlannedNight, Latencies]:
-    found = simulate_night(items, of, Speeds({}, of.price), NIGHT)
+    found = simulate_night(items, of, Speeds({}, of), NIGHT)
     assert found is not None
     return found
 

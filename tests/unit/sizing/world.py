@@ -30,7 +30,7 @@ def arrivals(found: Profile, of: Settings) -> Arrivals:
 
 
 def router(of: Settings) -> Router:
-    return Router(of, Speeds({}, of.price), NIGHT)
+    return Router(of, Speeds({}, of), NIGHT)
 
 
 def window_of(of: Settings, at: datetime) -> int:
