@@ -17,7 +17,7 @@ from router.entry import with_product_errors, with_refusals
 from router.iceberg.metadata import TAG, new_metadata
 from router.services import Services, container_services
 from router.tables.batch import TableCatalog
-from router.tables.committer import commit_round, hours_of
+from router.tables.committer import commit_round, hours_of, takes_batches
 from router.telemetry import Metric, count, logger, metrics
 
 TIME_PER_CALL = timedelta(seconds=240)
@@ -118,13 +118,11 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
     Returns ``{"batch": n}``. Raises ``InvalidInputError`` if only a rebuild can help.
     """
     row, catalog = _row(services, dataset), TableCatalog(services, dataset)
+    rebuild = f"run 'hybrid-router tables rebuild {dataset}'"
     entry = catalog.load()
     tag = entry.metadata["refs"].get(TAG) if entry else None
-    if entry is None or tag is None or entry.metadata["table-uuid"] != row.uuid:
-        raise InvalidInputError(
-            f"the table {dataset} has no snapshot of a batch to go back to: "
-            f"run 'hybrid-router tables rebuild {dataset}'"
-        )
+    if entry is None or tag is None:
+        raise InvalidInputError(f"the table {dataset} has no snapshot of a batch to go back to: {rebuild}")
     number = tag["snapshot-id"]
     now = max(epoch_milliseconds(services.clock()), int(entry.metadata["last-updated-ms"]))
     metadata = {
@@ -134,6 +132,8 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
         "last-updated-ms": now,
         "snapshot-log": [*entry.metadata["snapshot-log"], {"snapshot-id": number, "timestamp-ms": now}],
     }
+    if not takes_batches(services, row, metadata):
+        raise InvalidInputError(f"another writer has changed more of the table {dataset} than its rows: {rebuild}")
     if not catalog.swap(entry, metadata):
         raise TransientError(f"another writer has changed the table {dataset}: run the command again")
     services.ledger.tables.stop(row, None)
