@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployed_stack import DeployedStack
@@ -52,19 +53,27 @@ def connect_to_stage(
     if local:
         cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
-        config, logs = isolation.client_config(), cloud.get("logs")
-        stack = DeployedStack.connect(cloud["outputs"], session, cloud["endpoint"], config, logs)
+        endpoint, config = cloud["endpoint"], isolation.client_config()
+        outputs = _read_outputs(session, stage, endpoint, config)
+        stack = DeployedStack.connect(outputs, session, endpoint, config, cloud.get("logs"))
         return replace(stack, aws=aws_on_local_cloud(LocalStage(local_state(), stage).aws_config))
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
-        stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
+        outputs = _read_outputs(session, stage)
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage)) from error
-    outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
     # They are the same for the AWS command line and for ``hybrid-router``.
     named = (("--profile", profile), ("--region", region))
     options = "".join(f" {option} {shlex.quote(value)}" for option, value in named if value is not None)
     return replace(DeployedStack.connect(outputs, session), aws=f"aws{options}", account_options=options)
+
+
+def _read_outputs(
+    session: boto3.Session, stage: str, endpoint: str | None = None, config: Config | None = None
+) -> dict[str, str]:
+    client = session.client("cloudformation", endpoint_url=endpoint, config=config)
+    (stack,) = client.describe_stacks(StackName=stack_name(stage))["Stacks"]
+    return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 
 
 def read_local_state(stage: str) -> Mapping[str, Any]:

@@ -54,6 +54,9 @@ class HourContents(ManifestCounts):
             self.count_state(row)
             self.files += row.files
             self.bytes += row.bytes
+            if row.published is not None:
+                # What an earlier generation has published stays until the next one is DONE.
+                self.count_totals(row.published.totals)
         if row is not None and row.state == State.DONE:
             self._add_done(row)
             if not self.has_table or row.is_tabled:
@@ -80,10 +83,8 @@ class HourContents(ManifestCounts):
         self.was_reprocessed = self.was_reprocessed or row.generation > 1
         if self.has_table and row.tabled is not None:
             self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
-        if row.published is not None:
-            self.count_totals(row.published.totals)
-            if row.lane == Lane.STREAM:
-                self.stream_lane.count_converted(row, row.published.totals)
+        if row.published is not None and row.lane == Lane.STREAM:
+            self.stream_lane.count_converted(row, row.published.totals)
 
 
 def may_be_complete(row: HourRow, now: datetime) -> bool:

@@ -48,8 +48,7 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         typer.echo("running cdk synth and deploying its template unchanged")
         outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
         key = asdict(cloud.access_key)
-        state = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "pid": os.getpid()}
-        state["logs"] = str(cloud.logs_dir)
+        state = {"endpoint": cloud.endpoint, "access_key": key, "pid": os.getpid(), "logs": str(cloud.logs_dir)}
         for file, text in (
             (stage.aws_config, local_config(cloud.endpoint, cloud.access_key)),
             (stage.state_file, json.dumps(state)),

@@ -219,13 +219,16 @@ def head_of(metadata: Metadata) -> Mapping[str, Any] | None:
     return head
 
 
+def has_other_form(metadata: Metadata) -> bool:
+    """Whether another writer has changed its partitions or its format version, which no snapshot undoes."""
+    return len(metadata["partition-specs"]) > 1 or metadata["format-version"] != 2
+
+
 def foreign_change(metadata: Metadata) -> str | None:
-    """What another writer has done to rows or partitions since the last batch, as a sentence; None: nothing.
+    """What another writer has done to rows since the last batch, as a sentence; None: nothing.
 
     A ``replace`` (compaction) changes no row. The snapshot of the last batch has to be an ancestor of the current one.
     """
-    if len(metadata["partition-specs"]) > 1 or metadata["format-version"] != 2:
-        return "another writer has changed its partitions or its format version"
     mine = metadata["properties"].get(BATCH_SNAPSHOT)
     by_id = {item["snapshot-id"]: item for item in metadata["snapshots"]}
     snapshot, later = head_of(metadata), []

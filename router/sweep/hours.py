@@ -18,6 +18,7 @@ from lake.layout import complete_marker_key, partition_prefix
 from lake.ledger import HourCounts, HourRow, HourState, State
 from lake.ledger.table import batches_of
 from lake.manifest import Partition
+from lake.successors import follow
 from router.services import PARALLEL_REQUESTS, Services
 from router.sweep.repair import Repair
 from router.tables.batch import TableCatalog
@@ -90,18 +91,25 @@ def _look(repair: Repair, row: HourRow) -> None:
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif not repair.dry_run:
             if has_table:
-                _list_published(repair, contents.waits_for)
+                _list_published(repair, row.partition, contents.waits_for)
             if contents.waits_for != row.waits_for:
                 partitions.wait_for(row, contents.waits_for)
 
 
-def _list_published(repair: Repair, manifest: str) -> None:
-    """List a published manifest for its table, if its entry is lost: a version without tables has published it."""
-    services = repair.services
-    row = services.ledger.manifests.get(manifest)
-    if row is not None and row.published is not None and not row.is_tabled:
-        tables, generation = services.ledger.tables, row.published.generation
-        tables.list_generation(row.partition.dataset, row.id, generation, services.clock())
+def _list_published(repair: Repair, hour: Partition, manifest: str) -> None:
+    """List what is published of an hour for its table, if ``manifest``, for which the hour waits, is.
+
+    Entries are missing of all that a job has published whose settings, of an earlier deployment, ask for no table.
+    """
+    ledger = repair.services.ledger
+    row = ledger.manifests.get(manifest)
+    if row is None or row.published is None or row.is_tabled:
+        return
+    for page in follow(ledger, ledger.partitions.manifests(hour), parallel=1):
+        for _, found in page:
+            if found is not None and found.published is not None and not found.is_tabled:
+                generation = found.published.generation
+                ledger.tables.list_generation(hour.dataset, found.id, generation, repair.services.clock())
 
 
 def _list_for_later(repair: Repair, partition: Partition) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
-from lake.errors import TableStoppedError, UnusableDocumentError
+from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State, TableRow
 from lake.ledger.table import batches_of
@@ -23,7 +23,7 @@ from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services
 from router.sweep.repair import read_progress, write_progress
 from router.tables.batch import TableCatalog
-from router.tables.committer import is_applied
+from router.tables.committer import takes_batches
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -268,7 +268,9 @@ def _clean(repair: Repair, row: TableRow) -> None:
         if item["LastModified"] < before
     }
     entry = catalog.load()
-    if not repair.dry_run and not _takes_batches(services, row, entry):
+    # A new table whose rebuild has ended before it listed an hour is unlisted.
+    is_current = entry is not None and not row.unlisted and takes_batches(services, row, entry.metadata)
+    if not repair.dry_run and not is_current:
         services.ledger.tables.list_expiry(row.dataset, services.clock())
     if entry is not None:
         data = f"{catalog.location}/{DATA_FOLDER}"
@@ -280,20 +282,6 @@ def _clean(repair: Repair, row: TableRow) -> None:
     if not repair.dry_run:
         services.ledger.tables.note_cleaned(row, services.clock())
         logger.info("folder of a table cleaned", dataset=row.dataset, old=len(old))
-
-
-def _takes_batches(services: Services, row: TableRow, entry: CatalogEntry | None) -> bool:
-    """Whether the next batch can be brought into the table, because nobody else has changed its rows.
-
-    False also for a new table whose rebuild has ended before it listed an hour.
-    """
-    if entry is None or row.unlisted:
-        return False
-    try:
-        is_applied(services, row, entry.metadata, row.applied + 1)
-    except TableStoppedError:
-        return False
-    return True
 
 
 def _needed(catalog: TableCatalog, entry: CatalogEntry, data: str | None) -> Iterator[str]:

@@ -28,6 +28,7 @@ from router.iceberg.metadata import (
     Metadata,
     batch_of,
     foreign_change,
+    has_other_form,
     hour_of,
     new_metadata,
     oldest_batch,
@@ -151,21 +152,37 @@ def is_applied(services: Services, row: TableRow, metadata: Metadata, number: in
 
     Raises ``TableStoppedError``: table and ledger disagree.
     """
-    advice = f"run 'hybrid-router tables status', then tables restore or tables rebuild {row.dataset}"
+    rebuild = f"run 'hybrid-router tables rebuild {row.dataset}'"
     if metadata["table-uuid"] != row.uuid:
-        raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {advice}")
+        raise TableStoppedError(f"the catalog has another table {row.dataset} than the ledger: {rebuild}")
+    if has_other_form(metadata):
+        raise TableStoppedError(
+            f"another writer has changed the partitions or the format version of the table {row.dataset}: {rebuild}"
+        )
     found = batch_of(metadata)
     if found >= number:
         # Another process may have gone on since this one has read the row.
         current = services.ledger.tables.get(row.dataset)
         if current is None or found > current.applied + 1:
-            raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {advice}")
+            raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
         return True
     if found < number - 1:
-        raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {advice}")
+        raise TableStoppedError(f"the table {row.dataset} has batch {found}, the ledger is at {number}: {rebuild}")
     if (change := foreign_change(metadata)) is not None:
-        raise TableStoppedError(f"the table {row.dataset}: {change}: {advice}")
+        raise TableStoppedError(
+            f"the table {row.dataset}: {change}: run 'hybrid-router tables restore {row.dataset}', or "
+            f"'hybrid-router tables rebuild {row.dataset}'"
+        )
     return False
+
+
+def takes_batches(services: Services, row: TableRow, metadata: Metadata) -> bool:
+    """Whether the next batch can be brought into the table: nobody else has changed its rows."""
+    try:
+        is_applied(services, row, metadata, row.applied + 1)
+    except TableStoppedError:
+        return False
+    return True
 
 
 def _next_metadata(services: Services, catalog: TableCatalog, entry: CatalogEntry, batch: PlannedBatch) -> Metadata:

@@ -14,10 +14,10 @@ from lake.errors import InvalidInputError, TransientError
 from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
 from router.entry import with_product_errors, with_refusals
-from router.iceberg.metadata import TAG, batch_of, foreign_change, new_metadata
+from router.iceberg.metadata import TAG, new_metadata
 from router.services import Services, container_services
 from router.tables.batch import TableCatalog
-from router.tables.committer import commit_round, hours_of
+from router.tables.committer import commit_round, hours_of, takes_batches
 from router.telemetry import Metric, count, logger, metrics
 
 TIME_PER_CALL = timedelta(seconds=240)
@@ -121,13 +121,8 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
     rebuild = f"run 'hybrid-router tables rebuild {dataset}'"
     entry = catalog.load()
     tag = entry.metadata["refs"].get(TAG) if entry else None
-    if (
-        entry is None
-        or tag is None
-        or entry.metadata["table-uuid"] != row.uuid
-        or batch_of(entry.metadata) < row.applied
-    ):
-        raise InvalidInputError(f"the table {dataset} has no snapshot of the last batch to go back to: {rebuild}")
+    if entry is None or tag is None:
+        raise InvalidInputError(f"the table {dataset} has no snapshot of a batch to go back to: {rebuild}")
     number = tag["snapshot-id"]
     now = max(epoch_milliseconds(services.clock()), int(entry.metadata["last-updated-ms"]))
     metadata = {
@@ -137,8 +132,8 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
         "last-updated-ms": now,
         "snapshot-log": [*entry.metadata["snapshot-log"], {"snapshot-id": number, "timestamp-ms": now}],
     }
-    if (change := foreign_change(metadata)) is not None:
-        raise InvalidInputError(f"an earlier snapshot of the table {dataset} does not help: {change}: {rebuild}")
+    if not takes_batches(services, row, metadata):
+        raise InvalidInputError(f"another writer has changed more of the table {dataset} than its rows: {rebuild}")
     if not catalog.swap(entry, metadata):
         raise TransientError(f"another writer has changed the table {dataset}: run the command again")
     services.ledger.tables.stop(row, None)

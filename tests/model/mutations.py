@@ -1,5 +1,7 @@
 """Mutations: each removes one rule from the product while its context manager is entered."""
 
+import __future__
+
 import hashlib
 import inspect
 import sys
@@ -64,7 +66,9 @@ def changed_source(function: Callable[..., Any], old: str, new: str) -> Callable
     if source.count(old) != 1:
         raise ValueError(f"{old!r} is {source.count(old)} times in {function.__qualname__}: write the mutation again")
     # Its globals stay those of the module, so that it calls what other mutations put there.
-    names, definition = vars(sys.modules[function.__module__]), compile(source.replace(old, new), __file__, "exec")
+    names = vars(sys.modules[function.__module__])
+    # Some modules import for their annotations only while types are checked.
+    definition = compile(source.replace(old, new), __file__, "exec", __future__.annotations.compiler_flag)
     defined: dict[str, Any] = {}
     exec(definition, names, defined)
     result: Callable[..., Any] = defined[function.__name__]

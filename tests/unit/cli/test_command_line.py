@@ -198,7 +198,7 @@ def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, m
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
-    (local_state() / "dev.json").write_text(json.dumps({"endpoint": endpoint, "outputs": {}, "access_key": {}}))
+    (local_state() / "dev.json").write_text(json.dumps({"endpoint": endpoint, "access_key": {}}))
     # When, Then
     with pytest.raises(NotReachableError, match="no local cloud of stage dev is running on this machine"):
         connect_to_stage("dev", local=True)
@@ -268,3 +268,20 @@ def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
     stack = connect_to_stage("prod_eu", local=False, profile=profile, region=region)
     assert stack.aws == f"aws{options}"
     assert stack.options == f" --stage prod_eu{options}"
+
+
+def test_a_local_cloud_has_the_outputs_of_its_last_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a cloud that listens, to which `cdk deploy` has deployed something else since it was started
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    local_state().mkdir(parents=True)
+    monkeypatch.setattr("local.isolation.session", lambda _key: FakeSession(None, None))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+        key = {"id": "local-id", "secret": "local-secret"}
+        started = {"endpoint": endpoint, "access_key": key}
+        (local_state() / "prod_eu.json").write_text(json.dumps(started))
+        # When
+        stack = connect_to_stage("prod_eu", local=True)
+    # Then
+    assert stack.outputs.overnight == "hybrid-router-prod-eu"
+    assert stack.options == " --stage prod_eu --local"

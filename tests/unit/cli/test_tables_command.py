@@ -116,7 +116,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     assert print_table_status(stack, "orders", as_json=False) == ExitCode.NOT_SO
     printed = capsys.readouterr().out
     assert "stopped" in printed
-    assert "it was rolled back or replaced: run 'hybrid-router tables status --stage" in printed
+    assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in printed
     # And what a reason holds cannot command the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None

@@ -79,13 +79,18 @@ def test_what_counts() -> None:
     # When
     for item in (row("done"), again, row("failed", state=State.FAILED), row("open", state=State.QUEUED)):
         contents.add(item.id, item)
+    rows = contents.rows
+    for state in (State.QUEUED, State.FAILED):
+        contents.add(f"shown-{state}", replace(again, state=state))
     contents.add("gone", row("gone", state=State.SUPERSEDED))
     contents.add("new", None)
     # Then
-    assert (contents.done, contents.failed, contents.open) == (2, 1, 2)
-    assert (contents.failed_manifests, contents.waits_for) == (["failed"], "failed")
+    assert (contents.done, contents.failed, contents.open) == (2, 2, 3)
+    assert (contents.failed_manifests, contents.waits_for) == (["failed", "shown-FAILED"], "failed")
     assert contents.was_reprocessed
-    assert contents.files == 4 * row("done").files
+    assert contents.files == 6 * row("done").files
+    # And what an earlier generation has published counts until the next one is DONE
+    assert (rows, contents.rows) == (200, 400)
     assert contents_of(State.DONE).counts().manifests == 1
     assert contents_of().counts() == HourCounts()
 

@@ -1,5 +1,7 @@
 """A table shows one generation of each manifest, whatever happens between the ledger and the catalog."""
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +17,7 @@ from lake.ledger.datasets import field_id
 from lake.ledger.tables import Tables
 from lake.manifest import Partition
 from lake.time import iso_utc
+from router.iceberg.metadata import BATCH, Metadata
 from router.sweep.leftovers import delete_table_files
 from router.sweep.repair import Repair
 from router.tables import batch, committer
@@ -267,6 +270,58 @@ def test_a_table_whose_metadata_cannot_be_read_is_stopped(deployment: Deployment
     assert name_of(late) in shown(deployment)
     assert len(shown(deployment)) == 2
     assert stopped(deployment) is None
+
+
+def by_changed_rows(deployment: Deployment) -> Metadata:
+    return by_another_writer(deployment, "append")
+
+
+def by_property(deployment: Deployment) -> Metadata:
+    metadata = table(deployment)
+    return {**metadata, "properties": {**metadata["properties"], BATCH: "99"}}
+
+
+def by_partitions(deployment: Deployment) -> Metadata:
+    metadata = table(deployment)
+    (spec,) = metadata["partition-specs"]
+    return {**metadata, "partition-specs": [spec, {**spec, "spec-id": 1}]}
+
+
+def by_another_table(deployment: Deployment) -> Metadata:
+    return {**table(deployment), "table-uuid": "11111111-1111-4111-8111-111111111111"}
+
+
+@pytest.mark.parametrize(
+    ("change", "commands"),
+    [
+        (by_changed_rows, ["restore", "rebuild"]),
+        (by_property, ["rebuild"]),
+        (by_partitions, ["rebuild"]),
+        (by_another_table, ["rebuild"]),
+    ],
+)
+def test_a_stopped_table_names_the_commands_that_repair_it(
+    deployment: Deployment, change: Callable[[Deployment], Metadata], commands: list[str]
+) -> None:
+    # Given a table that another writer has changed, and a publish that waits
+    publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    late = publish(deployment, listed(deployment, "b"))
+    swapped(deployment, change(deployment))
+    with pytest.raises(TableStoppedError) as raised:
+        commit(deployment)
+    assert re.findall(r"'hybrid-router tables (\w+) orders'", str(raised.value)) == commands
+    # When, Then
+    if commands[0] == "restore":
+        restore_table(deployment.services, "orders")
+    else:
+        with pytest.raises(InvalidInputError, match="run 'hybrid-router tables rebuild orders'"):
+            restore_table(deployment.services, "orders")
+        rebuild_table(deployment.services, "orders")
+    while commit(deployment) is not None:
+        pass
+    assert name_of(late) in shown(deployment)
+    assert len(shown(deployment)) == 2
 
 
 def test_a_batch_that_another_version_has_begun_stops_its_table(

@@ -176,6 +176,21 @@ def test_a_table_gets_what_was_published_while_the_settings_asked_for_none(
         assert shown(deployment) == sorted(map(name_of, (first, second)))
 
 
+def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deployment: Deployment) -> None:
+    # Given an hour of a dataset with a table, published by a streaming job that was started before it had one
+    deployment.ledger.tables.list_expiry("orders", deployment.now)
+    commit(deployment)
+    rows = [publish(deployment, listed(deployment, name), has_table=False) for name in "abc"]
+    deployment.wait(timedelta(hours=3))
+    # When
+    assert hours(deployment) == HourState.OPEN
+    while commit(deployment) is not None:
+        pass
+    # Then
+    assert shown(deployment) == sorted(map(name_of, rows))
+    assert hours(deployment) == HourState.COMPLETE
+
+
 def test_a_look_at_an_hour_makes_what_its_table_does_not_show_no_younger(deployment: Deployment) -> None:
     # Given an hour whose table shows nothing of it
     publish(deployment, listed(deployment, "a"))
