@@ -2,6 +2,7 @@
 
 import contextvars
 import json
+import re
 import sys
 from collections.abc import Mapping
 
@@ -23,6 +24,7 @@ def patch() -> None:
     _patch_refusals()
     _patch_hidden_keys()
     _patch_actions()
+    _patch_wildcards()
 
 
 def _patch_transport() -> None:
@@ -69,6 +71,17 @@ def _patch_hidden_keys() -> None:
         return asked
 
     iam_actions.s3_additional_checks = additional_checks
+
+
+def _patch_wildcards() -> None:
+    """An asterisk is any characters, newlines included: a key can have them."""
+    compiled = iam_evaluator._fnmatch_compile
+
+    def fnmatch_compile(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+        found: re.Pattern[str] = compiled(pattern, ignore_case)
+        return re.compile(found.pattern, found.flags | re.DOTALL)
+
+    iam_evaluator._fnmatch_compile = fnmatch_compile
 
 
 def _patch_actions() -> None:

@@ -1,6 +1,7 @@
 """Only programs with an access key that the local cloud gave out can use it, and only at its own address."""
 
 import http.client
+import json
 import stat
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -47,6 +48,23 @@ def test_a_key_with_a_wrong_secret_is_refused(cloud):
         with pytest.raises(ClientError) as refused:
             client.list_buckets()
         assert refused.value.response["Error"]["Code"] == code
+
+
+def test_a_key_of_control_characters_is_listed_and_matches_a_wildcard(cloud):
+    # Given a user who may use all objects of a bucket
+    s3, iam, key = cloud.client("s3"), cloud.client("iam"), "orders/\x01\n \u2028&+%41.ndjson"
+    s3.create_bucket(Bucket="odd-keys", CreateBucketConfiguration={"LocationConstraint": isolation.REGION})
+    s3.put_bucket_versioning(Bucket="odd-keys", VersioningConfiguration={"Status": "Enabled"})
+    user = iam.create_user(UserName="reader")["User"]["UserName"]
+    allow = {"Effect": "Allow", "Action": "s3:*Object", "Resource": "arn:aws:s3:::odd-keys/*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    iam.put_user_policy(UserName=user, PolicyName="objects", PolicyDocument=policy)
+    access = iam.create_access_key(UserName=user)["AccessKey"]
+    client = isolation.client("s3", cloud.endpoint, AccessKey(access["AccessKeyId"], access["SecretAccessKey"]))
+    # When
+    client.put_object(Bucket="odd-keys", Key=key, Body=b"{}")
+    # Then
+    assert [item["Key"] for item in s3.list_object_versions(Bucket="odd-keys", Prefix=key)["Versions"]] == [key]
 
 
 def _status(cloud, path, headers):
