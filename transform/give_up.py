@@ -229,7 +229,7 @@ ACTIONS = {
     "UploadPart": "s3:PutObject",
 }
 """IAM actions of the requests that the jobs make (Service Authorization Reference)."""
-CHECK_CREDENTIALS = "check the role of the job and its session"
+CHECK_CREDENTIALS = "check the role of the job, its session and the clock of its machine"
 WAIT = "the next run tries it again: if it persists, look at the health of the service"
 NAMED_ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)")
 """Newer answers of AWS name the action themselves, that of the KMS key included."""

@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Self
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import obstore
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, NoCredentialsError
 from obstore.exceptions import BaseError, PreconditionError
 
 from lake.errors import TerminalError, TransientError
@@ -55,7 +55,10 @@ class Source:
         self._input_keys = input_keys
         self._open_client = open_client
         self._stores: dict[str, S3Store] = {}
-        self._client: S3Client | None = None
+
+    @cached_property
+    def _client(self) -> S3Client:
+        return self._open_client()
 
     @classmethod
     def in_region(cls, region: str, input_keys: Collection[str] | None) -> Self:
@@ -77,10 +80,21 @@ class Source:
             data = self._fetch_null_version(file, start, end, error)
         size = len(memoryview(data))
         if size != end - start:
-            raise UnreadableFileError(
-                f"it ends at byte {start + size}, but its event names {format_count(file.size, 'byte')}"
-            )
+            self._refuse_size(file, start + size, end)
         return data
+
+    def _refuse_size(self, file: ObjectVersion, received: int, end: int) -> NoReturn:
+        """Another size than the event's: of the object, or only of the answer, which a proxy may have cut short."""
+        try:
+            stored = self._client.head_object(**_request(file))["ContentLength"]
+        except (ClientError, BotoCoreError) as error:
+            if judge(error) != Fault.FILE:
+                raise TransientError(f"the size of {file.uri} could not be read and is tried again: {error}") from error
+            stored = received
+        if received < end <= stored:
+            cause = IncompleteReadError(actual_bytes=received, expected_bytes=end)
+            raise TransientError(f"an answer for {file.uri} ended at byte {received} and is tried again") from cause
+        raise UnreadableFileError(f"it ends at byte {received}, but its event names {format_count(file.size, 'byte')}")
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         options: dict[str, object] = (
@@ -109,18 +123,11 @@ class Source:
             raise error from None
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
-        if self._client is None:
-            self._client = self._open_client()
-        request = {"Bucket": file.bucket, "Key": file.key}
-        if file.version_id is not None:
-            request["VersionId"] = file.version_id
-        if file.version_id in (None, UNVERSIONED):
-            # The version null is replaced by the next one that is put while versions are suspended.
-            request["IfMatch"] = f'"{file.etag}"'
+        request = _request(file)
         if (start, end) != (0, file.size):
             request["Range"] = f"bytes={start}-{end - 1}"
         try:
-            return self._client.get_object(**request)["Body"].read()  # type: ignore[arg-type]
+            return self._client.get_object(**request)["Body"].read()
         except (ClientError, BotoCoreError) as error:
             raise _read_error(file, error, self._input_keys) from error
 
@@ -128,6 +135,16 @@ class Source:
         if bucket not in self._stores:
             self._stores[bucket] = self._open_store(bucket)
         return self._stores[bucket]
+
+
+def _request(file: ObjectVersion) -> dict[str, Any]:
+    request = {"Bucket": file.bucket, "Key": file.key}
+    if file.version_id is not None:
+        request["VersionId"] = file.version_id
+    if file.version_id in (None, UNVERSIONED):
+        # The version null is replaced by the next one that is put while versions are suspended.
+        request["IfMatch"] = f'"{file.etag}"'
+    return request
 
 
 def needs_client(key: str) -> bool:

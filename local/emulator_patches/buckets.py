@@ -26,6 +26,7 @@ from local.emulator_patches import EmulatorValue
 ENCRYPTION, KMS = "x-amz-server-side-encryption", "aws:kms"
 CHECKSUM_TYPE, FULL_OBJECT = "x-amz-checksum-type", "FULL_OBJECT"
 UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
+_LISTED_KEYS = frozenset({"Key", "Prefix", "Delimiter", "KeyMarker", "NextKeyMarker"})
 
 _random_md5: ContextVar[str] = ContextVar("random_md5", default="")
 """Which MD5s of the current request are replaced: that of its "content", or that of an upload's "parts"."""
@@ -40,6 +41,22 @@ def patch() -> None:
         ("BucketEncryption", _configuration, s3._put_bucket_encryption, s3._delete_bucket_encryption),
     )
     _patch_policies()
+    _patch_listing()
+
+
+def _patch_listing() -> None:
+    """Listings of versions escape keys, for XML cannot express all of them (``encoding-type``, which boto3 passes)."""
+    xml_body = s3._xml_body
+
+    def escaped_body(root: Element) -> bytes:
+        if root.tag == "ListVersionsResult":
+            for element in root.iter():
+                if element.tag in _LISTED_KEYS:
+                    element.text = s3._url_encode(element.text or "")
+            SubElement(root, "EncodingType").text = "url"
+        return bytes(xml_body(root))
+
+    s3._xml_body = escaped_body
 
 
 def _configuration(encryption: Mapping[str, EmulatorValue]) -> bytes:

@@ -111,6 +111,16 @@ fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8
         read: source.pos(),
         written: target.pos(),
         member_ended: matches!(outcome, Ok(0)),
-        error: outcome.err().map(|error| error.to_string()),
+        error: outcome.err().map(|error| zstd_message(&error.to_string()).to_owned()),
+    }
+}
+
+/// libzstd's message of a window that is too large names neither its limit nor a remedy.
+fn zstd_message(message: &str) -> &str {
+    match message {
+        "Frame requires too much memory for decoding" => {
+            "its window is larger than 128 MiB: compress it with zstd --long=27 or less"
+        }
+        other => other,
     }
 }

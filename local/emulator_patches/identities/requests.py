@@ -2,6 +2,7 @@
 
 import contextvars
 import json
+import re
 import sys
 from collections.abc import Mapping
 
@@ -28,6 +29,7 @@ def patch() -> None:
     _patch_hidden_keys()
     _patch_conditions()
     _patch_actions()
+    _patch_wildcards()
 
 
 def _patch_transport() -> None:
@@ -93,6 +95,17 @@ def _patch_conditions() -> None:
         return context
 
     iam_actions._s3_object_context = object_context
+
+
+def _patch_wildcards() -> None:
+    """An asterisk is any characters, newlines included: a key can have them."""
+    compiled = iam_evaluator._fnmatch_compile
+
+    def fnmatch_compile(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+        found: re.Pattern[str] = compiled(pattern, ignore_case)
+        return re.compile(found.pattern, found.flags | re.DOTALL)
+
+    iam_evaluator._fnmatch_compile = fnmatch_compile
 
 
 def _patch_actions() -> None:

@@ -24,10 +24,14 @@ MAGIC_NUMBERS = (
     (b"\x28\xb5\x2f\xfd", "a Zstandard file that was compressed twice"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
+    (b"{\x00", "UTF-16 text"),
+    (b"\x00{", "UTF-16 text"),
+    (b"\x1e", "a JSON text sequence (RFC 7464)"),
     (b"%PDF", "a PDF file"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
+BRACKET = re.compile(rb"[{\[]")
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
@@ -71,11 +75,11 @@ def _magic(line: bytes) -> str | None:
 
 
 def _table(lines: Sequence[bytes]) -> str | None:
-    """Lines none of which begins like JSON, and all of which have the same number of separators."""
-    if len(lines) < MIN_TABLE_LINES or any(line.lstrip()[:1] in (b"{", b"[") for line in lines):
+    """Lines with the same number of separators, one of which is before any JSON: a log has JSON after other text."""
+    if len(lines) < MIN_TABLE_LINES:
         return None
     for separator in SEPARATORS:
         count = lines[0].count(separator)
-        if count > 0 and all(line.count(separator) == count for line in lines):
+        if all(separator in BRACKET.split(line, 1)[0] and line.count(separator) == count for line in lines):
             return "CSV" if separator != b"\t" else "tab-separated text"
     return None

@@ -80,17 +80,33 @@ def test_the_policy_of_a_bucket_is_the_accounts_owners_too(cloud, bucket):
 
 def test_a_refusal_names_the_key_that_may_not_be_used(cloud, bucket):
     # Given a user who may read the object, and not use its key
-    iam, user = cloud.client("iam"), "reader"
-    iam.create_user(UserName=user)
-    read = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [read]})
-    iam.put_user_policy(UserName=user, PolicyName="read", PolicyDocument=policy)
-    key = iam.create_access_key(UserName=user)["AccessKey"]
-    s3 = isolation.client("s3", cloud.endpoint, AccessKey(key["AccessKeyId"], key["SecretAccessKey"]))
+    s3 = _client_of_user(cloud, "reader", "s3:*", "*")
     # Then the product finds the key in the refusal, as in that of S3
     with pytest.raises(ClientError) as refused:
         s3.get_object(Bucket=bucket, Key="under-a-key")
     assert refused_key(refused.value) == KEY
+
+
+def test_a_key_of_control_characters_is_listed_and_matches_a_wildcard(cloud):
+    # Given a user who may use all objects of a bucket
+    s3, key = cloud.client("s3"), "orders/\x01\n \u2028&+%41.ndjson"
+    s3.create_bucket(Bucket="odd-keys", CreateBucketConfiguration=BUCKET_PLACE)
+    s3.put_bucket_versioning(Bucket="odd-keys", VersioningConfiguration={"Status": "Enabled"})
+    client = _client_of_user(cloud, "writer", "s3:*Object", "arn:aws:s3:::odd-keys/*")
+    # When
+    client.put_object(Bucket="odd-keys", Key=key, Body=b"{}")
+    # Then
+    assert [item["Key"] for item in s3.list_object_versions(Bucket="odd-keys", Prefix=key)["Versions"]] == [key]
+
+
+def _client_of_user(cloud, user, action, resource):
+    iam = cloud.client("iam")
+    iam.create_user(UserName=user)
+    statement = {"Effect": "Allow", "Action": action, "Resource": resource}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_user_policy(UserName=user, PolicyName="own", PolicyDocument=policy)
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    return isolation.client("s3", cloud.endpoint, AccessKey(key["AccessKeyId"], key["SecretAccessKey"]))
 
 
 def _status(cloud, path, headers):

@@ -84,6 +84,13 @@ def test_a_skippable_frame_can_precede_a_zstd_frame() -> None:
     assert_same(read_file(b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + compress_zstd(ROWS)), oracle.read(ROWS))
 
 
+def test_a_zstd_window_above_the_limit_is_named() -> None:
+    # Given the header of a frame with a window of 256 MiB (RFC 8878, 3.1.1.1)
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(28 - 10) << 3]) + compress_zstd(ROWS)[6:]
+    # Then
+    assert "its window is larger than 128 MiB: compress it with zstd --long=27" in str(read_file(frame).counts[0].error)
+
+
 def test_many_small_compressed_files_share_an_output() -> None:
     # Given
     reader, result = Reader(provenance=True), ReadResult()

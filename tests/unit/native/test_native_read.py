@@ -146,7 +146,11 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
         ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
         ([b"a\tb", b"1\t2"], 0, "tab-separated"),
         ([b"PAR1\x15\x04"], 0, "a Parquet file"),
+        ([b'a\t{"b":1,"c":2}', b"1\t{}"], 0, "tab-separated"),
         ([b"\xff\xfe{\x00"], 0, "UTF-16"),
+        ([b'{\x00"\x00', b'\x00{\x00"\x00'], 0, "UTF-16"),
+        ([b'\x00{\x00"\x00,', b'\x00{\x00"\x00,'], 0, "UTF-16"),
+        ([b'\x1e{"a":1,"b":2}', b'\x1e{"a":3,"b":4}'], 0, "a JSON text sequence"),
         ([b"\x1f\x8b\x08"], 0, "a gzip file that was compressed twice"),
         ([b"BZh91AY&SY"], 0, "a bzip2 file that was compressed twice"),
         ([b"\x28\xb5\x2f\xfd\x60"], 0, "a Zstandard file that was compressed twice"),
@@ -171,6 +175,8 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b'{"a":1}{"a":2}'], 1),
         ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
         ([b"a,b", b"1,2,3"], 0),
+        ([b'stdout F {"a":1,"b":2}', b'stdout F {"a":3,"b":4}'], 0),
+        ([b"\x1b[1;31mFirst\x1b[0m", b"\x1b[1;31mSecond\x1b[0m"], 0),
     ],
 )
 def test_broken_lines_are_not_another_format(lines: list[bytes | None], rows: int) -> None:

@@ -110,6 +110,24 @@ def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
         source.fetch(NAMED_FILE, 0, 8)
 
 
+@pytest.mark.parametrize(("received", "stored"), [(5, 8), (5, 5), (9, 9)])
+def test_an_answer_that_was_cut_short_excludes_no_file(
+    monkeypatch: pytest.MonkeyPatch, received: int, stored: int
+) -> None:
+    # Given an answer whose header agrees with its bytes
+    answer = Mock(**{"bytes.return_value": bytes(received)})
+    monkeypatch.setattr(source_module.obstore, "get", lambda *_, **__: answer)  # type: ignore[attr-defined]
+    client = Mock(**{"head_object.return_value": {"ContentLength": stored}})
+    source = Source(Mock(), lambda: client)
+    # When
+    is_object = received == stored
+    with pytest.raises(UnreadableFileError if is_object else TransientError, match=f"byte {received}") as raised:
+        source.fetch(NAMED_FILE, 0, 8)
+    # Then
+    fault = fault_of(raised.value)
+    assert (fault is not None and fault.passing) == (not is_object)
+
+
 @pytest.mark.parametrize(
     ("key", "needed"),
     [
