@@ -5,7 +5,15 @@ from typing import Any
 
 ASSIGNMENT = re.compile(r"(#\w+) = (:v\d+)")
 INPUT_READ = "input read"
-POINT_BY_STATE = {"RUNNING": "claim", "QUEUED": "release", "PUBLISHING": "commit", "DONE": "finish", "FAILED": "fail"}
+LISTED = "manifest-of-hour row"
+POINT_BY_STATE = {
+    "RUNNING": "claim",
+    "QUEUED": "release",
+    "PUBLISHING": "commit",
+    "DONE": "finish",
+    "FAILED": "fail",
+    "SUPERSEDED": "supersede",
+}
 POINT_BY_PREFIX = {
     "manifests/": "manifest document",
     "parts/": "part document",
@@ -30,14 +38,14 @@ POINT_BY_OPERATION = {
     "ListMultipartUploads": "list uploads",
     "ListObjectsV2": "list objects",
     "ListObjectVersions": "list input",
-    "TransactWriteItems": "supersede",
     "DeleteItem": "forgotten entry",
     "Query": "query ledger",
 }
 INJECTION_POINTS = (
     *("arrival put", "adopt", "abandon", "enqueue", "claim", "renew", "release", "commit", "finish", "fail", "force"),
     *("supersede", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
-    *("result document", "upload create", "upload part", "completion", "head object", "abort upload"),
+    *("collection row", "part document", "division document", "result document", "upload create", "upload part"),
+    *("completion", "head object", "abort upload"),
     *("intent", "plan document", "delete object", "list uploads", INPUT_READ),
     *("outbox row", "batch document", "table row", "table metadata", "table mark", "forgotten entry"),
 )
@@ -52,6 +60,8 @@ def point_of(service: str, operation: str, request: dict[str, Any]) -> str:
         key = str(request.get("Key", ""))
         name = next((name for prefix, name in POINT_BY_PREFIX.items() if key.startswith(prefix)), "object")
         return name if operation == "PutObject" else f"read {name}"
+    if operation == "TransactWriteItems":
+        return _transaction(request["TransactItems"])
     if operation == "PutItem":
         return _put(request["Item"])
     if operation == "UpdateItem":
@@ -61,6 +71,12 @@ def point_of(service: str, operation: str, request: dict[str, Any]) -> str:
 
 def _kind(key: dict[str, Any]) -> str:
     return f"{str(key.get('pk', '')).partition('#')[0] or 'item'} row"
+
+
+def _transaction(actions: list[dict[str, Any]]) -> str:
+    """The step is that of the first action; manifests that are queued follow the lists of their hours."""
+    points = [_put(action["Put"]["Item"]) if "Put" in action else _update(action["Update"]) for action in actions]
+    return "enqueue" if points[0] == LISTED else points[0]
 
 
 def _put(item: dict[str, Any]) -> str:

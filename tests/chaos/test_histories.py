@@ -23,7 +23,7 @@ from tests.chaos.processes import Clients, clients
 from transform.spark_job import JobFailedError, SparkJob
 
 EVERY = 29
-"""Of the faults, one of so many is played here; each night 300 histories follow, with other inputs."""
+"""Of the faults, one of so many is played here; each night 320 histories follow, with other inputs."""
 IDS_AND_TIMES = re.compile(r"\d{8}T[0-9a-f]+|[0-9a-f]{16,}|in [0-9.]+ s")
 
 
@@ -72,6 +72,12 @@ def test_the_same_seed_gives_the_same_history(shared: Clients) -> None:
 def seeds_of(point: str) -> list[int]:
     """Seeds of the histories whose first fault is at this point."""
     return [seed for seed, (name, _, _) in enumerate(fault_space()) if name == point]
+
+
+@pytest.mark.parametrize("point", ["collection row", "supersede", "fail"])
+def test_a_step_that_is_a_transaction_is_a_point_of_its_own(shared: Clients, point: str) -> None:
+    fired = (fault.point for seed in seeds_of(point) for fault in run_history(shared, seed).fired)
+    assert point in fired
 
 
 def violations(shared: Clients, seeds: list[int]) -> list[str]:

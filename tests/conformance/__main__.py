@@ -22,7 +22,7 @@ HEAD = """\
 
 The tests use one local cloud and one set of fakes. `make conformance` asks other implementations the same questions.
 They come from package registries, each by version and hash (`tests/conformance`), and are kept in `.cache`: the first
-run downloads about 400 MB and compiles for some minutes. It needs Maven and Go on the machine.
+run needs Maven and Go, downloads about 400 MB and compiles for some minutes.
 
 | asked | question | cases | agreed |
 |---|---|---:|---:|

@@ -45,7 +45,7 @@ KNOWN_OF_MINIO = {
     f"{BY_PREFIX}[remove_document-is gone]": LISTED_BY_KEY,
     **{f"{BY_PAGE}[{page}]": KEY_MARKERS for page in range(1, 5)},
 }
-COMPACTION = "The strategy of a compaction is newer: the function of a stage with compacted tables needs its botocore"
+COMPACTION = "The strategy of a compaction is not in 1.38, and is in 1.40: `tables` needs it with `tables.compaction`"
 KNOWN_OF_OLD_MODELS = {
     "s3 CreateMultipartUpload": (
         "Checksums of whole objects came with botocore 1.36; only jobs begin uploads, and Glue has 1.42"
@@ -87,9 +87,10 @@ def old_models(folder: Path) -> Opinion:
         problem = _problem(ServiceModel(loader.load_service_model(service, "service-2")), operation, parameters)
         if problem:
             different[f"{service} {operation}"] = problem
-    asked = "Each operation and set of parameters that lake and router send: does the model have them"
-    name = "botocore 1.34.145 of July 2024, older than any that Lambda has for Python 3.13"
-    return Opinion(name, asked, len(requests), KNOWN_OF_OLD_MODELS, different)
+    asked = (
+        "Each operation and set of parameters of lake and router, in a model older than any of Lambda's for Python 3.13"
+    )
+    return Opinion("botocore 1.34.145", asked, len(requests), KNOWN_OF_OLD_MODELS, different)
 
 
 def _problem(model: ServiceModel, operation: str, parameters: dict[str, object]) -> str:

@@ -1,7 +1,8 @@
 """Rounds of differential fuzzing: two implementations get the same random input and must give the same result.
 
-It runs until the time is over or the results differ. Each round has its own seed, which is printed when the results
-differ: `--seed N --rounds 1` repeats the round. Its input is written to the folder of --keep.
+It runs until the time is over or the results differ. Each round draws the seed of the next one, so two runs with
+neighboring seeds have no round in common. The seed of a round is printed when the results differ: `--seed N --rounds 1`
+repeats the round. Its input is written to the folder of --keep.
 """
 
 import argparse
@@ -27,21 +28,21 @@ class FuzzTarget(Protocol):
 def run(target: FuzzTarget, seconds: float, seed: int, rounds: int | None, keep: Path | None) -> int:
     """The exit code: 1 if the results of a round differ. At most `rounds` rounds, None for no limit."""
     started = time.monotonic()
-    done = 0
+    done, first = 0, seed
     while time.monotonic() - started < seconds and done != rounds:
-        rng = random.Random(seed + done)
+        rng = random.Random(seed)
         data = target.make_input(rng)
         try:
             target.compare(data, rng)
         except Exception:
             traceback.print_exc()
-            print(f"the results differ for seed {seed + done}, input {data[:10_000]!r}", file=sys.stderr)
+            print(f"the results differ for seed {seed}, input {data[:10_000]!r}", file=sys.stderr)
             if keep is not None:
                 keep.mkdir(parents=True, exist_ok=True)
-                (keep / f"{seed + done}.ndjson").write_bytes(data)
+                (keep / f"{seed}.ndjson").write_bytes(data)
             return 1
-        done += 1
-    print(f"the results agree in {done} rounds from seed {seed}")
+        done, seed = done + 1, rng.getrandbits(63)
+    print(f"the results agree in {done} rounds from seed {first}")
     return 0
 
 
