@@ -31,6 +31,7 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 import cli.__main__
+from cli.commands import MODULES
 from cli.connect import LOCAL_PROFILE, aws_on_local_cloud, connect_to_stage, local_config
 from cli.errors import ExitCode, NotReachableError, advise, errors_on_stderr
 from cli.local_stage.local_clouds import local_state
@@ -81,6 +82,14 @@ def test_no_word_is_taken_for_markup() -> None:
     texts = dict(helps("hybrid-router", typer.main.get_command(app)))
     assert len(texts) > 100
     assert {name: text for name, text in texts.items() if Text.from_markup(text).plain != text} == {}
+
+
+def test_a_command_that_is_declared_is_listed_and_can_be_called() -> None:
+    files = (path.read_text(encoding="utf-8") for path in CHECKOUT.glob("cli/**/*.py"))
+    declared = {words for text in files for words in re.findall(r'^@command\("(.+)"\)$', text, re.MULTILINE)}
+    called = {name.removeprefix("hybrid-router ") for name, _ in helps("hybrid-router", typer.main.get_command(app))}
+    assert declared == {words for listed in MODULES.values() for words in listed}
+    assert declared <= called
 
 
 def refused(code: str, status: int = 400, operation: str = "DescribeStacks") -> ClientError:
