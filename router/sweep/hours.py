@@ -53,7 +53,7 @@ def _look_unless_expired(repair: Repair, row: HourRow) -> None:
 
 
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
-    """Those that are quiet, and do not wait for the manifest that the last look has met."""
+    """The hours that are quiet, and do not wait for the manifest that the last look has met."""
     services = repair.services
     quiet = [row for row in rows if may_be_complete(row, services.clock())]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
