@@ -38,7 +38,7 @@ FULL_RECIPES = (
     Recipe("gzip", 8, 24_000_000),
 )
 LAKE_RECIPES = tuple(Recipe(shape, 4, 40_000_000) for shape in QUERY_KEYS)
-"""Of these shapes sizes and queries are measured."""
+"""Recipes whose sizes and queries are measured."""
 QUICK_RECIPES = tuple(
     Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL_RECIPES
 )

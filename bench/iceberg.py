@@ -164,10 +164,10 @@ class Figure:
     name: str
     call: Callable[[], dict[str, float]]
     max_seconds: float
-    """Of the processor, all of it."""
+    """Maximum processor time of the whole call."""
     max_mib: float = 512
     limits: tuple[tuple[str, float], ...] = ()
-    """Of further figures."""
+    """Maximum values of further figures."""
 
 
 FIGURES = (

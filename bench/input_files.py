@@ -41,7 +41,7 @@ class InputFiles:
     names: tuple[str, ...]
     rows: int
     bytes: int
-    """Of NDJSON, after decompression."""
+    """Size of the NDJSON, after decompression."""
     stored_bytes: int
     """On the disk."""
     keys: tuple[str, ...]

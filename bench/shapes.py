@@ -83,7 +83,7 @@ def _times_of_day(start: int, count: int, step: int) -> Iterator[str]:
 
 
 Members = list[tuple[Any, ...]]
-"""Of each: its key, the form of its value, and the columns that the form takes."""
+"""For each member: its key, the form of its value, and the columns that the form takes."""
 
 
 def _template(members: Members, separator: str = ",") -> str:

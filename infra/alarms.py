@@ -202,7 +202,7 @@ def _of_data(
 
 
 def _of_lateness(own: OwnMetrics, functions: Mapping[str, RouterFunction]) -> Iterator[PlainAlarm]:
-    """Of nights, of the stream (a metric has the value of its worst shard) and of Iceberg tables."""
+    """Alarms for late nights, a late stream (a metric has the value of its worst shard) and late Iceberg tables."""
     yield PlainAlarm(
         "PlanDoesNotFit",
         own.metric("plan", "PlanLateMinutes", "Maximum", period=HOUR),

@@ -14,7 +14,7 @@ REFUSED_BY = "error"
 
 
 MAX_VALUE_CHARACTERS = 1000
-"""Of a value in a message: a list can have thousands of items."""
+"""Maximum length of a value in a message: a list can have thousands of items."""
 
 
 class HybridRouterError(Exception):

@@ -54,7 +54,7 @@ class SettledExecution:
 class Day:
     day: date
     micro_dollars: int = 0
-    """Of the job runs of both lanes that ended on it."""
+    """Cost of the job runs of both lanes that ended on this day."""
     outcomes: Counter[str] = field(default_factory=Counter)
     listed: list[SettledExecution] = field(default_factory=list)
     bytes: int = 0

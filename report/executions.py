@@ -19,7 +19,7 @@ OPEN_OUTCOMES = ("OPEN", "not settled")
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
 """Nothing is left to do, and their message says nothing that the figures do not say."""
 MAX_EXECUTIONS = 200
-"""Of a day with many backfills."""
+"""Maximum number of executions listed: a day can have many backfills."""
 OPEN_AT_ONCE = 1
 """Up to this number of executions, plan and outcome are unfolded."""
 SCROLLED_FROM = 8

@@ -22,7 +22,7 @@ class Counts(ManifestCounts):
     """Manifests by their current state, their files, and what readers see of them."""
 
     files: int = 0
-    """Of all these manifests."""
+    """Number of files of all these manifests."""
     bytes: int = 0
     """As stored, of all these manifests."""
 
@@ -97,7 +97,7 @@ class ManifestFigures:
         self.lanes = {lane: LaneFigures() for lane in Lane}
         self.datasets: dict[str, Counts] = {}
         self.tables: dict[str, TableFigures] = {}
-        """Of all datasets; one without batches has no Iceberg table, or none of these manifests is in it yet."""
+        """By dataset; one without batches has no Iceberg table, or none of these manifests is in it yet."""
         self.unfinished: list[ManifestRow] = []
 
     def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:

@@ -22,7 +22,7 @@ class CostPart:
     micro_dollars: int = 0
     files: int = 0
     bytes: int = 0
-    """Of the files that were converted, as stored."""
+    """Size of the converted files, as stored."""
 
     def add(self, share: CostShare) -> None:
         self.micro_dollars += share.micro_dollars
@@ -75,7 +75,7 @@ class ExecutionFacts:
     plan: Mapping[str, Any] | None
     """The part ``plan`` of its row; None: it was not planned."""
     forecast: Mapping[str, Any] | None
-    """Of its plan's summary; None: the summary is gone."""
+    """The forecast in its plan's summary; None: the summary is gone."""
     verdict: Mapping[str, Any] | None
     """The part ``verdict`` of its row; None: it has none yet."""
     job_runs: tuple[CostRow, ...] = ()
@@ -121,7 +121,7 @@ class Report:
     alarms: tuple[AlarmChange, ...] | None
     """Within the period, the latest first; None: they were not read."""
     message: str = ""
-    """Of the verdict; empty: there is none."""
+    """The message of the verdict; empty: there is no verdict."""
     metered: str = BY_ENGINES
     """Where the costs come from."""
     options: str = ""

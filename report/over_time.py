@@ -11,12 +11,12 @@ STEPS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400)
 MAX_INTERVALS = 120
 """Intervals in which files arrived; when there are more, they are joined to longer ones."""
 MAX_CHANGES = 1500
-"""The same for the backlog, where what comes and goes within one interval is not seen: a day has minutes."""
+"""Intervals of the backlog, where what comes and goes within one interval is not seen: a day has minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of a time that files or manifests took, in seconds; three significant digits."""
+    """Percentiles of a time that files or manifests took, in seconds; three significant digits."""
 
     files: int
     p50: float
@@ -30,7 +30,7 @@ class LatencyPoint:
     """Files that arrived in one interval."""
 
     start: int
-    """Of the interval; seconds since the epoch."""
+    """Start of the interval; seconds since the epoch."""
     percentiles: Percentiles
 
 
@@ -67,7 +67,7 @@ class LatencyOverTime:
         return [LatencyPoint(start, figures) for start, figures in found if figures is not None]
 
     def total(self) -> Percentiles | None:
-        """Of all files; None: there are none."""
+        """The percentiles of all files; None without files."""
         counts: Counter[float] = Counter()
         for interval in self._intervals.values():
             counts.update(interval)

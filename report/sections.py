@@ -93,7 +93,7 @@ def _cost_bars(costs: CostFigures) -> dict[str, Any]:
 OPEN_ROWS = 10
 """Rows up to which a table without a chart is unfolded."""
 NO_DATASET = "(no manifest)"
-"""Of a job run that held none: it failed early, or found everything done."""
+"""Shown for a job run that held no manifest: it failed early, or found everything done."""
 
 
 def tiles(report: Report) -> str:

@@ -46,7 +46,7 @@ class Measurement:
     seconds: float
     """From its first task to the end of its last one."""
     core_seconds: float
-    """Of all its tasks, each on one core."""
+    """Sum over all its tasks, each on one core."""
     output_bytes: int
     """Parquet."""
     peak_bytes: int
@@ -218,7 +218,7 @@ def _speed_advice(last: Measurement) -> Advice:
 
 
 def measured_kinds(found: Sequence[Measurement]) -> list[list[Measurement]]:
-    """Those of plain files, and those of compressed ones; without a kind that has none."""
+    """The measurements of plain files, then of compressed ones; a kind without any is left out."""
     kinds = ([item for item in found if item.compressed is compressed] for compressed in (False, True))
     return [kind for kind in kinds if kind]
 
@@ -234,7 +234,7 @@ def toml_lines(advice: Sequence[Advice]) -> Iterator[str]:
 
 
 def report_lines(found: Sequence[Measurement]) -> Iterator[str]:
-    """Of each kind of files a line for each measurement, and what the last one says about the data; for people."""
+    """For people: by kind of files a line for each measurement, and what the last one says about the data."""
     for kind in measured_kinds(found):
         yield "compressed files" if kind[0].compressed else "plain files"
         yield from map(_line, kind)

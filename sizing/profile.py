@@ -50,7 +50,7 @@ class Profile:
 
     @property
     def as_gzip(self) -> Profile:
-        """The same rows, all of them in compressed files."""
+        """The profile of these rows if all of them were in compressed files."""
         sizes = tuple(replace(size, bytes=max(round(size.bytes / self.gzip.ratio), 1)) for size in self.sizes)
         return replace(self, sizes=sizes, gzip=replace(self.gzip, share=1.0))
 

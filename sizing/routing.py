@@ -85,7 +85,7 @@ class Router:
         self.spilled_files = 0
         """Files of peak hours that went to the batch lane because of the stream's backlog."""
         self.invocations = 0
-        """Of ``route``."""
+        """Invocations of ``route``."""
         self.admitted_seconds = 0.0
         """Time of a core for the peak files of the last window that have not spilled."""
 

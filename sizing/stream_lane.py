@@ -19,14 +19,14 @@ PORTION_SECONDS = 4.0
 """From a trigger until a manifest is published, besides its tasks: Spark lists and reads the pointers; claims, plan,
 commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
-"""The same from a look for urgent pointers. Measured: up to 1.3."""
+"""This time from a look for urgent pointers. Measured: up to 1.3."""
 TASK_SECONDS = 0.25
-"""Of a task besides its bytes: its requests, and its start in Spark. Measured: 0.2 to 0.3, and 0.1 without the added
-time."""
+"""Time of a task in addition to its bytes: its requests, and its start in Spark. Measured: 0.2 to 0.3, and 0.1 without
+the added time."""
 LOOK_SECONDS = 5.0
 """Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
 URGENT_CORE_SHARE = 0.5
-"""Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
+"""Share of the cores for urgent manifests next to a micro-batch: Spark's pools share them (the same module)."""
 EXECUTOR_IDLE_SECONDS = 60.0
 """An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
 FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
@@ -47,7 +47,7 @@ class StreamWorkers:
 
     @property
     def cores(self) -> int:
-        """Those that convert now; while a driver is alone, those of the executor that is about to come."""
+        """Cores that convert now; while a driver is alone, those of the executor that is about to start."""
         return self._cores(max(1, self._executors))
 
     def convert(self, works: Sequence[Work], start: float, overhead: float) -> list[float]:
@@ -292,7 +292,7 @@ class StreamLane:
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same times without overlaps, in order."""
+    """The spans without overlaps, in order."""
     found: list[tuple[float, float]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:

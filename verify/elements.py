@@ -32,7 +32,7 @@ class Line:
     number: int
     """From 1."""
     offset: int
-    """Of its first byte, after decompression."""
+    """Offset of its first byte, after decompression."""
     length: int
     """Bytes without the newline, or without the white space around an element."""
     body: bytes | None
@@ -148,9 +148,9 @@ class _Cutter:
         self._excess = 0
         self._in_string = self._escaped = False
         self.offset = offset
-        """Of the next byte."""
+        """Offset of the next byte."""
         self.number = number
-        """Of lines and elements so far."""
+        """Number of lines and elements so far."""
 
     def elements(self) -> Iterator[Line]:
         while data := self._stream.read():

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import complete_marker_key, is_complete_marker, parse_generation, partition_prefix
 from lake.ledger import HourRow, HourState, ManifestRow, State
+from lake.ledger.table import batches_of
 from lake.manifest import Identity, ObjectVersion, Partition
 from lake.texts import format_count
 from verify.find_files import ROUTING_TIME, WINDOW, FileIndex, UnownedFiles, current_rows, find_files
@@ -98,8 +99,7 @@ class HoursCheck:
             # That of an abandoned owner has no partition.
             if row is None or row.partition != partition:
                 problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
-                for file in sorted(index.files_of(manifest)):
-                    _report_unowned(self._stack, report, file, manifest, problem)
+                _report_unowned(self._stack, report, sorted(index.files_of(manifest)), manifest, problem)
         self._add_listed(partition, rows, report)
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
@@ -228,9 +228,7 @@ def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles,
     problem = "is in the input bucket, and the ledger does not know it"
     if unknown.number > len(unknown.first):
         problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
-    for file, _ in unknown.first:
-        # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
-        _report_unowned(stack, report, file, None, problem, WINDOW if "-" in file.etag else ROUTING_TIME)
+    _report_unowned(stack, report, [file for file, _ in unknown.first], None, problem)
     command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
     among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
     for file, reason in ignored.first:
@@ -241,26 +239,26 @@ def _report_unowned_files(stack: Stack, report: HourReport, files: UnownedFiles,
 
 
 def _report_unowned(
-    stack: Stack,
-    report: HourReport,
-    file: ObjectVersion,
-    owner: str | None,
-    problem: str,
-    routing_time: timedelta = ROUTING_TIME,
+    stack: Stack, report: HourReport, files: Iterable[ObjectVersion], owner: str | None, problem: str
 ) -> None:
-    """A file that no manifest has: a difference, unless it may still be on its way.
+    """Files that no manifest has: differences, unless they may still be on their way.
 
-    ``owner``: the one that its row has named; None: the ledger had no row of it. A backfill records old files, too.
+    ``owner``: the one that their rows have named; None: the ledger had no row of them. A backfill records old files,
+    too.
     """
-    row = stack.ledger.arrivals.get(file)
-    if row is not None and row.manifest != owner:
-        report.cannot_be_proven(f"{file.uri} (version {file.version}) was recorded meanwhile: verify this hour again")
-        return
-    times = (file.arrived_at, *(() if row is None else (row.recorded_at,)))
-    if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
-        report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
-    else:
-        report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
+    for some in batches_of(files):
+        for file, row in zip(some, stack.ledger.arrivals.get_many(some), strict=True):
+            if row is not None and row.manifest != owner:
+                meanwhile = "was recorded meanwhile: verify this hour again"
+                report.cannot_be_proven(f"{file.uri} (version {file.version}) {meanwhile}")
+                continue
+            times = (file.arrived_at, *(() if row is None else (row.recorded_at,)))
+            # Of an upload in parts, whose ETag has their number, the listing has the time at which it began.
+            routing_time = WINDOW if owner is None and "-" in file.etag else ROUTING_TIME
+            if stack.clock() - max(map(datetime.fromisoformat, times)) < routing_time:
+                report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
+            else:
+                report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
 
 
 def _is_counted(report: HourReport, row: ManifestRow) -> bool:

@@ -39,7 +39,7 @@ class Stack:
     table: ShownTable | None = None
     """This table; None: it is not compared."""
     flat_prefixes: frozenset[str] = frozenset()
-    """Those of ``prefixes`` after which no key of the dataset has a folder."""
+    """The ``prefixes`` after which no key of the dataset has a folder."""
 
     @classmethod
     def of(

@@ -10,7 +10,7 @@ from typing import Any
 
 Item = dict[str, Any]
 MAX_PAGE_BYTES = 1 << 20
-"""Of a query, and ..."""
+"""Maximum size of the answer to a query, and ..."""
 MAX_BATCH_BYTES = 16 << 20
 """... of the items of one BatchGetItem; what exceeds it is unprocessed (DynamoDB's "Service quotas")."""
 MAX_BATCH_KEYS = 100

@@ -25,7 +25,7 @@ from router.route.events import AnnouncedVersion, parse_events
 PAGE = 10
 """Maximum number of messages of one request (SQS API Reference, ReceiveMessage)."""
 MAX_CHARACTERS = 500
-"""Of a message that is not an event."""
+"""Maximum length of what is shown of a message that is not an event."""
 HIDDEN_SECONDS = 60
 """A message that was read is hidden from other readers for this time and one second for each further request, or until
 it is shown again: a message that is shown again while others are read takes their place in an answer."""

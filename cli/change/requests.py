@@ -123,7 +123,7 @@ def reprocess_manifests(
 
 
 def _exit_code(response: Mapping[str, Any], names: Iterable[str]) -> ExitCode:
-    """Of a request with these counts: 1 if all that was named is what a person has to look at."""
+    """The exit code for these counts: 1 if all that was named is what a person has to look at."""
     outcomes = {name for name in names if response[name]}
     return ExitCode.NOT_SO if outcomes and outcomes <= FRUITLESS else ExitCode.FINE
 

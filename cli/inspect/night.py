@@ -35,7 +35,7 @@ from router.settle.published import DamagedObject, UnreadableFile
 
 LAST = "last"
 LISTS = ("datasets", "unreadableFiles", "notDone", "damaged")
-"""Of the verdict document."""
+"""Lists in the verdict document."""
 UNDECIDED = (RUNNING, "OPEN")
 """Outcomes that are no failure while the execution runs."""
 

@@ -121,7 +121,7 @@ class CostRow:
 
     @property
     def bytes(self) -> int:
-        """Of the files that were converted, as stored."""
+        """Size of the converted files, as stored."""
         return sum(share.bytes for share in self.shares)
 
 

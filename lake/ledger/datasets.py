@@ -159,7 +159,7 @@ class Datasets:
                     break
 
     def _without_row(self, names: Sequence[str]) -> list[str]:
-        """Those that were neither admitted nor registered, by batched reads."""
+        """The names that were neither admitted nor registered, by batched reads."""
         for name, item in zip(names, self._table.get_many([_admission_key(name) for name in names]), strict=True):
             if item is not None:
                 self._folders[name] = str(item.get("folder", name))

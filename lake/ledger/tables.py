@@ -156,9 +156,9 @@ class Tables:
         with suppress(RefusedError):
             self._table.update(_key(row.dataset), assign={"optimizer_role": role}, conditions=same)
 
-    def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> None:
-        """List a generation that is about to be DONE. Before that, so that no crash loses it."""
-        self._list(dataset, generation_entry(manifest, generation), now, [Condition("pk", "missing")])
+    def list_generation(self, dataset: str, manifest: str, generation: int, now: datetime) -> bool:
+        """List a generation that is about to be DONE. Before that, so that no crash loses it. False: it is listed."""
+        return self._list(dataset, generation_entry(manifest, generation), now, [Condition("pk", "missing")])
 
     def list_hour(self, hour: Partition, now: datetime) -> None:
         self._list(hour.dataset, hour.stamp, now)
@@ -166,11 +166,14 @@ class Tables:
     def list_expiry(self, dataset: str, now: datetime) -> None:
         self._list(dataset, EXPIRY_ENTRY, now, [Condition("pk", "missing")])
 
-    def _list(self, dataset: str, name: str, now: datetime, conditions: Sequence[Condition] = ()) -> None:
+    def _list(self, dataset: str, name: str, now: datetime, conditions: Sequence[Condition] = ()) -> bool:
         """An entry that exists keeps its age if ``conditions`` say so: the alarm goes by it."""
         listed = {"open": OUTBOX, "open_order": f"{dataset}#{name}", "listed_at": iso_utc(now)}
-        with suppress(RefusedError):
+        try:
             self._table.update(Key(_outbox(dataset), name), assign=listed, conditions=conditions)
+        except RefusedError:
+            return False
+        return True
 
     def outbox(self, dataset: str) -> Iterator[OutboxEntry]:
         """The entries of a dataset, hours first, then the oldest manifests, by a strongly consistent query."""

@@ -39,7 +39,7 @@ def patch() -> None:
     emit = lambda_svc._emit_lambda_logs
 
     def metric_alarm_record(name: str, properties: EmulatorValue) -> EmulatorValue:
-        """Of an expression, the emulator keeps neither the text nor the metrics."""
+        """The emulator keeps neither the text of an expression nor its metrics."""
         given = properties.get("Metrics")
         stored, metrics = dict(properties), [properties]
         if given:

@@ -77,7 +77,9 @@ def divide(services: Services, collection: CollectionId, pace: WritePace | None 
 
 
 PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
-"""Between two tries of what cannot be divided but can later: after them it holds up no other file."""
+"""Pauses between tries of what cannot be divided but can later: after them it holds up no other file."""
+MAX_TRY_TIME = timedelta(minutes=3)
+"""After this time nothing is tried a third time: a plan needs half of its function's 15 minutes for other files."""
 
 
 def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
@@ -90,6 +92,7 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     manifests: list[str] = []
     undivided: dict[CollectionId, Exception] = {}
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
+    stop_at = services.clock() + MAX_TRY_TIME
     for pause in (*PAUSES_SECONDS, 0):
         for collection in waiting:
             try:
@@ -99,7 +102,7 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
                 logger.warning("collection not divided", collection=str(collection), error=str(error))
                 undivided[collection] = error
         waiting = [collection for collection, error in undivided.items() if can_pass(error)]
-        if not waiting:
+        if not waiting or (pause and services.clock() >= stop_at):
             break
         time.sleep(pause)
     rows = queued_successors(services, manifests)

@@ -66,7 +66,7 @@ class Units:
     """The upload is begun, has one part, and is completed."""
     s3_reads_of_object: int = 1
     gb_seconds_of_manifest: float = 0.1
-    """Of the functions that divide, plan, settle and announce (docs/performance.md)."""
+    """Used by the functions that divide, plan, settle and announce (docs/performance.md)."""
 
 
 @dataclass(frozen=True, slots=True)

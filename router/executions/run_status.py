@@ -238,12 +238,15 @@ def read_rows(services: Services, manifests: Sequence[str]) -> list[ManifestRow]
     return [row for batch in read for row in batch if row is not None]
 
 
-def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+def release_unheld(
+    services: Services, rows: Iterable[ManifestRow], ended_runs: dict[str, bool] | None = None
+) -> list[ManifestRow]:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; returns the released ones.
 
-    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up once, in the service that runs it.
+    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up once, in the service that runs it;
+    ``ended_runs`` has those that were looked up before.
     """
-    ended_runs: dict[str, bool] = {}
+    ended_runs = {} if ended_runs is None else ended_runs
     released = []
     for row in rows:
         reason = reason_to_release(services, row, ended_runs)

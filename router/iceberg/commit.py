@@ -65,7 +65,7 @@ class Batch:
     columns: Sequence[str] = ()
     """Columns of the dataset's files."""
     unnumbered: Collection[str] = ()
-    """Those without a field id."""
+    """Columns without a field id."""
 
 
 @dataclass(slots=True)
@@ -210,7 +210,7 @@ def _without_removed(snapshot: _Snapshot, batch: Batch) -> tuple[list[dict[str, 
 
 
 def _merged(snapshot: _Snapshot, manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same files in fewer manifests, once there are many small ones; neighbours, of the same hours, go together.
+    """Fewer manifests with these files, once there are many small ones; neighbours, of the same hours, go together.
 
     One that is half full is not merged again, so each file is written a bounded number of times. A manifest with files
     that this snapshot deletes is left until the next commit: readers of changes look for them.

@@ -37,9 +37,9 @@ class Ownership:
 
     outcomes: dict[Identity, ArrivalOutcome] = field(default_factory=dict)
     manifests: list[Manifest] = field(default_factory=list)
-    """Of the stream lane."""
+    """Manifests of the stream lane."""
     parts: list[Part] = field(default_factory=list)
-    """Of the batch lane."""
+    """Parts of the batch lane."""
     waiting_in_stream: dict[str, set[Identity]] = field(default_factory=dict)
     """By shard: arrivals, owned and duplicate, whose QUEUED manifest needs its streaming job to run."""
     beyond_dataset_limit: int = 0

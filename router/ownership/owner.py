@@ -147,7 +147,7 @@ class Draft:
     id: str
     lane: Lane
     arrivals: tuple[RoutedArrival, ...]
-    """Of one hour; in the stream lane of one dataset as well."""
+    """Arrivals of one hour; in the stream lane of one dataset as well."""
     urgent: bool
 
     @property

@@ -271,10 +271,11 @@ def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
             held[row.owner].append(row)
 
     def release(owner: str | None) -> list[ManifestRow]:
-        if owner is not None and reason_to_release(services, held[owner][0], {}):
+        ended: dict[str, bool] = {}
+        if owner is not None and any(reason_to_release(services, row, ended) for row in held[owner]):
             # First: nothing finds a run that has held a manifest after the release, if its answer is lost.
             leave_to_sweep(services, owner, "")
-        return release_unheld(services, held[owner])
+        return release_unheld(services, held[owner], ended)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         return [row for released in pool.map(release, held) for row in released]

@@ -34,7 +34,7 @@ from router.estimate.other_costs import Estimate, estimate_shares, expected_shar
 from router.plan.glue_room import GlueRoom
 
 DIGITS = 6
-"""Of a number of dollars: millionths, as the ledger keeps what job runs have cost."""
+"""Decimals of an amount in dollars: millionths, as the ledger keeps what job runs have cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Forecast:
     dollars: float
     """Billed time of the runs only."""
     dollars_low: float
-    """The same if S3 is read ``FAST`` times as fast as assumed ..."""
+    """Cost of the runs if S3 is read ``FAST`` times as fast as assumed ..."""
     dollars_high: float
     """... or ``SLOW`` times; both are ``dollars`` where the ledger has measured every dataset."""
     minutes_low: float
@@ -69,7 +69,7 @@ class Forecast:
     other_dollars: float
     """Requests, ledger and functions of the planned manifests."""
     storage_dollars_per_month: float
-    """Of what the runs will write, for each month that it is kept."""
+    """Cost of storing what the runs will write, for each month that it is kept."""
     start: str
     """ISO 8601, UTC."""
     end: str

@@ -224,7 +224,7 @@ def find_queued(
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
     batch = list({row.id: row for row in (*divided, *listed)}.values())
-    if fault is not None and not batch:
+    if fault is not None and not (batch or stream):
         raise fault
     if fault is not None:
         report.messages.append(f"files of a collection are not moved, because it could not be divided: {fault}")

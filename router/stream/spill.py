@@ -47,7 +47,7 @@ def waiting_core_seconds(settings: StreamSettings, backlog: float, elapsed: floa
 
 
 def admit_peak_files(services: Services, files: Iterable[ObjectVersion]) -> Collection[ObjectVersion]:
-    """Those of the files that the stream lane converts within its latency goal, the oldest first.
+    """The files that the stream lane converts within its latency goal, the oldest first.
 
     They count as backlog at once, and each watch replaces that by what it measures. Another invocation can count on the
     same room only between one read and one write.

@@ -15,7 +15,7 @@ from lake.documents import encode_document, put_document, to_json
 from lake.errors import TransientError
 from lake.hours import may_be_complete, may_confirm, read_hour, state_of_hour
 from lake.layout import complete_marker_key, partition_prefix
-from lake.ledger import HourCounts, HourRow, HourState, State
+from lake.ledger import HourCounts, HourRow, HourState, ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import Partition
 from lake.successors import follow
@@ -53,7 +53,7 @@ def _look_unless_expired(repair: Repair, row: HourRow) -> None:
 
 
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
-    """Those that are quiet, and do not wait for the manifest that the last look has met."""
+    """The hours that are quiet, and do not wait for the manifest that the last look has met."""
     services = repair.services
     quiet = [row for row in rows if may_be_complete(row, services.clock())]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
@@ -97,19 +97,23 @@ def _look(repair: Repair, row: HourRow) -> None:
 
 
 def _list_published(repair: Repair, hour: Partition, manifest: str) -> None:
-    """List what is published of an hour for its table, if ``manifest``, for which the hour waits, is.
+    """List what is published of an hour for its table, if ``manifest``, for which the hour waits, is and has no entry.
 
     Entries are missing of all that a job has published whose settings, of an earlier deployment, ask for no table.
+    Where there is one, the table is only behind or stopped.
     """
+
+    def list_row(row: ManifestRow | None) -> bool:
+        if row is None or row.published is None or row.is_tabled:
+            return False
+        now = repair.services.clock()
+        return ledger.tables.list_generation(hour.dataset, row.id, row.published.generation, now)
+
     ledger = repair.services.ledger
-    row = ledger.manifests.get(manifest)
-    if row is None or row.published is None or row.is_tabled:
-        return
-    for page in follow(ledger, ledger.partitions.manifests(hour), parallel=1):
-        for _, found in page:
-            if found is not None and found.published is not None and not found.is_tabled:
-                generation = found.published.generation
-                ledger.tables.list_generation(hour.dataset, found.id, generation, repair.services.clock())
+    if list_row(ledger.manifests.get(manifest)):
+        for page in follow(ledger, ledger.partitions.manifests(hour), parallel=1):
+            for _, row in page:
+                list_row(row)
 
 
 def _list_for_later(repair: Repair, partition: Partition) -> None:

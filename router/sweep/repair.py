@@ -27,12 +27,12 @@ class Repair:
     counts: Counter[str] = field(default_factory=Counter)
     """What was repaired, by kind."""
     errors: list[Exception] = field(default_factory=list)
-    """Of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
+    """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
 
     dry_run: bool = False
     """Count what would be repaired, and change nothing."""
     items: list[str] = field(default_factory=list)
-    """Of a dry run: the first items, each with the kind of its repair."""
+    """The first items of a dry run, each with the kind of its repair."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def only_counts(self, kind: str, item: str) -> bool:

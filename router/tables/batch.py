@@ -41,9 +41,9 @@ class BatchItem:
     generation: int
     document: CommitReference
     files: tuple[DataFile, ...]
-    """Of this generation."""
+    """Files of this generation."""
     before: tuple[DataFile, ...]
-    """Of the generation that the table has shown before."""
+    """Files of the generation that the table has shown before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ def _change(batch: PlannedBatch) -> Batch:
 
 
 def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
-    """The same change where another writer has compacted files: hours in which something is replaced are built anew.
+    """The batch's change where another writer has compacted files: hours in which something is replaced are rebuilt.
 
     All files of such an hour go, whoever has written them, and those of all its manifests come: of this batch, or as
     the ledger says that the table shows them. While a batch is pending no mark can change.

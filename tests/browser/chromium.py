@@ -36,7 +36,7 @@ class Chromium:
         return self._run(page, *options, "--hide-scrollbars")[1]
 
     def phone(self, page: str, path: Path, size: str = "390,4000", scheme: int = LIGHT) -> list[str]:
-        """The same on a narrow screen: in a frame, because a window has a minimum width."""
+        """A picture on a narrow screen: in a frame, because a window has a minimum width."""
         width, height = size.split(",")
         frame = f'<iframe width="{width}" height="{height}" srcdoc="{html.escape(page)}"></iframe>'
         outer = f"<style>body {{ margin: 0 }} iframe {{ border: 0; display: block }}</style>{frame}"

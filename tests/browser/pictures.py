@@ -11,7 +11,7 @@ from tests.browser.samples import day_of, last_days_page
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 COLORS = 64
-"""Of a picture: flat surfaces and thin lines need few, and the file is small."""
+"""Colors of a picture: flat surfaces and thin lines need few, and the file is small."""
 
 
 def main() -> None:

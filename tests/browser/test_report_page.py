@@ -123,7 +123,7 @@ def measured(chromium: Chromium, page: str, width: int) -> Any:
 
 
 def measured_day(chromium: Chromium, executions: int, width: int) -> Any:
-    """The same of the page about a day with this number of executions."""
+    """What ``measured`` finds on the page about a day with this number of executions."""
     return measured(chromium, render_page(day_of(executions)), width)
 
 

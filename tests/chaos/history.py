@@ -32,7 +32,7 @@ class Report:
     inputs: int = 0
     """Number of object versions that arrived."""
     unpublished: int = 0
-    """Those whose manifest was FAILED after the repairs, before it was reprocessed."""
+    """Object versions whose manifest was FAILED after the repairs, before it was reprocessed."""
 
 
 def run_history(clients: Clients, seed: int) -> Report:

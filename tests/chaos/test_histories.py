@@ -23,7 +23,7 @@ from tests.chaos.processes import Clients, clients
 from transform.spark_job import JobFailedError, SparkJob
 
 EVERY = 29
-"""Of the faults, one of so many is played here; each night 320 histories follow, with other inputs."""
+"""One fault in this number is played here; each night 320 histories follow, with other inputs."""
 IDS_AND_TIMES = re.compile(r"\d{8}T[0-9a-f]+|[0-9a-f]{16,}|in [0-9.]+ s")
 
 

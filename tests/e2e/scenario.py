@@ -149,7 +149,7 @@ class Scenario:
             return rows_of(relation)
 
     def table_rows(self, dataset: str, snapshot: int | None = None) -> Counter[str]:
-        """The same of the rows that DuckDB finds in a snapshot of the Iceberg table; None: in the current one."""
+        """Rows as in ``lake_rows``, of a snapshot of the Iceberg table; None: of the current one."""
         database = self.deployment.resources.tables_database
         table: Any = self.deployment.glue.get_table(DatabaseName=database, Name=dataset)["Table"]
         location = table["Parameters"]["metadata_location"]

@@ -1,4 +1,4 @@
-"""The same lines become the same rows of the lake in both lanes, whatever starts the conversion."""
+"""Both lanes make the same rows of the lake of the same lines, whatever starts the conversion."""
 
 import gzip
 import json

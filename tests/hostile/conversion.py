@@ -51,7 +51,7 @@ class Cost:
     quarantine: int
     fetched: int
     seconds: float
-    """Of processor time."""
+    """Processor time."""
     refused: str | None
     lines: list[Any]
     """For each split: the number of lines, rows and blank lines, and of rejected lines by reason."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 MIB = 1 << 20
 ROWS = 300_000
-"""Of the small files: enough for many batches and, in the columns that they have, for many megabytes of bitmaps."""
+"""Rows of the small files: enough for many batches and, in their columns, for many megabytes of bitmaps."""
 KEYS = tuple(f"key{number}" for number in range(1000))
 EMPTY_OBJECTS = b"{}\n" * 100_000
 HOSTILE_KEY = "orders/\x1b[2J\n" + "\x01" * 1000

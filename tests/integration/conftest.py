@@ -14,7 +14,7 @@ def world(cloud: LocalCloud) -> ConversionWorld:
 
 @pytest.fixture
 def unversioned_world(cloud: LocalCloud) -> ConversionWorld:
-    """The same, with an input bucket that keeps no versions."""
+    """A world with an input bucket that keeps no versions."""
     return ConversionWorld.create(cloud, versions=False)
 
 

@@ -18,7 +18,7 @@ from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
 
 MAX_SLOWDOWN = 1.25
-"""Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
+"""For a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
 MAX_SETTLE_SECONDS = 120

@@ -37,7 +37,7 @@ class Timings:
 
 
 def compare_with_old_manifests(count: int, rounds: int = ROUNDS) -> tuple[Timings, Timings]:
-    """The same work in an empty ledger and in one with ``count`` manifests that are DONE; timings of both."""
+    """Timings of the work in an empty ledger, and in one with ``count`` manifests that are DONE."""
     empty, full = (
         _MeasuredWorld(World.create(clients(), Random(0), load_test_settings(), versions=True)) for _ in range(2)
     )

@@ -56,7 +56,7 @@ class Night:
 
     manifests: int
     objects: int
-    """Of each manifest."""
+    """Objects of each manifest."""
     datasets: int = 1
 
     def place(self, number: int) -> tuple[Partition, str]:
@@ -74,7 +74,7 @@ class SettleMeasurement:
     done: int
     seconds: float
     cpu_seconds: float
-    """Of this process, with that of the stand-in."""
+    """Processor time of this process and of the stand-in."""
     peak_mib: float
     """Peak resident memory of this process during the call."""
     requests: dict[str, int] = field(default_factory=dict)

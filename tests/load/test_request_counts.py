@@ -49,9 +49,9 @@ byte of its first file, and creates and aborts one upload in the lake and one in
 DIVIDE = {"write units": 8 + 6, "PutObject": 2, "GetObject": 2, "GetItem": 3, "BatchGetItem": 2, "Query": 3}
 """For a collection of one part and one dataset: a manifest, and the collection closed, divided and done."""
 PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 6, "BatchGetItem": 2, "Query": 5}
-"""The same after a plan: the row of the execution, three documents, the status of the run; the job run and the status
-look for the list of what was denied. The plan queries open collections and manifests,
-and the executions of the last days."""
+"""In addition after a plan: the row of the execution, three documents, the status of the run; the job run and the
+status look for the list of what was denied. The plan queries open collections and manifests, and the executions of the
+last days."""
 PART = {"write units": 7, "PutObject": 2, "GetItem": 1, "Query": 1, "DeleteObject": 1}
 """Without the one write unit of each file: a transaction of three small items, the collection in the index; the intent
 is written and deleted."""

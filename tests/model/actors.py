@@ -194,7 +194,7 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
 
 
 def _inboxes(world: World, services: JobServices) -> list[str]:
-    """Those that the jobs of all shards read; without a look for others where the number never changes."""
+    """Inboxes that the jobs of all shards read; without a look for others where the number never changes."""
     if "change_shards" not in world.events:
         return [INBOX]
     row, found = services.ledger.stream, list[str]()

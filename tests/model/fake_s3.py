@@ -79,7 +79,7 @@ class FakeS3:
         self.now = now
         self.buckets: dict[str, dict[str, Object]] = {}
         self.versions: dict[str, dict[str, dict[str, Object]]] = {}
-        """Of each bucket with versions, the objects by key and version id, oldest first."""
+        """For each bucket with versions, the objects by key and version id, oldest first."""
         self.uploads: dict[str, Upload] = {}
         self.with_kms_key: set[str] = set()
         self.used_id_succeeds = used_id_succeeds

@@ -65,7 +65,7 @@ class Scenario:
     wide: bool = False
     """Every file has many columns of its own."""
     max_attempts: int | None = None
-    """Of a manifest; None: more than any history needs."""
+    """Maximum attempts of a manifest; None: more than any history needs."""
     call_faults: bool = True
     """False: requests meet only the scenario's events."""
     slow: bool = False

@@ -44,7 +44,7 @@ FAULTS = ("crash_before", "lose_answer_of", "drop", "delay", "repeat", "pause", 
 """``sweep``: a pause in which another process sweeps, and nothing else happens."""
 COMPACTED = "_tables/orders/data/compacted.parquet"
 FILES = 2
-"""Of each publish."""
+"""Number of files of each publish."""
 
 
 class BrokenPromiseError(AssertionError):

@@ -318,7 +318,7 @@ def test_a_known_trace_breaks_no_promise_while_the_rule_is_kept(rule: str) -> No
 
 
 def first_violation(rule: str) -> History | None:
-    """Of the script; otherwise of the exhaustive histories with one fault, then of the random ones."""
+    """From the script; otherwise from the exhaustive histories with one fault, then from the random ones."""
     scenario = SCENARIOS[RULES[rule][0]]
     if rule in SCRIPTS:
         history = scripted(scenario, SCRIPTS[rule])

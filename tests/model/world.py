@@ -59,7 +59,7 @@ class World:
     dynamodb: FakeDynamoDB = field(default_factory=FakeDynamoDB)
     now: datetime = START
     settings: Settings = SETTINGS
-    """Of every process that starts from now on."""
+    """Settings of every process that starts from now on."""
     suffixes: tuple[str, ...] = (".ndjson",)
     """Endings of the files that a rule routes, not read from the settings."""
     versions: bool = False

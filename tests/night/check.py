@@ -17,7 +17,7 @@ from tests.night.cloud import BUCKET, Night
 from tests.night.files import Day, Part
 
 MAX_NAMED = 20
-"""Of the differences that are printed."""
+"""Maximum number of differences that are printed."""
 
 
 @dataclass(frozen=True, slots=True)

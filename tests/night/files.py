@@ -55,7 +55,7 @@ SHARES = {
     Part.DENIED: 0.1,
     Part.MISSED: 0.04,
 }
-"""Of all files; GONE and DAMAGED are one each, and the rest is WAITING."""
+"""Shares of all files; GONE and DAMAGED are one each, and the rest is WAITING."""
 MIN_DATASETS = len({folder.partition("/")[0] for folder in FOLDERS.values()})
 """Further ones share the files that wait for the night."""
 

@@ -108,7 +108,7 @@ def _repair(night: Night, day: Day) -> None:
 
 
 def _reprocess_as_advised(night: Night, file: DayFile) -> None:
-    """The same bytes are the same arrival, which nothing reads again until a person runs what ``failures`` prints."""
+    """Equal bytes are the same arrival, which nothing reads again until a person runs what ``failures`` prints."""
     uri = f"s3://{BUCKET}/{file.key}"
     failures = night.document("failures", code=1)["failures"]
     advice = next(failure for failure in failures if failure["uri"] == uri)

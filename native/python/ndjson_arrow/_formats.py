@@ -32,6 +32,7 @@ MAGIC_NUMBERS = (
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[{\[]")
+QUOTED = re.compile(rb'"[^"]*"')
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
@@ -75,11 +76,15 @@ def _magic(line: bytes) -> str | None:
 
 
 def _table(lines: Sequence[bytes]) -> str | None:
-    """Lines with the same number of separators, one of which is before any JSON: a log has JSON after other text."""
+    """Lines with the same number of separators, one of which is before any JSON: a log has JSON after other text.
+
+    A quoted value can be JSON, and a quoted text of a log can have separators.
+    """
     if len(lines) < MIN_TABLE_LINES:
         return None
+    starts = [BRACKET.split(QUOTED.sub(b"", line), 1)[0] for line in lines]
     for separator in SEPARATORS:
         count = lines[0].count(separator)
-        if all(separator in BRACKET.split(line, 1)[0] and line.count(separator) == count for line in lines):
+        if all(separator in start for start in starts) and all(line.count(separator) == count for line in lines):
             return "CSV" if separator != b"\t" else "tab-separated text"
     return None

@@ -32,7 +32,7 @@ FUNCTIONS = {
 OVERNIGHT_WITHOUT_GLUE = "overnight_without_glue"
 """The machine ``overnight`` with a function that raises the errors of ``startJobRun`` by name."""
 JOB_RETRIES = 5
-"""Of each group of its errors; in the deployed machine there are more."""
+"""Retries for each group of its errors; in the deployed machine there are more."""
 NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",

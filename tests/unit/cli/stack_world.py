@@ -74,7 +74,7 @@ class FakeServices:
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
 
     def get_paginator(self, _operation: str) -> FakeServices:
-        """Of the alarms."""
+        """The paginator of the alarms."""
         return self
 
     def paginate(self, **_request: Any) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ class FakeAws:
     quota: Any = 1000.0
     """Value of every quota; None: the service lists none."""
     versions: str | None = "Enabled"
-    """Of the input bucket."""
+    """State of the versions of the input bucket."""
     stack: Any = None
     bootstrap: Any = "AWS_MANAGED_KEY"
     """The output of CDK's stack with the key of its bucket."""

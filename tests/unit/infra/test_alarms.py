@@ -23,9 +23,9 @@ from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_with_alar
 
 ALARM = "AWS::CloudWatch::Alarm"
 MAX_ALARMS = 20
-"""Of a stage with default settings: what a person can know by heart."""
+"""Alarms of a stage with default settings: what a person can know by heart."""
 MAX_METRICS = 10
-"""Of the expression of an alarm (Amazon CloudWatch User Guide, "Limits that apply to alarms")."""
+"""Maximum in the expression of an alarm (Amazon CloudWatch User Guide, "Limits that apply to alarms")."""
 
 
 def named(item: Assembly, name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
 from tests.unit.infra.service_edges import WRITE_EMR_LOG, Edge, Policies
 
 MAX_ENVIRONMENT_BYTES = 4096
-"""Of all variables of a function, keys and values (AWS Lambda quotas)."""
+"""Maximum for all variables of a function, keys and values (AWS Lambda quotas)."""
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONG_STAGE = "s" * 40
 APPLICATION = "AWS::EMRServerless::Application"

@@ -114,7 +114,7 @@ FOREIGN_KEY = KEY.replace("111122223333", "999988887777")
 
 @pytest.fixture(scope="module")
 def other_storage() -> dict[str, Any]:
-    """Of a stage with a KMS key, whose input expires."""
+    """The template of a stage with a KMS key, whose input expires."""
     settings = Settings("other", encryption=EncryptionSettings(kms_key=KEY), input=InputSettings(keep_days=90))
     stack = Stack(App(), "other")
     Storage(stack, "Storage", settings)

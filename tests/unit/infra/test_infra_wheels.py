@@ -217,7 +217,7 @@ def check(zip_file: Path, checkout: Path) -> Path:
 
 
 def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
-    """The same zip, comment included, with other files in it."""
+    """A copy of the zip, comment included, with other files in it."""
     with zipfile.ZipFile(made) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
         comment = archive.comment

@@ -156,7 +156,7 @@ def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_th
 
 DAY_SECONDS = 24 * 60 * 60
 MAX_EVENTS = 25_000
-"""Of one execution; Step Functions ends it above them (AWS Step Functions Developer Guide, "Service quotas")."""
+"""Maximum of one execution; Step Functions ends it above (AWS Step Functions Developer Guide, "Service quotas")."""
 ROUND_EVENTS = 9
 """A wait and a choice have two each, and a call of Lambda that succeeds has five."""
 

@@ -93,7 +93,7 @@ PASSING_RUN_ERRORS = {
 }
 """Modelled errors of Glue's StartJobRun that pass."""
 PASSING_EMR_ERRORS = {"ConflictException", "InternalServerException"}
-"""The same of EMR Serverless: a conflict is an application that is just being stopped."""
+"""Errors of EMR Serverless that pass: a conflict is an application that is just being stopped."""
 MAX_STATE_BYTES = 256 * 1024
 
 

@@ -14,7 +14,7 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.report.reporting import row
 
 END = datetime(2026, 11, 20, 10, tzinfo=UTC)
-"""Of the hour of ``PARTITION``."""
+"""End of the hour of ``PARTITION``."""
 LATER = END + timedelta(days=9)
 NEW = HourRow(PARTITION, touched=1, touched_at=iso_utc(END - timedelta(minutes=5)))
 TOLD = replace(NEW, told=HourState.COMPLETE, settled=1, revision=1)

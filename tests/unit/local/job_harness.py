@@ -29,7 +29,7 @@ class JobHarness:
         self.limits = Limits()
         self.services: list[str] = []
         self.records: list[dict[str, Any]] = []
-        """Of the runs of a Glue job."""
+        """Records of the runs of a Glue job."""
         self.processes = JobProcesses()
         self.settings = JobSettings(
             "http://127.0.0.1:9",

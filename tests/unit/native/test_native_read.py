@@ -147,6 +147,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
         ([b"a\tb", b"1\t2"], 0, "tab-separated"),
         ([b"PAR1\x15\x04"], 0, "a Parquet file"),
         ([b'a\t{"b":1,"c":2}', b"1\t{}"], 0, "tab-separated"),
+        ([b"payload,id", b'"{""a"":1}",5', b'"[3]",6'], 0, "CSV"),
         ([b"\xff\xfe{\x00"], 0, "UTF-16"),
         ([b'{\x00"\x00', b'\x00{\x00"\x00'], 0, "UTF-16"),
         ([b'\x00{\x00"\x00,', b'\x00{\x00"\x00,'], 0, "UTF-16"),
@@ -176,6 +177,7 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
         ([b"a,b", b"1,2,3"], 0),
         ([b'stdout F {"a":1,"b":2}', b'stdout F {"a":3,"b":4}'], 0),
+        ([rb'line="{\"a\":1,\"b\":2}" F', rb'line="{\"a\":3,\"b\":4}" F'], 0),
         ([b"\x1b[1;31mFirst\x1b[0m", b"\x1b[1;31mSecond\x1b[0m"], 0),
     ],
 )

@@ -22,7 +22,7 @@ from report.page import CHARTS, STATIC, render_page
 from tests.unit.report.reporting import MORNING, NIGHT, cost_row, full_report, report_of, row
 
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
-"""Of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
+"""Hash of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
 sha512-hJyniucsFmq//EvXYvJ6c6mahPoI3kaxdjVH8awTaJ/fDNWeSqqqArixMJWkWNN6fcYvPU3HneSANFNYtRi61g==."""
 
 

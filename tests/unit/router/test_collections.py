@@ -2,7 +2,8 @@
 
 from collections import Counter
 from datetime import timedelta
-from unittest.mock import DEFAULT, Mock, patch
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError
@@ -11,7 +12,7 @@ from lake.documents import get_document
 from lake.errors import InvalidDocumentError, TerminalError
 from lake.hours import read_hour
 from lake.layout import manifest_key, part_key
-from lake.ledger import CollectionId, State
+from lake.ledger import CollectionId, CommitReference, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest, write_division
 from lake.successors import files_by_successor
@@ -149,21 +150,31 @@ LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
 
 
 @pytest.mark.parametrize(
-    ("code", "failures", "divided"),
+    ("code", "failures", "minutes", "divided"),
     [
-        ("SlowDown", 1, [LATER, PARTITION]),
-        ("SlowDown", 99, []),
-        ("AccessDenied", 1, [LATER]),
-        ("AccessDenied", 2, []),
+        ("SlowDown", 1, 0, [LATER, PARTITION]),
+        ("SlowDown", 3, 0, [LATER, PARTITION]),
+        ("SlowDown", 3, 4, [LATER]),
+        ("SlowDown", 99, 0, []),
+        ("AccessDenied", 1, 0, [LATER]),
+        ("AccessDenied", 2, 0, []),
     ],
+    ids=["again", "three times", "slow", "never", "denied", "all denied"],
 )
 def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
-    deployment: Deployment, code: str, failures: int, divided: list[Partition]
+    deployment: Deployment, code: str, failures: int, minutes: int, divided: list[Partition]
 ) -> None:
     collect(deployment, (PARTITION, "a"))
     collect(deployment, (LATER, "b"))
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
-    write = Mock(side_effect=[*[error] * failures, *[DEFAULT] * 9], wraps=write_division)
+    outcomes = iter([*[error] * failures, *[None] * 9])
+
+    def write(*given: Any) -> CommitReference:
+        deployment.wait(timedelta(minutes=minutes))
+        if (failure := next(outcomes)) is not None:
+            raise failure
+        return write_division(*given)
+
     with patch.object(divide_module, "write_division", write), patch("time.sleep"):
         rows, fault = divide_selected(deployment.services, Selection())
     assert [row.partition for row in rows] == divided

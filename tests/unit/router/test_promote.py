@@ -254,15 +254,18 @@ def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment
 def test_a_collection_that_cannot_be_divided_is_reported(deployment: Deployment) -> None:
     # Given an hour that is divided, and one that cannot be
     owned(deployment, "a")
-    collected(deployment, "b", HOURS[3])
+    collected(deployment, "b", HOURS[2])
     denied = ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "PutObject")
     with patch.object(divide, "write_division", Mock(side_effect=denied)):
         answer = ask(deployment, dataset="orders")
         assert counts(answer) == {"promoted": 1, "manifests": 1}
         assert "files of a collection are not moved, because it could not be divided" in answer["messages"][0]
+        # A repetition finishes what a crashed one has begun
+        again = ask(deployment, dataset="orders")
+        assert (counts(again), again["messages"][0]) == ({"inStream": 1}, answer["messages"][0])
         # Without other files, it would say that there is nothing to promote
         with pytest.raises(ClientError):
-            ask(deployment, dataset="orders")
+            ask(deployment, dataset="orders", to=HOURS[2].stamp)
 
 
 @pytest.mark.parametrize(

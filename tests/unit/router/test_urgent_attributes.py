@@ -149,7 +149,7 @@ def test_a_throttled_request_returns_its_own_message_only(
 
 
 def arrivals(count: int) -> list[ObjectVersion]:
-    """Of each four files one is urgent by its key, one by its size, one of another dataset."""
+    """One file in four is urgent by its key, one by its size, one is of another dataset."""
     keys = ("orders/urgent/{}.json", "orders/small/{}.json", "clicks/{}.json", "orders/{}.json")
     return [file_of(keys[number % 4].format(number), size=1 if number % 4 == 1 else 100) for number in range(count)]
 

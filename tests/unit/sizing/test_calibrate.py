@@ -105,7 +105,7 @@ SETTINGS = ConvertSettings()
 def measurement(
     speed: float = 20.0, peak: int = 200 * MB, rejects: dict[str, int] | None = None, *, compressed: bool = False
 ) -> Measurement:
-    """Of 1,000 MB as stored, 4,000 MB inflated."""
+    """A measurement of 1,000 MB as stored, 4,000 MB inflated."""
     return Measurement(
         compressed, 3, 1000 * MB, 4000 * MB, 30.0, 1000 / speed, 800 * MB, peak, 5_000_000, 16, rejects or {}
     )

@@ -19,7 +19,7 @@ EARLY = datetime.fromisoformat("2026-11-18T05:00:00+00:00")
 
 
 def bytes_by_lane(of: Settings, groups: list[FileGroup], at: datetime) -> tuple[int, int]:
-    """Of the stream lane, and of the batch lane."""
+    """Bytes of the stream lane, and of the batch lane."""
     found = router(of)
     stream = found.route(window_of(of, at), groups)
     batch = [item.group for waiting in found.collected.values() for item in waiting]

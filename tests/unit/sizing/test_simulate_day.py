@@ -113,7 +113,7 @@ def test_the_same_rows_as_compressed_files_have_a_night_of_their_own() -> None:
 
 
 def known_speed(found: Simulation) -> tuple[str, str, str]:
-    """Of compressed input: the value, how it is known, and its source."""
+    """The speed of compressed input: the value, how it is known, and its source."""
     name = "compressed input that a core converts, as stored"
     return next((f"{item.value:g}", item.basis.value, item.source) for item in found.assumptions if item.name == name)
 

@@ -47,7 +47,7 @@ def test_all_files_have_a_latency_within_their_limits(latencies: list[tuple[floa
 
 WINDOW = (0.0, 86_400.0)
 MIN_WORKERS = 2
-"""Of a Glue stream."""
+"""Minimum of a Glue stream."""
 DPU_SECOND = 0.308 / 3600
 PEAK = PORTION_SECONDS + TASK_SECONDS + 10
 URGENT = URGENT_PORTION_SECONDS + TASK_SECONDS + 10

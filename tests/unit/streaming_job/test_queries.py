@@ -26,7 +26,7 @@ MANIFESTS = 3
 PER_TRIGGER = 1
 PER_CHECKPOINT = 2
 MAX_QUERIES = 200
-"""Of a test: many more than any of them needs."""
+"""Maximum number in a test: many more than any of them needs."""
 
 
 @dataclass

@@ -18,6 +18,7 @@ from router.sweep.leftovers import delete_replaced, delete_table_files
 from router.sweep.repair import Repair
 from router.tables.batch import TableCatalog
 from router.tables.handler import rebuild_table
+from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.event_bridge import FakeEventBridge
@@ -184,9 +185,12 @@ def test_one_look_finds_all_that_a_job_with_earlier_settings_has_published(deplo
     deployment.wait(timedelta(hours=3))
     # When
     assert hours(deployment) == HourState.OPEN
+    # Then the next looks, at an hour whose table only is behind or stopped, list nothing
+    with counted_requests() as requests:
+        assert hours(deployment) == HourState.OPEN
+    assert requests["UpdateItem"] == 1
     while commit(deployment) is not None:
         pass
-    # Then
     assert shown(deployment) == sorted(map(name_of, rows))
     assert hours(deployment) == HourState.COMPLETE
 
