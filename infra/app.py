@@ -12,7 +12,7 @@ from jsii.errors import JSIIError
 
 from infra.synth import CHECKOUT, synth
 from infra.wheels import JobRuntime
-from lake.errors import HybridRouterError
+from lake.errors import HybridRouterError, InvalidSettingsError
 from lake.settings import load_settings
 
 DEFAULT_STAGE = "dev"
@@ -26,6 +26,10 @@ def main() -> int:
     context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
     try:
         settings = load_settings(settings_file(context))
+        stage = context.get("stage", settings.stage)
+        if stage != settings.stage:
+            expected = f"expected {stage!r}, which was asked for: the stack of another stage would be changed"
+            raise InvalidSettingsError("stage", settings.stage, expected)
         out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
         wheels = None if context.get("local") == "true" else CHECKOUT / JobRuntime.glue().zip
         synth(settings, out_dir, checked=True, wheels=wheels)

@@ -154,9 +154,12 @@ MISSING_STACK = "ValidationError"
 class Account:
     """The checks of one account and region, for one stage."""
 
-    def __init__(self, open_session: Callable[[], boto3.Session], stage: str, checkout: Path) -> None:
+    def __init__(
+        self, open_session: Callable[[], boto3.Session], stage: str, settings_file: Path, checkout: Path
+    ) -> None:
         self._open_session = open_session
         self._stage = stage
+        self._deploy = f"'cdk deploy -c settings={settings_file}'"
         self._checkout = checkout
         self._session: Any = None
 
@@ -257,7 +260,7 @@ class Account:
         name = stack_name(self._stage)
         stack = self._described(name)
         if stack is None:
-            yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run 'cdk deploy -c stage={self._stage}'")
+            yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run {self._deploy}")
             return
         yield self._code_of(stack, name)
         outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
@@ -272,7 +275,7 @@ class Account:
             return Finding("stack", Readiness.TO_DO, f"{name} is {status}: look at its events in CloudFormation")
         if deployed != here:
             difference = f"was deployed from the code {deployed or 'of an older version'}, here is {here}"
-            advice = f"take that version of hybrid-router, or run 'cdk deploy -c stage={self._stage}'"
+            advice = f"take that version of hybrid-router, or run {self._deploy}"
             return Finding("stack", Readiness.TO_DO, f"{name} {difference}: {advice}")
         return Finding("stack", Readiness.OK, f"{name}, {status}, of the code that is here ({here})")
 
@@ -315,7 +318,7 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     if settings is not None and not settings.input.bucket and not settings.input.keep_days:
         text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
         yield Finding("input", Readiness.OK, text)
-    account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, CHECKOUT)
+    account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, settings_file, CHECKOUT)
     yield from account.examine(settings)
 
 

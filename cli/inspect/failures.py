@@ -39,10 +39,8 @@ UNKNOWN = "unknown"
 
 def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
     """Records of one dataset or of all that Firehose could not deliver, by ``[[records]]`` and kind of error; and
-    whether all objects were listed. Nothing without ``[[records]]``.
+    whether all objects were listed. Those of a ``[[records]]`` that was removed belong to no dataset.
     """
-    if not stack.outputs.records:
-        return [], True
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     objects = list(islice(_objects(stack), MAX_LISTED + 1))
     for item in objects[:MAX_LISTED]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.dataset_rules import named_datasets
+from lake.dataset_rules import matching_rule, named_datasets
 from lake.day_folders import skip_old_days
 from lake.settings.operation import LISTING_DAYS, MAX_REDELIVERY_DAYS, SweepSettings
 from lake.settings.routing import FOLDER, name_of_folder
@@ -201,20 +201,22 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     IGNORED, and memory and time of a round are bounded.
     """
     services = repair.services
-    named = named_datasets(services.settings.datasets)
+    rules = services.settings.datasets
+    named = named_datasets(rules)
     names = named | set(services.ledger.datasets.names())
     room = services.settings.max_datasets - len(names - named)
     # The other half of the time is for the listing of what was found.
     stop_at = services.clock() + (repair.stop_at - services.clock()) / 2
     all_found = True
-    for rule in services.settings.datasets:
+    for rule in rules:
         if rule.name != FOLDER:
             continue
         is_listed = False
         with repair.isolated("folders", prefix=rule.prefix):
             for page in folder_pages(services, rule.prefix, stop_at):
-                given = {name_of_folder(folder) for folder in folders_on(page, rule.prefix)} - {""}
-                new = sorted(given - names)
+                unknown = (folder for folder in folders_on(page, rule.prefix) if name_of_folder(folder) not in names)
+                # The keys of a folder can be those of a dataset with another name, or of none.
+                new = sorted({matching_rule(rule.prefix_of(folder), rules)[1] for folder in unknown} - {"", *names})
                 names.update(new[: max(room, 0)])
                 room -= len(new)
                 is_listed = not page["IsTruncated"]

@@ -1,5 +1,7 @@
 """The CDK command line runs the app of cdk.json with nothing but what set-up installed."""
 
+import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -57,3 +59,22 @@ def test_diff_shows_nothing_for_the_stack_of_the_local_cloud(
     printed = result.stdout + result.stderr
     assert result.returncode == 0, printed
     assert "There were no differences" in printed
+
+
+def test_the_permission_boundary_of_the_page_is_that_of_every_role(
+    cdk: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    # Given what docs/deploy.md says of a boundary, in the file of a user whose home is tmp_path
+    written = re.search(r'\{"context": .*?\}(?=`)', (CHECKOUT / "docs" / "deploy.md").read_text(encoding="utf-8"))
+    assert written is not None
+    (tmp_path / ".cdk.json").write_text(written.group())
+    settings = tmp_path / "day.toml"
+    settings.write_text('stage = "day"\n')
+    # When
+    result = cdk(CHECKOUT, "synth", "--quiet", "-c", f"settings={settings}", "-c", "local=true")
+    # Then
+    assert result.returncode == 0, result.stdout + result.stderr
+    template = json.loads(next((tmp_path / "cdk.out").glob("*.template.json")).read_text())
+    roles = [body["Properties"] for body in template["Resources"].values() if body["Type"] == "AWS::IAM::Role"]
+    assert roles
+    assert all("policy/<policy>" in str(role.get("PermissionsBoundary")) for role in roles)

@@ -18,19 +18,34 @@ def test_the_stage_names_the_settings_file() -> None:
     assert settings_file({"stage": "prod", "settings": "mine.toml"}) == Path("mine.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "context", "message"),
+    [
+        ('stage = "dev"\n[batch]\nmax_runs = 0', {}, "batch.max_runs = 0 is wrong"),
+        # A copy of another stage's file would change the stack of that stage
+        ('stage = "dev"', {"stage": "prod"}, "stage = 'dev' is wrong: expected 'prod'"),
+    ],
+)
 def test_wrong_settings_are_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    context: dict[str, str],
+    message: str,
 ) -> None:
     # Given a settings file with a wrong value.
-    (tmp_path / "wrong.toml").write_text('stage = "dev"\n[batch]\nmax_runs = 0')
-    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"settings": str(tmp_path / "wrong.toml")}))
+    (tmp_path / "wrong.toml").write_text(text)
+    context = {**context, "settings": str(tmp_path / "wrong.toml"), "local": "true"}
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(context))
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     # When the app runs.
     code = main()
     # Then it fails, and names the key and the value in one line.
     printed = capsys.readouterr().err
     assert code == 1
     assert len(printed.splitlines()) == 1
-    assert "batch.max_runs = 0 is wrong" in printed
+    assert message in printed
 
 
 def test_what_cdk_refuses_is_one_sentence(

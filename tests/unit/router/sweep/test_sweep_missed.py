@@ -27,6 +27,7 @@ from router.sweep.missed import (
     adopt_missed_of_old_days,
     begin_round,
     end_round,
+    find_datasets,
 )
 from router.sweep.repair import Repair, write_progress
 from tests.unit.router.conftest import Deployment
@@ -60,6 +61,20 @@ def test_a_dataset_that_the_ledger_has_never_seen_is_found_by_its_folder(deploym
     # Then
     assert counts["adopted"] == 2
     assert owned_keys(deployment) == wanted
+
+
+def test_a_folder_whose_keys_give_no_further_dataset_takes_no_room(deployment: Deployment) -> None:
+    # Given room for one dataset more, its folder, and others: of a rule with a name, of Firehose, of a canary
+    rules = [{"name": "orders", "prefix": "landing-orders/"}, {"name": "{folder}"}]
+    deployment.configure(datasets=rules, max_datasets=3)
+    others = ["firehose-failed-records/clicks/a.json", "_canary/a.json"]
+    modified = put(deployment, *others, "landing-orders/a.json", "visits/a.json")
+    deployment.now = modified + timedelta(hours=7)
+    repair = Repair(deployment.services, deployment.now + timedelta(minutes=5))
+    # Then it is found, and nothing is listed a second time under another name
+    assert find_datasets(repair) == (["orders", "visits"], True)
+    assert sweep(deployment.services)["adopted"] == 2
+    assert owned_keys(deployment) == ["landing-orders/a.json", "visits/a.json"]
 
 
 def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: Deployment) -> None:
