@@ -12,6 +12,7 @@ from lake.speed import FILES_PER_SECOND, MEGABYTE
 from router.estimate import night
 from router.estimate.other_costs import OUTPUT_RATIO
 from router.estimate.stream_cluster import stream_cluster
+from router.stream import spill
 from sizing import batch_lane, routing, stream_lane
 from sizing.result import Assumption, Basis
 
@@ -81,7 +82,7 @@ def _rows(settings: Settings, gzip_ratio: float, stream_jobs: int) -> Iterator[t
     yield "cores for urgent files next to others", stream_lane.URGENT_CORE_SHARE, "", ASSUMED, here
     yield "claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", MEASURED, here
     yield "the same of urgent files", stream_lane.URGENT_PORTION_SECONDS, "s", MEASURED, here
-    yield "a task in the stream, in addition to its bytes", stream_lane.TASK_SECONDS, "s", MEASURED, here
+    yield "a task in the stream, in addition to its bytes", spill.TASK_SECONDS, "s", MEASURED, "router/stream/spill.py"
     yield "an executor is idle before it is given back", stream_lane.EXECUTOR_IDLE_SECONDS, "s", LISTED, here
     if settings.stream.on_emr:
         yield "first executor of a driver that was alone", stream_lane.FIRST_EXECUTOR_SECONDS, "s", ASSUMED, here

@@ -10,6 +10,7 @@ from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from router.estimate.night import DRIVERS, RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
+from router.stream.spill import TASK_SECONDS
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest, Work
 
@@ -20,9 +21,6 @@ PORTION_SECONDS = 4.0
 commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
 URGENT_PORTION_SECONDS = 1.5
 """This time from a look for urgent pointers. Measured: up to 1.3."""
-TASK_SECONDS = 0.25
-"""Time of a task in addition to its bytes: its requests, and its start in Spark. Measured: 0.2 to 0.3, and 0.1 without
-the added time."""
 LOOK_SECONDS = 5.0
 """Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
 URGENT_CORE_SHARE = 0.5
@@ -143,7 +141,7 @@ class StreamLane:
         """A pointer is in the inbox; call it in the order of time."""
         (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
-        self.backlog_core_seconds += manifest.work.core_seconds
+        self.backlog_core_seconds += manifest.work.core_seconds + TASK_SECONDS * manifest.manifests
         self.bytes += manifest.row.bytes
         self.compressed_bytes += manifest.row.compressed_bytes
         self.manifests += manifest.manifests
@@ -166,7 +164,7 @@ class StreamLane:
         while self._published and self._published[0][0] <= until:
             _, _, manifest = heapq.heappop(self._published)
             self.backlog_bytes -= manifest.row.bytes
-            self.backlog_core_seconds -= manifest.work.core_seconds
+            self.backlog_core_seconds -= manifest.work.core_seconds + TASK_SECONDS * manifest.manifests
 
     def finish(self) -> None:
         """Convert what is left, and bill all runs."""

@@ -9,7 +9,7 @@ from itertools import chain
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TerminalError
-from lake.layout import INBOX, OTHER_INBOXES, inbox, list_objects, manifest_of_pointer
+from lake.layout import OTHER_INBOXES, inbox, list_objects, manifest_of_pointer
 from lake.ledger import ManifestRow
 from lake.manifest import Lane
 from lake.shards import FIRST_SHARD
@@ -43,7 +43,7 @@ def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
         return None
 
 
-def has_open_manifests(services: JobServices, inboxes: Iterable[str] = (INBOX,)) -> bool:
+def has_open_manifests(services: JobServices, inboxes: Iterable[str]) -> bool:
     """Whether a pointer in one of the inboxes names an open manifest of the stream lane.
 
     The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.

@@ -34,7 +34,7 @@ MAX_POINTERS_PER_TRIGGER = 500
 would wait. The input that is converted side by side is limited later (``StreamSettings.side_by_side_seconds``)."""
 MAX_POINTERS_PER_CHECKPOINT = 5000
 """Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
-writes anew as a whole: ten full micro-batches do it once. A query that has read as many is followed by a new one."""
+writes anew as a whole: ten full micro-batches do it once. A query that has begun as many is followed by a new one."""
 
 STOP_PATIENCE_SECONDS = 30.0
 """A request to stop waits so long for the end of the micro-batch, and less than a heartbeat is valid: the next one can
@@ -184,7 +184,6 @@ class InboxStream:
                 self._end_with(error)
             if self._error is not None:
                 raise self._error
-            self._read += len(rows)
             # As long as pointers cannot be deleted, another query would only read them again.
             self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and not self._undeleted
             if self._full:
@@ -199,6 +198,8 @@ class InboxStream:
                 other.manifests.add(manifest)
                 other.keys.add(key)
             self._open.append(begun)
+            # Not those of others that are open: a query that has read no other pointers would be followed without end.
+            self._read += len(begun.keys)
             self._context.services.ledger.stream.begin_micro_batch(self._open[0].begun)
         self._threads.submit(self._convert, begun)
         return begun

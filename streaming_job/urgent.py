@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 
-from lake.layout import INBOX, URGENT, list_objects, manifest_of_pointer
+from lake.layout import URGENT, list_objects, manifest_of_pointer
 from lake.texts import format_count
 from streaming_job.inbox import delete_pointers
 from streaming_job.micro_batch import (
@@ -54,7 +54,7 @@ class UrgentInbox:
         self,
         context: ConversionContext,
         on_converted: Callable[[list[ConversionOutcome]], None],
-        inboxes: Callable[[], Iterable[str]] = lambda: (INBOX,),
+        inboxes: Callable[[], Iterable[str]],
     ) -> None:
         self._context = replace(context, pool=POOL)
         self._on_converted, self._inboxes = on_converted, inboxes

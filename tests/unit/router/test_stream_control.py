@@ -278,6 +278,18 @@ def test_a_backlog_is_as_long_as_its_datasets_are_slow(deployment: Deployment) -
     assert act(deployment, "watch")["spilling"]
 
 
+@pytest.mark.parametrize(("manifests", "spilling"), [(12, False), (20, True)])
+def test_a_backlog_of_tiny_manifests_is_as_long_as_their_tasks(
+    deployment: Deployment, manifests: int, spilling: bool
+) -> None:
+    # Given 4 cores for a second, and manifests whose bytes take them no time
+    deployment.configure(stream={"latency_goal_seconds": 1, "max_workers": 2})
+    for number in range(manifests):
+        deployment.queued(f"{number}.json", lane=Lane.STREAM)
+    # When, Then
+    assert act(deployment, "watch")["spilling"] == spilling
+
+
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
     with pytest.raises(InvalidInputError, match="expected one of start, watch, stop, kill"):
         act(deployment, "restart")

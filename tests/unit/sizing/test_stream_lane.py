@@ -11,6 +11,7 @@ from lake.engines.glue import START_SECONDS as GLUE_START_SECONDS
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from router.estimate.stream_cluster import stream_cluster
+from router.stream.spill import TASK_SECONDS
 from sizing.result import Latencies
 from sizing.routing import SimulatedManifest, Work
 from sizing.stream_lane import (
@@ -19,7 +20,6 @@ from sizing.stream_lane import (
     LOOK_SECONDS,
     MAX_POINTERS,
     PORTION_SECONDS,
-    TASK_SECONDS,
     URGENT_PORTION_SECONDS,
     StreamLane,
 )

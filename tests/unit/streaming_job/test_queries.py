@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -20,7 +21,7 @@ from streaming_job import stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import World, new_world
-from tests.unit.streaming_job.test_stream import context_of
+from tests.unit.streaming_job.test_stream import PATIENCE_SECONDS, context_of
 
 MANIFESTS = 3
 PER_TRIGGER = 1
@@ -42,6 +43,8 @@ class FakeLane:
     manifests: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     """Manifests whose pointers arrive during the next micro-batch."""
+    gate: threading.Event | None = None
+    """Until the manifest that is read last is handed over, the conversion of the others waits."""
 
     def queue(self) -> None:
         """Manifests that wait, the last one without a pointer yet."""
@@ -61,6 +64,9 @@ class FakeLane:
             self.put_pointer(self.late.pop())
         for manifest in manifests:
             self.handed_over[manifest] += 1
+            if self.gate and manifest == max(self.manifests):
+                self.gate.set()
+            assert self.gate is None or self.gate.wait(PATIENCE_SECONDS)
             row = self.world.row(manifest)
             if row.open and self.world.ledger.manifests.fail(row, "it stands for any end", self.world.now):
                 self.converted[manifest] += 1
@@ -137,6 +143,21 @@ def test_a_query_that_has_read_enough_is_followed_by_a_new_one(lane: FakeLane) -
     lane.run()
     # Then the second one reads the rest, and none reads what another one has read
     assert [len(query.read) for query in lane.queries] == [2, 1]
+    assert set(lane.handed_over.values()) == {1}
+    lane.check_all_converted_once()
+
+
+def test_a_new_query_goes_past_pointers_whose_manifests_are_being_converted(
+    lane: FakeLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given slow manifests, as many as a query reads pointers, and micro-batches that do not wait for them
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
+    lane.gate = threading.Event()
+    lane.put_pointer(lane.late.pop())
+    # When
+    lane.run()
+    # Then the second query reads their pointers again, and then the next one
+    assert [len(query.read) for query in lane.queries] == [PER_CHECKPOINT, MANIFESTS]
     assert set(lane.handed_over.values()) == {1}
     lane.check_all_converted_once()
 
