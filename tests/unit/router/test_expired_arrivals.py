@@ -120,7 +120,7 @@ def test_the_days_must_be_longer_than_what_looks_back(table: str) -> None:
 
 
 def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -> None:
-    # Given: an intent whose file got no row, found long after: the write after those of backlog, days and intent is lost
+    # Given: an intent whose file got no row, found long after: the write after backlog, days and intent is lost
     keep(deployment)
     deployment.faults.reset()
     deployment.faults.drop = 4

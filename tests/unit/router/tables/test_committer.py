@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -325,15 +325,12 @@ def test_a_stopped_table_names_the_commands_that_repair_it(
     assert len(shown(deployment)) == 2
 
 
-def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment: Deployment) -> None:
     # Given a round that ended after its swap, and another writer after it
     rows = [publish(deployment, listed(deployment, "a"))]
     commit(deployment)
     rows.append(publish(deployment, listed(deployment, "b")))
-    with monkeypatch.context() as ending, pytest.raises(Crash):
-        ending.setattr(committer, "_mark", Mock(side_effect=Crash))
+    with patch.object(committer, "_mark", Mock(side_effect=Crash)), pytest.raises(Crash):
         commit(deployment)
     swapped(deployment, by_changed_rows(deployment))
     # When
