@@ -359,5 +359,6 @@ def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:
         end = [f"overnight started: {execution}" for execution in executions]
     else:
         end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
+    warnings = [message for answer in body["resubmissions"] for message in answer.get("messages", ())]
     refused = [f"{partition}: {why}" for partition, why in body["refused"].items()]
-    return "\n".join([*hours, ", ".join(texts), *end, *map(printable, refused)])
+    return "\n".join([*hours, ", ".join(texts), *end, *warnings, *map(printable, refused)])

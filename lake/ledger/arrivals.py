@@ -137,11 +137,11 @@ class IgnoredFiles:
     def add(self, reason: str, files: Sequence[ObjectVersion], now: datetime) -> None:
         last = {"reason": reason, "example": files[-1].uri, EXPIRY: int((now + REMEMBERED).timestamp())}
         counts = {"files": len(files), "bytes": sum(file.size for file in files)}
-        key, since = _key(reason), {"since": iso_utc(now)}
         try:
-            self._table.update(key, assign=last | since, add=counts, conditions=[Condition("since", "missing")])
+            self._table.update(_key(reason), assign=last, add=counts, conditions=[Condition("since", ">", "")])
         except RefusedError:
-            self._table.update(key, assign=last, add=counts)
+            # Without a condition: of callers that come first at once, the last one writes the time.
+            self._table.update(_key(reason), assign={**last, "since": iso_utc(now)}, add=counts)
 
     def take_back(self, reason: str, file: ObjectVersion) -> None:
         """Count no longer a file that has an owner now."""

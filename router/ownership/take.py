@@ -34,14 +34,17 @@ def take_ownership(
 
     A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
     Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED, and their
-    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: the intent was not written, so no row was.
-    ``skip_known``: read the rows of all arrivals first, because most have an owner: a read costs less than a refused
-    write. ``intent``: key of an intent that names all routed arrivals already; None: one is written.
+    intent is left to the sweep. Raises ``BotoCoreError``, ``ClientError``: ``ledger.keep_days`` was not remembered or
+    the intent was not written, so no row was. ``skip_known``: read the rows of all arrivals first, because most have an
+    owner: a read costs less than a refused write. ``intent``: key of an intent that names all routed arrivals already;
+    None: one is written.
     """
     ledger, now = services.ledger, services.clock()
     stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)
     arrivals, ownership = list(routed), Ownership()
     ownership.set_outcome([*(arrival.file for arrival in arrivals), *ignored], ArrivalOutcome.UNSETTLED)
+    if services.settings.ledger.keep_days:
+        ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
 
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))

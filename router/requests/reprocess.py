@@ -237,7 +237,9 @@ class Reprocessing:
     def queue_selected(self, rows: Iterable[ManifestRow]) -> None:
         """Queue manifests of a selection; those that stay are counted. Their successors are among the rows."""
         candidates = [row for row in rows if row.state not in (State.SUPERSEDED, State.ABANDONED)]
-        results = self._pool.map(lambda row: self._queue(row.id, row), candidates)
+        results = list(self._pool.map(lambda row: self._queue(row.id, row), candidates))
+        # Lines that were given back before the last of these was queued are among those that are read now.
+        self._given_back.clear()
         for row, (current, step) in zip(candidates, results, strict=True):
             if step.step != Step.FOLLOW:
                 self._add(row.id, current, step, named=False)

@@ -17,6 +17,7 @@ from lake.texts import format_count
 from lake.time import iso_utc
 from router.entry import with_product_errors, with_refusals
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
+from router.requests.reprocess import LINES_GIVEN_BACK
 from router.requests.selection import parse_fields
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -35,7 +36,7 @@ REASON = "repaired lines of the quarantine wait for the overnight run"
 @with_refusals
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
-    """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines"}``."""
+    """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines", "messages"}``."""
     return resubmit(event, container_services())
 
 
@@ -62,8 +63,14 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             f"the lines of resubmission {name} have no manifest yet: the sweep completes it, or run the same command "
             f"again in {minutes} minutes, when its first try is presumed dead"
         )
-    logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines)
-    return {"resubmission": name, "partition": str(row.partition), "lines": row.lines}
+    messages = []
+    try:
+        # Again, after the row was recorded: a reprocess that has begun before it has read no row to warn of.
+        _check_still_rejected(services.ledger, resubmission)
+    except InvalidInputError:
+        messages.append(f"{row.partition} is converted again; {LINES_GIVEN_BACK}")
+    logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines, messages=messages)
+    return {"resubmission": name, "partition": str(row.partition), "lines": row.lines, "messages": messages}
 
 
 def _parse(event: Mapping[str, Any]) -> str:

@@ -117,7 +117,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     ]
     return [
         *(() if dry_run else recorded),
-        ("ledger.keep_days", _check_expiry),
+        ("ledger.keep_days", _check_versions),
         ("publishing", finish_publishing),
         ("leases", release_leases),
         ("pointers", renew_pointers),
@@ -133,13 +133,11 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     ]
 
 
-def _check_expiry(repair: Repair) -> None:
-    """Remember that arrival rows expire; raise ``InvalidSettingsError`` if the input bucket keeps no versions."""
+def _check_versions(repair: Repair) -> None:
+    """Raise ``InvalidSettingsError`` if arrival rows should expire and the input bucket keeps no versions."""
     services = repair.services
     ledger, bucket = services.settings.ledger, services.resources.input_bucket
     if ledger.keep_days:
-        if not repair.dry_run:
-            services.ledger.arrivals.remember_expiry(ledger.keep_days, services.clock())
         ledger.check_versions(bucket, services.s3.get_bucket_versioning(Bucket=bucket).get("Status"))
 
 

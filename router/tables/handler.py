@@ -14,7 +14,7 @@ from lake.errors import InvalidInputError, TransientError
 from lake.ledger import OutboxEntry, TableRow
 from lake.time import epoch_milliseconds
 from router.entry import with_product_errors, with_refusals
-from router.iceberg.metadata import TAG, new_metadata
+from router.iceberg.metadata import TAG, batch_of, new_metadata
 from router.services import Services, container_services
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round, hours_of, takes_batches
@@ -137,8 +137,9 @@ def restore_table(services: Services, dataset: str) -> dict[str, int]:
     if not catalog.swap(entry, metadata):
         raise TransientError(f"another writer has changed the table {dataset}: run the command again")
     services.ledger.tables.stop(row, None)
-    logger.info("table restored", dataset=dataset, batch=row.applied, snapshot=number)
-    return {"batch": row.applied}
+    batch = batch_of(metadata)
+    logger.info("table restored", dataset=dataset, batch=batch, snapshot=number)
+    return {"batch": batch}
 
 
 def rebuild_table(services: Services, dataset: str) -> dict[str, int]:

@@ -199,6 +199,20 @@ def test_an_hour_that_is_converted_again_keeps_no_other_back(
     assert f"\n{PARTITION}: manifest {manifest} is QUEUED, so" in capsys.readouterr().out
 
 
+def test_lines_of_an_hour_that_is_queued_while_they_are_given_back_are_told(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a reprocess between the check of the lines and their record
+    exported.write_bytes(b'{"a":1}\n\n\n\n')
+    (manifest, *_) = {origin.manifest for origin in read_origins(exported) if origin.partition == PARTITION}
+    stack.faults.reset()
+    stack.faults.pause = (3, lambda: stack.ledger.manifests.force(stack.row(manifest), stack.now))
+    # When
+    assert retry_lines(stack, exported, dry_run=False, now=False, as_json=False) == ExitCode.FINE
+    # Then
+    assert f"\n{PARTITION} is converted again; rejected lines of this hour" in capsys.readouterr().out
+
+
 def test_files_that_are_missing_or_changed_are_told(
     stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

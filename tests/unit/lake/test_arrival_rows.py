@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from lake.ledger import ArrivalRow
-from lake.ledger.arrivals import EXPIRY, arrival_key
+from lake.ledger.arrivals import EXPIRY, IGNORED_FILES, REMEMBERED, arrival_key
 from lake.ledger.table import RefusedError
 from lake.manifest import Lane
+from lake.time import iso_utc
 from tests.unit.lake.world import PARTITION, World, file_of
 
 FILE = file_of("orders/a.json")
@@ -81,3 +82,26 @@ def test_a_row_that_was_deleted_manually_cannot_be_adopted(world: World) -> None
     with pytest.raises(RefusedError):
         world.ledger.arrivals.adopt(OWNED, replace(OWNED, manifest="manifest-2"))
     assert world.ledger.arrivals.get(FILE) is None
+
+
+@pytest.mark.parametrize("deleted_before", [1, 2])
+def test_a_reason_whose_row_expires_while_a_file_is_counted_begins_anew(world: World, deleted_before: int) -> None:
+    # Given a reason of a month ago, whose row DynamoDB deletes before the first write, or the second if there is one
+    ignored = world.ledger.ignored
+    ignored.add("no rule", [FILE], world.now)
+    world.wait(REMEMBERED)
+    (item,) = world.dynamodb.query(
+        TableName="ledger",
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": IGNORED_FILES},
+    )["Items"]
+    world.faults.reset()
+    world.faults.pause = (
+        deleted_before,
+        lambda: world.dynamodb.delete_item(TableName="ledger", Key={name: item[name] for name in ("pk", "sk")}),
+    )
+    # When
+    ignored.add("no rule", [FILE], world.now)
+    # Then
+    ((group,), _) = ignored.groups()
+    assert group.since in (item["since"], iso_utc(world.now))

@@ -68,7 +68,7 @@ def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Depl
     # Then
     (row,) = deployment.waiting()
     assert (row.partition, row.lane, row.files) == (PARTITION, Lane.BATCH, 1)
-    assert answer == {"resubmission": name, "partition": str(PARTITION), "lines": 2}
+    assert answer == {"resubmission": name, "partition": str(PARTITION), "lines": 2, "messages": []}
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
     assert deployment.keys("control", INTENTS) == []
 
@@ -207,6 +207,41 @@ def test_a_reprocess_of_the_hour_warns(deployment: Deployment) -> None:
     assert "repaired" not in reprocess(event, deployment.services)["messages"][0]
     request(deployment, uploaded(deployment, lines_of(manifest, 0)))
     assert "given back repaired: if a setting" in reprocess(event, deployment.services)["messages"][0]
+
+
+def reprocess_hour(deployment: Deployment) -> list[str]:
+    hour = f"{PARTITION.date}T{PARTITION.hour:02}"
+    event = {"dataset": "orders", "from": hour, "to": hour, "only": "all", "request": "r"}
+    return list(reprocess(event, deployment.services)["messages"])
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_of_a_reprocess_and_a_resubmission_at_once_one_warns(deployment: Deployment, after: int) -> None:
+    # Given a reprocess of the hour before one of the writes: the intent, the row, or the arrival
+    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    messages: list[str] = []
+    deployment.faults.reset()
+    deployment.faults.pause = (after, lambda: messages.extend(reprocess_hour(deployment)))
+    # When
+    messages += request(deployment, name)["messages"]
+    # Then
+    assert sum("given back repaired: if a setting" in message for message in messages) >= 1
+
+
+def test_a_reprocess_warns_of_lines_that_are_given_back_while_it_goes_through_the_hour(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given lines of the second of two manifests that are given back after the first one was queued
+    first, second = sorted(done(deployment, name) for name in "ab")
+    name = uploaded(deployment, lines_of(second, 0))
+    monkeypatch.setattr("router.requests.reprocess.MANIFESTS_AT_ONCE", 1)
+    deployment.faults.reset()
+    deployment.faults.pause = (3, lambda: request(deployment, name))
+    # When
+    messages = reprocess_hour(deployment)
+    # Then
+    warned = [message for message in messages if "given back repaired" in message]
+    assert ([second in message for message in warned], first in messages[0]) == ([True], True)
 
 
 def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -322,6 +323,27 @@ def test_a_stopped_table_names_the_commands_that_repair_it(
         pass
     assert name_of(late) in shown(deployment)
     assert len(shown(deployment)) == 2
+
+
+def test_a_restore_keeps_a_batch_that_is_in_the_table_and_not_closed(deployment: Deployment) -> None:
+    # Given a round that ended after its swap, and another writer after it
+    rows = [publish(deployment, listed(deployment, "a"))]
+    commit(deployment)
+    rows.append(publish(deployment, listed(deployment, "b")))
+    with patch.object(committer, "_mark", Mock(side_effect=Crash)), pytest.raises(Crash):
+        commit(deployment)
+    swapped(deployment, by_changed_rows(deployment))
+    # When
+    assert restore_table(deployment.services, "orders") == {"batch": 2}
+    # Then
+    expected = sorted(map(name_of, rows))
+    assert shown(deployment) == expected
+    while commit(deployment) is not None:
+        pass
+    assert (shown(deployment), stopped(deployment)) == (expected, None)
+    row = deployment.ledger.tables.get("orders")
+    assert row is not None
+    assert (row.applied, row.pending) == (2, None)
 
 
 def test_a_batch_that_another_version_has_begun_stops_its_table(
