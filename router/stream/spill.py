@@ -19,8 +19,8 @@ ADMITTED_SHARE = 0.5
 and publishing: of files of 4 GB, far more than ten workers convert, the simulated p95 is 262 s for a goal of 300."""
 
 TASK_SECONDS = 0.25
-"""Of a task in addition to its bytes: its requests, and its start in Spark. Measured on the local cloud, with 25 ms
-more for each read and 40 ms more for each write: 0.2 to 0.3, and 0.1 without the added time (docs/sizing.md)."""
+"""Time of a task in addition to its bytes: its requests, and its start in Spark. Measured on the local cloud, with
+25 ms more for each read and 40 ms more for each write: 0.2 to 0.3, and 0.1 without the added time (docs/sizing.md)."""
 
 
 def goal_core_seconds(settings: StreamSettings) -> float:
