@@ -212,6 +212,7 @@ class ExplainedManifest:
     reason: str | None
     logs: Annotated[dict[str, str | None], "job runs that have had it -> the command that prints the log"]
     tabled: ShownInTable | None
+    waits_for_table: Annotated[int | None, "the published generation, if the Iceberg table does not show it yet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +367,7 @@ class HourManifests:
     done: int
     failed: int
     open: int
+    not_in_table: Annotated[int, "those of done that the Iceberg table does not show yet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +386,7 @@ class DatasetHour:
     published_at: Annotated[Instant | None, "the last publication"]
     revision: Annotated[int, "how often readers were told of a change of the hour"]
     marker: Annotated[str | None, "URI of the marker; null: there is none"]
-    snapshot: Annotated[str | None, "of the Iceberg table: shows all that is published; null: there is none"]
+    snapshot: Annotated[str | None, "of the Iceberg table: shows all that is published; null: none does yet"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ class HourContents(ManifestCounts):
     """What the stream lane has converted; the batch lane's executions are judged by ``settle``."""
     has_table: bool = False
     """Whether the dataset has an Iceberg table: it has to show what is published."""
+    not_in_table: int = 0
+    """DONE manifests that the table does not show yet."""
     last_batch: tuple[int, int] = (0, 0)
     """The last batch that has brought one of them into the table, and its snapshot."""
     was_reprocessed: bool = False
@@ -61,6 +63,7 @@ class HourContents(ManifestCounts):
             self._add_done(row)
             if not self.has_table or row.is_tabled:
                 return
+            self.not_in_table += 1
         self.waits_for = self.waits_for or manifest
         if row is not None and row.state == State.FAILED and len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
             self.failed_manifests.append(manifest)

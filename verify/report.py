@@ -61,7 +61,8 @@ class ManifestReport:
             self.differences.append(difference)
 
     def cannot_be_proven(self, reason: str) -> None:
-        if len(self.unproven) < MAX_DIFFERENCES:
+        # Each part of a collection names the same one.
+        if reason not in self.unproven and len(self.unproven) < MAX_DIFFERENCES:
             self.unproven.append(reason)
 
     def merge(self, report: ManifestReport) -> None:

@@ -197,7 +197,11 @@ def _lane_since(trace: Trace) -> str | None:
 
 
 def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
-    shown = row.tabled and with_current_mark(row, stack.ledger.tables.get(row.partition.dataset)).tabled
+    dataset = row.partition.dataset
+    if row.tabled:
+        row = with_current_mark(row, stack.ledger.tables.get(dataset))
+    shown, published = row.tabled, row.published
+    waits = published is not None and not row.is_tabled and stack.has_table(dataset)
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
         manifest=row.id,
@@ -210,6 +214,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         reason=row.reason and stack.runnable(row.reason),
         logs={run: log_of_run(stack, run, row.lane) for run in runs},
         tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
+        waits_for_table=published.generation if published and waits else None,
     )
 
 
@@ -289,7 +294,7 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
         if version.hour:
             _line("hour", _format_hour(version.hour, options))
         for manifest in version.manifests:
-            _print_manifest(manifest, clock)
+            _print_manifest(manifest, clock, options)
         if version.result:
             _print_result(version.result, clock)
         if version.put_again:
@@ -349,7 +354,7 @@ def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable
     }[version.waits_for]
 
 
-def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) -> None:
+def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], options: str) -> None:
     _line(
         "manifest",
         f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane  {manifest.partition}  "
@@ -362,6 +367,9 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str]) ->
     if shown := manifest.tabled:
         batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
         _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
+    if manifest.waits_for_table:
+        command = f"'hybrid-router tables status {manifest.partition.partition('#')[0]}{options}'"
+        _line("table", f"not generation {manifest.waits_for_table} yet: {command} says whether it is late or stopped")
 
 
 def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:

@@ -17,7 +17,7 @@ from lake.hours import ONE_HOUR, HourContents, read_hour, stamps_between, state_
 from lake.layout import complete_marker_key
 from lake.ledger import HourRow, HourState
 from lake.manifest import Partition
-from lake.texts import format_size
+from lake.texts import format_count, format_size
 from router.requests.selection import parse_hours
 
 MAX_HOURS = 24 * 366
@@ -82,12 +82,12 @@ def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, is_empty: b
         rows=counts.rows,
         quarantined_lines=counts.quarantined_lines,
         unreadable_files=counts.unreadable_files,
-        manifests=HourManifests(counts.manifests, contents.failed, contents.open),
+        manifests=HourManifests(counts.manifests, contents.failed, contents.open, contents.not_in_table),
         failed_manifests=tuple(contents.failed_manifests),
         published_at=counts.published_at or None,
         revision=row.revision,
         marker=f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
-        snapshot=str(counts.snapshot) if counts.batch else None,
+        snapshot=str(counts.snapshot) if counts.batch and contents.waits_for is None else None,
     )
 
 
@@ -113,4 +113,10 @@ def _print_hours(dataset: str, hours: Sequence[DatasetHour], options: str) -> No
             typer.echo(
                 f"{hour.hour} waits for manifests that are FAILED: {named}{more}; "
                 f"'hybrid-router failures --dataset {dataset}{options}' says why and what to do"
+            )
+        if waiting := hour.manifests.not_in_table:
+            typer.echo(
+                f"{hour.hour} waits for the Iceberg table, which does not show "
+                f"{format_count(waiting, 'published manifest')} yet: 'hybrid-router tables status {dataset}{options}' "
+                "says whether it is late or stopped"
             )

@@ -68,10 +68,11 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
     assert selection.first is not None
     assert selection.last is not None
     check_kept(selection.first, services)
-    if selection.first > f"{services.clock():%Y-%m-%dT%H}":
-        # That it has no file proves nothing.
+    current = services.clock().replace(tzinfo=None).isoformat(timespec="hours")
+    # That an hour which has not begun has no file proves nothing.
+    if selection.first > current:
         raise InvalidInputError(f"the hour {selection.first} has not begun: pass an earlier one as --from")
-    return Hours(selection.dataset, selection.first, selection.last)
+    return Hours(selection.dataset, selection.first, min(selection.last, current))
 
 
 def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:

@@ -282,8 +282,9 @@ def load_settings(path: Path) -> Settings:
         text = Path(path).read_text(encoding="utf-8-sig")
         body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError as error:
-        advice = "name the file of your stage; the checkout has settings/dev.toml to copy"
-        raise InvalidSettingsError("file", str(path), f"the file does not exist: {advice}") from error
+        how = "by --settings (cdk: -c settings=FILE); the checkout has settings/dev.toml to copy"
+        problem = f"the file does not exist: name that of your stage {how}"
+        raise InvalidSettingsError("file", str(path), problem) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
     return parse_settings(body)

@@ -264,7 +264,9 @@ class Reprocessing:
     ) -> Mapping[str, set[ObjectVersion] | None]:
         if files is None:
             if row.collection is not None:
-                self._report.add("unknown", 1, f"{row.id} is a part of the collection {row.collection}: pass files")
+                self._report.add(
+                    "unknown", 1, f"{row.id} is a part of the collection {row.collection}: name files of it"
+                )
             return dict.fromkeys(row.superseded_by)
         services = self._services
         try:
@@ -366,7 +368,8 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
         return NextStep(Step.LEAVE, "open", _why_open(row))
     if row.state == State.FAILED or only == Only.ALL or has_unreadable_files(row):
         return NextStep(Step.ACT)
-    return NextStep(Step.LEAVE, "converted", "is DONE and all of its files were read: pass all to convert it again")
+    again = f"'hybrid-router reprocess --manifest {row.id} --all' converts it again"
+    return NextStep(Step.LEAVE, "converted", f"is DONE and all of its files were read: {again}")
 
 
 def has_unreadable_files(row: ManifestRow) -> bool:

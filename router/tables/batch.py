@@ -5,6 +5,7 @@ The catalog entry of a table is a pointer to its metadata document, which Glue s
 
 import hashlib
 import json
+import re
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -291,7 +292,9 @@ class TableCatalog:
 
         Raises botocore's errors: then it is not known whether the pointer was swapped.
         """
-        number = int(entry.location.rsplit("/", 1)[-1].partition("-")[0]) + 1
+        # Catalogs number documents; another writer may have registered one with any name.
+        named = re.match(r"\d+(?=-)", entry.location.rsplit("/", 1)[-1])
+        number = int(named[0]) + 1 if named else 0
         location = self._write_document(following(metadata, entry.location), number)
         parameters = {**entry.table["Parameters"], "previous_metadata_location": entry.location}
         return self._update(self._input(metadata, location, {**entry.table, "Parameters": parameters}), entry.version)

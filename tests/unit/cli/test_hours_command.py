@@ -66,7 +66,7 @@ def test_counts_of_complete_open_and_failed_hours(
         "rows": 10,
         "quarantinedLines": 2,
         "unreadableFiles": 0,
-        "manifests": {"done": 1, "failed": 0, "open": 0},
+        "manifests": {"done": 1, "failed": 0, "open": 0, "notInTable": 0},
         "failedManifests": [],
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
         "revision": 0,

@@ -9,12 +9,15 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
+from cli.inspect.explain import print_explanation
 from cli.inspect.hours import print_hours
 from cli.inspect.tables import print_table_status, rebuild_table, restore_table
 from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
+from lake.ledger import ArrivalRow
+from lake.manifest import ObjectVersion
 from router.tables.handler import rebuild_table as rebuild
 from tests.unit.cli.schemas import valid_json
-from tests.unit.cli.stack_world import FakeLambda, stack_with, with_settings
+from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with, with_settings
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, measure_speed
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
@@ -109,7 +112,7 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     first = metadata["snapshots"][0]["snapshot-id"]
     main = {"snapshot-id": first, "type": "branch"}
     swapped(deployment, {**metadata, "current-snapshot-id": first, "refs": {**metadata["refs"], "main": main}})
-    publish(deployment, listed(deployment, "c"))
+    late = publish(deployment, listed(deployment, "c"))
     with pytest.raises(TableStoppedError):
         commit(deployment)
     # Then
@@ -117,6 +120,20 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     printed = capsys.readouterr().out
     assert "stopped" in printed
     assert "it was rolled back or replaced: run 'hybrid-router tables restore orders --stage" in printed
+    # And who asks for the hour or for the file learns that its table is what they wait for
+    command = "'hybrid-router tables status orders{}' says whether it is late or stopped\n"
+    assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=False) == ExitCode.NOT_SO
+    waits = f"{PARTITION.stamp} waits for the Iceberg table, which does not show 1 published manifest yet: "
+    assert waits + command.format(stack.options) in capsys.readouterr().out
+    print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True)
+    (hour,) = json.loads(capsys.readouterr().out)["hours"]
+    assert (hour["manifests"]["done"], hour["manifests"]["notInTable"], hour["snapshot"]) == (3, 1, None)
+    file = ObjectVersion("input", "orders/c", "e", 3, late.created_at, None)
+    arrival = ArrivalRow(file, late.id, PARTITION, late.lane, "by default", late.created_at)
+    deployment.ledger.arrivals.put(arrival)
+    asked = with_settings(stack_of(deployment, FakeServices()), deployment.services)
+    print_explanation(asked, file.uri, as_json=False)
+    assert f"  table      not generation 1 yet: {command.format(asked.options)}" in capsys.readouterr().out
     # And what a reason holds cannot command the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None

@@ -1,6 +1,7 @@
 """How ``verify`` ends when it is asked for what is not there; what it proves is in tests/integration/test_verify.py."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,6 +48,16 @@ def test_an_unknown_dataset_is_told_from_a_wrong_option(
     with pytest.raises(HybridRouterError, match=f"^{message}") as caught:
         verify(stack, **{**HOURS, **changes})
     assert exit_code_of(caught.value) == code
+
+
+def test_hours_that_have_not_begun_are_left_out(
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2026, 11, 20, 1, 59, tzinfo=UTC)
+    monkeypatch.setattr("cli.inspect.verify.datetime", SimpleNamespace(now=lambda _: now))
+    assert verify(stack, "orders", "2026-11-20", "2026-11-20") == ExitCode.FINE
+    proven = [f"2026-11-20T0{hour}  proven: 0 files, 0 rows, 0 rejected lines" for hour in (0, 1)]
+    assert capsys.readouterr().out.splitlines() == proven
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -152,7 +152,7 @@ def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
 
 
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettingsError, match="does not exist: name the file of your stage"):
+    with pytest.raises(InvalidSettingsError, match="does not exist: name that of your stage by --settings"):
         load_settings(tmp_path / "prod.toml")
 
 

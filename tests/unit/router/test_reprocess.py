@@ -73,7 +73,7 @@ def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deplo
     row = deployment.row(partial)
     assert (row.state, row.exclusions, row.published) == ("QUEUED", None, Published(1, DOCUMENT, TOTALS))
     assert "files of it could not be read" in answer["messages"][0]
-    assert "pass all to convert it again" in answer["messages"][1]
+    assert f"'hybrid-router reprocess --manifest {whole} --all' converts it again" in answer["messages"][1]
 
 
 def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:

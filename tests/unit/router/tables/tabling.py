@@ -1,14 +1,16 @@
 """What the tests of tables share: published generations, and what a table shows."""
 
+import json
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 from lake.commit import CommitDocument, write_commit
 from lake.layout import commit_key, lake_key
 from lake.ledger import ManifestRow
 from lake.publish import roll_forward
 from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of
-from router.iceberg.metadata import DataFile, Metadata
+from router.iceberg.metadata import DataFile, Metadata, following
 from router.tables.batch import TableCatalog
 from router.tables.committer import commit_round
 from tests.unit.lake.uploads import upload
@@ -63,11 +65,14 @@ def table(deployment: Deployment, dataset: str = "orders") -> Metadata:
 
 
 def swapped(deployment: Deployment, metadata: Metadata, dataset: str = "orders") -> None:
-    """Another writer changes the table."""
+    """Another writer changes the table, whose document has a name of its own."""
     catalog = TableCatalog(deployment.services, dataset)
     entry = catalog.load()
     assert entry is not None
-    assert catalog.swap(entry, metadata)
+    location = f"{catalog.location}/metadata/{uuid4()}.metadata.json"
+    catalog.write(location, json.dumps(following(metadata, entry.location)).encode())
+    entries = {**entry.table, "Parameters": {**entry.table["Parameters"], "previous_metadata_location": entry.location}}
+    assert catalog._update(catalog._input(metadata, location, entries), entry.version)
 
 
 def shown(deployment: Deployment, snapshot: Any = None, dataset: str = "orders") -> list[str]:
