@@ -1,6 +1,6 @@
 """Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
 
-Of the text only the ARN of a KMS key is used, as the name of a resource. What a proxy or firewall
+Of the text only the ARN of a KMS key is used, as the name of a resource, and ``NO_THREAD``. What a proxy or firewall
 answers in place of AWS is not judged at all: ``refuse_foreign_answers`` makes it an error of the network.
 """
 
@@ -149,6 +149,8 @@ MACHINE_ERRORS = DISK_ERRORS | {
 }
 """A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
 temporary folder can be removed; the name of no local file comes from a manifest."""
+NO_THREAD = "can't start new thread"
+"""The whole text by which Python reports a limit of processes or of memory; its type is that of many other errors."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
@@ -190,9 +192,10 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
-    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
+    if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
         return Fault.ENVIRONMENT
-    return Fault.UNKNOWN
+    limited = isinstance(error, PermissionError | MemoryError) or str(error) == NO_THREAD
+    return Fault.ENVIRONMENT if limited else Fault.UNKNOWN
 
 
 def can_pass(error: BaseException) -> bool:
