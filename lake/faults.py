@@ -1,13 +1,16 @@
 """Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
 
-Of the text only the ARN of a KMS key is used, as the name of a resource.
+Of the text only the ARN of a KMS key is used, as the name of a resource, and ``NO_THREAD``. What a proxy or firewall
+answers in place of AWS is not judged at all: ``refuse_foreign_answers`` makes it an error of the network.
 """
+
+from __future__ import annotations
 
 import errno
 import re
 from collections.abc import Collection
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import (
     ClientError,
@@ -20,6 +23,9 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
+
+if TYPE_CHECKING:
+    import boto3
 
 
 class Fault(Enum):
@@ -128,8 +134,7 @@ FOREIGN_KEY_CODE = "InvalidRequest"
 FILE_ANSWERS = frozenset(
     {("GetObject", FOREIGN_KEY_CODE), ("HeadObject", "404"), ("HeadObject", "405"), ("HeadObject", "412")}
 )
-"""Operation and code. HeadObject has statuses in place of codes, because its answers have no body. Another answer
-without a code was not given by S3: a proxy knows nothing about the file."""
+"""Operation and code. HeadObject has statuses in place of codes, because its answers have no body."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
 NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -144,9 +149,37 @@ MACHINE_ERRORS = DISK_ERRORS | {
 }
 """A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
 temporary folder can be removed; the name of no local file comes from a manifest."""
+NO_THREAD = "can't start new thread"
+"""The whole text by which Python reports a limit of processes or of memory; its type is that of many other errors."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
+
+
+REQUEST_IDS = ("x-amz-request-id", "x-amzn-requestid")
+"""Every answer of S3 or DynamoDB has one of these headers (Amazon S3 API Reference, "Common response headers"; Amazon
+DynamoDB Developer Guide, "DynamoDB low-level API")."""
+
+
+class ForeignAnswerError(HTTPClientError):
+    """An answer that is not one of AWS: no code, status or body of it says anything about what was asked for."""
+
+    fmt = "a proxy or firewall has answered {operation} with status {status} in place of AWS: check the network"
+
+
+def refuse_foreign_answers(session: boto3.Session) -> None:
+    """Let every S3 and DynamoDB client of the session raise ``ForeignAnswerError`` for an answer without a request id.
+
+    An error of a server is left to botocore, which repeats the request. Call it before the first client is opened.
+    """
+    for service in ("s3", "dynamodb"):
+        session.events.register(f"before-parse.{service}", _refuse_foreign_answer)
+
+
+def _refuse_foreign_answer(response_dict: Any, operation_model: Any, **_: object) -> None:  # noqa: ANN401
+    status, headers = response_dict["status_code"], response_dict["headers"]
+    if status < SERVER_ERROR and not any(name in headers for name in REQUEST_IDS):
+        raise ForeignAnswerError(operation=operation_model.name, status=status)
 
 
 def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fault:
@@ -159,9 +192,10 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
-    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
+    if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
         return Fault.ENVIRONMENT
-    return Fault.UNKNOWN
+    limited = isinstance(error, PermissionError | MemoryError) or str(error) == NO_THREAD
+    return Fault.ENVIRONMENT if limited else Fault.UNKNOWN
 
 
 def can_pass(error: BaseException) -> bool:

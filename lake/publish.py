@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PARALLEL_COMPLETIONS = 16
 INVALID_PART = "InvalidPart"
 NO_UPLOAD = "NoSuchUpload"
-"""S3's answer about an upload that was completed or aborted. Without a code an answer was not given by S3."""
+"""S3's answer about an upload that was completed or aborted."""
 NO_OBJECT = "404"
 """Its answer to HeadObject, which has no body."""
 

@@ -23,6 +23,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
 from lake.engines import ENGINES
+from lake.faults import refuse_foreign_answers
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -73,7 +74,9 @@ def session(region: str) -> boto3.Session:
     for variable, (setting, value) in METADATA_SETTINGS.items():
         if variable not in os.environ:
             core.set_config_variable(setting, value)
-    return boto3.Session(botocore_session=core, region_name=region)
+    found = boto3.Session(botocore_session=core, region_name=region)
+    refuse_foreign_answers(found)
+    return found
 
 
 def s3_client(region: str) -> S3Client:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import obstore
 from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, NoCredentialsError
-from obstore.exceptions import BaseError, PreconditionError
+from obstore.exceptions import BaseError
 
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
@@ -84,14 +84,14 @@ class Source:
         return data
 
     def _refuse_size(self, file: ObjectVersion, received: int, end: int) -> NoReturn:
-        """Another size than the event's: of the object, or only of the answer, which a proxy may have cut short."""
+        """Another size than the event's: of the object, or only of the answer, which is not proven to be S3's."""
         try:
             stored = self._client.head_object(**_request(file))["ContentLength"]
         except (ClientError, BotoCoreError) as error:
             if judge(error) != Fault.FILE:
                 raise TransientError(f"the size of {file.uri} could not be read and is tried again: {error}") from error
             stored = received
-        if received < end <= stored:
+        if stored == file.size:
             cause = IncompleteReadError(actual_bytes=received, expected_bytes=end)
             raise TransientError(f"an answer for {file.uri} ended at byte {received} and is tried again") from cause
         raise UnreadableFileError(f"it ends at byte {received}, but its event names {format_count(file.size, 'byte')}")
@@ -105,11 +105,9 @@ class Source:
             options["range"] = (start, end)
         try:
             return obstore.get(self._store(file.bucket), file.key, options=options).bytes()  # type: ignore[arg-type]
-        except PreconditionError as error:
-            raise UnreadableFileError(_overwritten()) from error
         except (BaseError, FileNotFoundError, NoCredentialsError):
-            # Its text holds the URL, and so the key, and "not found" can be the bucket: only the structured answer of
-            # the other client can be judged.
+            # Its text holds the URL, and so the key, and "not found" can be the bucket or a proxy: only the structured
+            # answer of the other client can be judged.
             return self._fetch_by_client(file, start, end)
 
     def _fetch_null_version(self, file: ObjectVersion, start: int, end: int, error: UnreadableFileError) -> bytes:
@@ -157,10 +155,6 @@ def _deleted(file: ObjectVersion) -> str:
     return "this version was deleted after it arrived" if file.version_id else "it was deleted after it arrived"
 
 
-def _overwritten() -> str:
-    return "it was overwritten after it arrived, and the bucket keeps no versions"
-
-
 def _read_error(
     file: ObjectVersion, error: ClientError | BotoCoreError, input_keys: Collection[str] | None
 ) -> TerminalError | TransientError:
@@ -183,7 +177,7 @@ def _file_reason(file: ObjectVersion, code: str) -> str:
     if code in DELETED_CODES:
         return _deleted(file)
     if code == "PreconditionFailed":
-        return _overwritten()
+        return "it was overwritten after it arrived, and the bucket keeps no versions"
     if code == "InvalidRange":
         return f"it is shorter than the {file.size} bytes of its event"
     if code == "InvalidObjectState":

@@ -43,17 +43,18 @@ def _patch_transport() -> None:
 
 
 def _patch_refusals() -> None:
-    """Refusals have AWS's status, name the resource, and leave a line in the emulator's log."""
+    """Refusals have AWS's status and a request id, name the resource, and leave a line in the emulator's log."""
     respond = iam_actions.access_denied_response
 
     def access_denied_response(
-        service: str, action: str, principal: str, *args: EmulatorValue, **options: EmulatorValue
+        service: str, action: str, principal: str, request_id: str, **options: EmulatorValue
     ) -> EmulatorValue:
         resource = _refused.get()
         if not options.get("error_code") and not options.get("resource_policy_arn"):
             explicit = options.get("explicit_deny", False)
             options["message"] = iam_actions.identity_denial_message(action, principal, resource, explicit)
-        status, headers, body = respond(service, action, principal, *args, **options)
+        status, headers, body = respond(service, action, principal, request_id, **options)
+        headers["x-amzn-requestid"] = request_id
         log_refusal(principal or "an unknown access key", f"{action} on {resource}")
         return 400 if service in _CLIENT_ERRORS else status, headers, body
 

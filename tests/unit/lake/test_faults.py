@@ -12,6 +12,7 @@ from botocore.exceptions import (
     ParamValidationError,
     ReadTimeoutError,
 )
+from pyarrow.lib import ArrowMemoryError
 
 from lake.faults import Fault, can_pass, judge
 
@@ -56,6 +57,9 @@ def cancelled(*reasons: str) -> ClientError:
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (OSError(errno.EMFILE, "too many open files"), Fault.ENVIRONMENT),
         (OSError(errno.EROFS, "read-only file system"), Fault.ENVIRONMENT),
+        (ArrowMemoryError("malloc of size 64 failed"), Fault.ENVIRONMENT),
+        (RuntimeError("can't start new thread"), Fault.ENVIRONMENT),
+        (RuntimeError("a file with the line: can't start new thread"), Fault.UNKNOWN),
         (OSError("a file that pyarrow cannot read has no number"), Fault.UNKNOWN),
         (answer("NoSuchKey", 404), Fault.FILE),
         (answer("404", 404, operation="HeadObject"), Fault.FILE),

@@ -64,7 +64,9 @@ def answered(s3: Any, body: bytes) -> Any:
     raw = type("Raw", (BytesIO,), {"stream": lambda self, **_: iter([self.read()])})
 
     def answer(request: Any, **_: Any) -> AWSResponse:
-        return AWSResponse(request.url, 200, HTTPHeaders(), raw(body))
+        response = AWSResponse(request.url, 200, HTTPHeaders(), raw(body))
+        response.headers["x-amz-request-id"] = "id"
+        return response
 
     s3.meta.events.register("before-send", answer)
     try:
