@@ -23,8 +23,10 @@ MAX_ROW_GROUP_ROWS = 1 << 20
 """Rows of one row group, however few bytes they have: pyarrow's default. What decodes a column chunk holds it whole."""
 MAX_HELD_BYTES = 48 << 20
 """Bytes of one row group in memory: data that hardly compress, or columns of which no page is full, end it early."""
-MAX_CHUNKS = 1 << 16
-"""Row groups times columns of one file: writer and readers hold about a kilobyte for each in memory."""
+MAX_METADATA_BYTES = 64 << 20
+"""Of one file, in the memory of its writer and its readers: they hold what the footer says of chunks and pages."""
+CHUNK_METADATA_BYTES = 1 << 10
+"""About the bytes of memory of a column chunk and its first page."""
 MAX_FILL = 1.5
 """A file ends before it grows beyond this multiple of its target ..."""
 MIN_REST = 0.5
@@ -62,8 +64,10 @@ class OpenFile:
         """Bytes of the finished row groups and of their part of the footer."""
         return self._file.size
 
-    def chunks_with(self, batch: Batch) -> int:
-        return self._row_groups * len({*self._file.columns, *batch.filled_columns})
+    def metadata_bytes_with(self, batch: Batch) -> int:
+        """Bytes of memory. A column that comes with the batch gets a chunk in each row group."""
+        chunks = self._row_groups * len({*self._file.columns, *batch.filled_columns})
+        return CHUNK_METADATA_BYTES * chunks + self._file.index_bytes
 
     def write(self, batch: Batch, more: int = sys.maxsize) -> None:
         """Append the rows; the row group ends when it is large enough. About ``more`` such batches will follow."""
@@ -139,7 +143,7 @@ class ParquetFiles:
 
         ``read_share`` is the share of the input that has been read so far: it shows how much output will follow.
         """
-        if self._file is not None and self._file.chunks_with(batch) > MAX_CHUNKS:
+        if self._file is not None and self._file.metadata_bytes_with(batch) > MAX_METADATA_BYTES:
             self.close()
         if self._file is None:
             sample = ChunkSample(self._sampling, self._count)

@@ -85,7 +85,9 @@ pub struct PageSummary {
 struct OpenPage {
     rows: usize,
     nulls: usize,
-    /// One bit for each row, set for a value, the least significant bit first.
+    /// Words of rows before the first value: they take no memory, however many there are.
+    null_words: usize,
+    /// One bit for each later row, set for a value, the least significant bit first; empty without a value.
     validity: Vec<u64>,
     /// `LEVELS_SPACE` bytes, then the values, each after its length; empty at first.
     plain: Vec<u8>,
@@ -301,6 +303,17 @@ fn with_header(page: CompressedPage) -> Result<(Vec<u8>, usize)> {
 impl OpenPage {
     fn push_validity(&mut self, word: u64, rows: usize) {
         let used_bits = self.rows % WORD_ROWS;
+        if self.validity.is_empty() {
+            if word == 0 {
+                self.rows += rows;
+                self.nulls += rows;
+                return;
+            }
+            self.null_words = self.rows / WORD_ROWS;
+            if used_bits > 0 {
+                self.validity.push(0);
+            }
+        }
         match self.validity.last_mut() {
             Some(last) if used_bits > 0 => {
                 *last |= word << used_bits;
@@ -338,6 +351,7 @@ impl OpenPage {
             let bytes = self.rows.div_ceil(8);
             push_varint(&mut levels, bytes << 1 | 1);
             let end = levels.len() + bytes;
+            levels.resize(levels.len() + self.null_words * size_of::<u64>(), 0);
             levels.extend(self.validity.iter().flat_map(|word| word.to_le_bytes()));
             levels.truncate(end);
         }
@@ -356,8 +370,26 @@ impl OpenPage {
     fn clear(&mut self) {
         self.rows = 0;
         self.nulls = 0;
+        self.null_words = 0;
         self.validity.clear();
         self.plain.clear();
         self.numbers.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page_format::PageCompressor;
+
+    #[test]
+    fn rows_before_the_first_value_of_a_page_take_no_memory() {
+        let mut format = PageFormat::new(ValueEncoding::Dictionary, PageCompressor::None);
+        let (mut chunk, mut column) = (ColumnChunk::default(), ColumnValues::default());
+        column.push(1_000_003, b"a", 1);
+        chunk.write(&column, 1_000_004, &mut format).unwrap();
+        assert!((chunk.page.rows, chunk.page.nulls) == (1_000_004, 1_000_003) && chunk.page.validity.len() == 1);
+        let last_byte = *chunk.page.encode(None)[..].split_at(4 + 3 + 125_001).0.last().unwrap();
+        assert_eq!(last_byte, 1 << 3);
     }
 }

@@ -9,6 +9,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 const WORD_ROWS: usize = u64::BITS as usize;
 /// The length that stands for NULL.
 const NULL_LENGTH: i32 = -1;
+/// Of a word of rows without a value; every byte of a negative one is 0xff.
+const NULL_LENGTHS: [u8; WORD_ROWS * size_of::<i32>()] = [0xff; WORD_ROWS * size_of::<i32>()];
 
 /// The digest of consecutive rows of one column. More rows can be added to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,11 @@ impl ColumnDigest {
         for start in (0..rows).step_by(WORD_ROWS) {
             let word_rows = WORD_ROWS.min(rows - start);
             let validity = column.validity_word(start, word_rows);
+            if validity == 0 {
+                self.nulls += word_rows as u64;
+                lengths.add(&NULL_LENGTHS[..word_rows * size_of::<i32>()]);
+                continue;
+            }
             for row in 0..word_rows {
                 let value = if validity >> row & 1 == 1 { present.next() } else { None };
                 let Some(value) = value else {
@@ -102,10 +109,13 @@ mod tests {
     #[test]
     fn it_is_the_crc_of_lengths_and_values() {
         let values = column(&[Some(b"ab"), None, Some(b""), Some(b"c")]);
-        let lengths = [2, -1, 0, 1, -1].map(i32::to_le_bytes).concat();
-        let expected =
-            ColumnDigest { nulls: 2, bytes: 3, lengths: crc32fast::hash(&lengths), values: crc32fast::hash(b"abc") };
-        assert_eq!(digest(&[(&values, 5)]), expected);
+        for rows in [5, 64, 200] {
+            let nulls = std::iter::repeat_n(-1, rows - 4);
+            let lengths: Vec<u8> = [2, -1, 0, 1].into_iter().chain(nulls).flat_map(i32::to_le_bytes).collect();
+            let (lengths, text) = (crc32fast::hash(&lengths), crc32fast::hash(b"abc"));
+            let expected = ColumnDigest { nulls: rows as u64 - 3, bytes: 3, lengths, values: text };
+            assert_eq!(digest(&[(&values, rows)]), expected, "{rows}");
+        }
     }
 
     #[test]

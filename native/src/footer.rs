@@ -22,6 +22,10 @@ use std::sync::Arc;
 const CHUNK_METADATA_BYTES: usize = 64;
 /// About the bytes of a page in the page index, without its bounds.
 const PAGE_LOCATION_BYTES: usize = 12;
+/// About the bytes of memory of a page in a summary and in the page index, without its bounds.
+const PAGE_MEMORY: usize = 192;
+/// In the summary, in the page index, and in the footer, whose buffer has room for twice as much.
+const BOUND_COPIES: usize = 4;
 const SKIPPED_AT_ONCE: usize = 1 << 20;
 
 /// A chunk that is in the file.
@@ -34,11 +38,19 @@ pub struct WrittenChunk {
 
 /// About the bytes of a chunk's metadata in the footer, and of its page index.
 pub fn footer_bytes(name: &str, summary: &ChunkSummary) -> u64 {
-    let length = |bounds: &Bounds| {
-        bounds.as_ref().map_or(0, |(min, max)| min.lower_bound().bytes.len() + max.lower_bound().bytes.len())
-    };
-    let pages: usize = summary.pages.iter().map(|page| PAGE_LOCATION_BYTES + length(&page.bounds)).sum();
-    (CHUNK_METADATA_BYTES + name.len() + length(&summary.bounds) + pages) as u64
+    let pages: usize = summary.pages.iter().map(|page| PAGE_LOCATION_BYTES + bounds_length(&page.bounds)).sum();
+    (CHUNK_METADATA_BYTES + name.len() + bounds_length(&summary.bounds) + pages) as u64
+}
+
+fn bounds_length(bounds: &Bounds) -> usize {
+    bounds.as_ref().map_or(0, |(min, max)| min.lower_bound().bytes.len() + max.lower_bound().bytes.len())
+}
+
+/// About the bytes of memory that the pages of a chunk but the first one take until the footer is written, when the page
+/// index is there three times.
+pub fn index_bytes(summary: &ChunkSummary) -> usize {
+    let later = summary.pages.iter().skip(1);
+    later.map(|page| PAGE_MEMORY + BOUND_COPIES * bounds_length(&page.bounds)).sum()
 }
 
 /// The page index of the chunks of all row groups, in the order of the columns: where each page is, and the bounds of the

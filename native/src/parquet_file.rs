@@ -6,7 +6,7 @@
 
 use crate::column_chunk::ColumnChunk;
 use crate::column_values::ColumnValues;
-use crate::footer::{WrittenChunk, chunk_metadata, footer_bytes, page_index, schema, serialize};
+use crate::footer::{WrittenChunk, chunk_metadata, footer_bytes, index_bytes, page_index, schema, serialize};
 use crate::names;
 use crate::page_format::PageFormat;
 use crate::table::Batch;
@@ -39,6 +39,8 @@ pub struct ParquetFile {
     /// Bytes of the finished row groups, and of their metadata in the footer.
     size: u64,
     footer_bytes: u64,
+    /// As `index_bytes` says.
+    index_bytes: usize,
 }
 
 struct WrittenRowGroup {
@@ -62,6 +64,7 @@ impl ParquetFile {
             row_groups: Vec::new(),
             size: MAGIC.len() as u64,
             footer_bytes: 0,
+            index_bytes: 0,
         })
     }
 
@@ -78,6 +81,11 @@ impl ParquetFile {
     /// Bytes of memory of the open row group: compressed pages, and the open page of each column.
     pub fn held_bytes(&self) -> usize {
         self.open_chunks.iter().flatten().map(|chunk| chunk.held_bytes()).sum()
+    }
+
+    /// About the bytes of memory of the page index of the finished row groups, without the first page of each chunk.
+    pub fn index_bytes(&self) -> usize {
+        self.index_bytes
     }
 
     /// The numbers of the columns that the file has so far, in order.
@@ -139,6 +147,7 @@ impl ParquetFile {
             }
             pages.iter().try_for_each(|page| self.file.write_all(page))?;
             self.footer_bytes += footer_bytes(&self.names[column], &summary);
+            self.index_bytes += index_bytes(&summary);
             let offset = self.size;
             self.size += summary.compressed_bytes as u64;
             group.chunks.push(WrittenChunk { column, offset, summary });

@@ -56,6 +56,11 @@ impl PyParquetFile {
     }
 
     #[getter]
+    fn index_bytes(&self) -> PyResult<usize> {
+        Ok(self.file.as_ref().ok_or_else(not_open)?.index_bytes())
+    }
+
+    #[getter]
     fn columns(&self) -> PyResult<Vec<usize>> {
         Ok(self.file.as_ref().ok_or_else(not_open)?.columns())
     }

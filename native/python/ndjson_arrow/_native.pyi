@@ -311,6 +311,10 @@ class ParquetFile:
     def held_bytes(self) -> int:
         """Bytes of the open row group in memory: finished pages after compression, and the open page of each column."""
     @property
+    def index_bytes(self) -> int:
+        """About the bytes of memory that the pages of the finished row groups, but the first of each column chunk, take
+        until the footer is written."""
+    @property
     def columns(self) -> list[int]:
         """The numbers, in the batches, of the columns that the file has so far, in order."""
     def write(self, batch: Batch, more: int = ...) -> None:

@@ -91,6 +91,24 @@ def test_a_row_group_ends_when_it_takes_too_much_memory(tmp_path: Path, columns:
     assert pq.read_metadata(finished.paths[0]).num_row_groups > 1
 
 
+def test_a_file_ends_when_its_metadata_takes_too_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given room for the chunks of three row groups of 20 columns, each of which has a value in every page
+    monkeypatch.setattr("transform.parquet_writer.MAX_METADATA_BYTES", 3 * 20 * 1024)
+    finished, reader = Finished(), Reader()
+    files = ParquetFiles(tmp_path, ConvertSettings(row_group_bytes=400_000), finished)
+    rows = json.dumps({f"c{column}": "x" for column in range(20)}).encode() + b"\n" + b"{}\n" * 20_479
+
+    # When
+    for _ in range(40):
+        files.write(batch_of(reader, rows))
+    files.close()
+
+    # Then their pages leave room for one
+    groups = [pq.read_metadata(path).num_row_groups for path in finished.paths]
+    assert sum(finished.rows) == 40 * 20_480
+    assert groups == [1] * 5
+
+
 @pytest.mark.parametrize("drifting", [False, True])
 def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
     # Given far more output than one file should hold, in row groups of a tenth of the target
