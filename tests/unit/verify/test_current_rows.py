@@ -13,7 +13,7 @@ import pytest
 
 from lake.documents import encode_body
 from lake.layout import manifest_key
-from lake.ledger import CollectionId, ManifestRow, State
+from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from verify.find_files import FileIndex, current_rows
 from verify.report import HourOutcome, HourReport
@@ -85,7 +85,7 @@ def test_a_manifest_without_a_row_is_kept_for_the_caller(index: FileIndex) -> No
 def test_a_collection_that_is_not_divided_is_named_once(index: FileIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given two parts of it
     monkeypatch.setattr("verify.find_files.files_by_successor", lambda *_: {})
-    parts = [replace(row(name), state=State.COLLECTED, collection=CollectionId(HOUR, "00001")) for name in "ab"]
+    parts = [replace(row(name), state=State.COLLECTED, collection=f"{HOUR}/00001") for name in "ab"]
     for part, file in zip(parts, FILES[:2], strict=True):
         index.add(HOUR, part.id, [file])
     report = HourReport(hour=HOUR)
