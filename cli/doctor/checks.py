@@ -159,7 +159,8 @@ class Account:
     ) -> None:
         self._open_session = open_session
         self._stage = stage
-        self._deploy = f"'cdk deploy -c settings={settings_file}'"
+        # By the stage the app refuses the file of another one.
+        self._deploy = f"'cdk deploy -c stage={stage} -c settings={settings_file}'"
         self._checkout = checkout
         self._session: Any = None
 
