@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
+from botocore.exceptions import ClientError
 
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
@@ -22,6 +23,7 @@ from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.errors import InvalidDocumentError
+from lake.faults import is_denial
 from lake.layout import list_objects, parse_s3_uri
 from lake.ledger import ArrivalRow, Failure, ManifestRow, State
 from lake.ledger.table import batches_of
@@ -39,10 +41,16 @@ UNKNOWN = "unknown"
 
 def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
     """Records of one dataset or of all that Firehose could not deliver, by ``[[records]]`` and kind of error; and
-    whether all objects were listed. Those of a ``[[records]]`` that was removed belong to no dataset.
+    whether all objects were listed. Those of a ``[[records]]`` that was removed belong to no dataset, and are left out
+    if a stage without any may not list its input bucket.
     """
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
-    objects = list(islice(_objects(stack), MAX_LISTED + 1))
+    try:
+        objects = list(islice(_objects(stack), MAX_LISTED + 1))
+    except ClientError as error:
+        if stack.outputs.records or not is_denial(error):
+            raise
+        objects = []
     for item in objects[:MAX_LISTED]:
         folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
         found[tuple(folders[:2])].append(item)

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotFoundError
@@ -260,6 +262,22 @@ def test_records_that_were_not_delivered_are_one_entry_for_each_kind_of_error(
     # And they stay in the list when the settings have no [[records]] any more
     (orphan, _), _ = not_delivered(stack_of(world, FakeServices()))
     assert (orphan.uri, orphan.files, orphan.dataset) == (uri, 2, None)
+
+
+def test_without_records_nobody_needs_the_right_to_list_the_input_bucket(world: World, stack: DeployedStack) -> None:
+    def refused(code: str, stack: DeployedStack) -> DeployedStack:
+        error = ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2")
+        listing = Mock(side_effect=error)
+        return replace(stack, s3=Mock(wraps=stack.s3, exceptions=stack.s3.exceptions, list_objects_v2=listing))
+
+    without = stack_of(world, FakeServices())
+    denied = refused("AccessDenied", without)
+    assert not_delivered(denied) == ([], True)
+    assert status_document(denied, 10, world.now).failed_record_files == 0
+    # And with [[records]], or for another reason, it is not said that all were delivered
+    for unknown in (refused("AccessDenied", stack), refused("SlowDown", without)):
+        with pytest.raises(ClientError):
+            not_delivered(unknown)
 
 
 def test_long_lists_of_records_are_cut(world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch) -> None:
