@@ -58,18 +58,21 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Move files that are queued for the batch lane to the stream lane; a dry run writes nothing.
 
     Idempotent: a repetition moves nothing twice, and finishes what a crashed invocation has begun. Raises
-    ``InvalidInputError``: unknown field, neither files nor a selection or both, too many files.
+    ``InvalidInputError``: unknown field, neither files nor a selection or both, too many files; the error of a
+    collection that could not be divided, if no other file was moved.
     """
     fields = parse_fields(event, FIELDS, "promote", EXAMPLE)
     target, dry_run = parse_target(fields, services, ("files",), "promote", EXAMPLE), parse_flag(fields, "dryRun")
-    report = Report(PROMOTE_COUNTS)
+    report, fault = Report(PROMOTE_COUNTS), None
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         if target.selection is None:
             files = find_files(services, pool, target.files, report)
         else:
-            files = find_queued(services, pool, target.selection, report, dry_run=dry_run)
+            files, fault = find_queued(services, pool, target.selection, report, dry_run=dry_run)
         Promotion(services, pool, report, dry_run=dry_run).move(files)
     logger.info("promoted", dry_run=dry_run, counts=report.counts)
+    if fault is not None and not report.counts["promoted"]:
+        raise fault
     return report.answer(dry_run=dry_run)
 
 
@@ -214,18 +217,17 @@ def _format_files(files: Collection[ObjectVersion]) -> str:
 
 def find_queued(
     services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report, *, dry_run: bool
-) -> dict[str, set[ObjectVersion]]:
-    """The files of QUEUED manifests of the selection, by manifest, from the index: a hint.
+) -> tuple[dict[str, set[ObjectVersion]], Exception | None]:
+    """The files of QUEUED manifests of the selection, by manifest, from the index: a hint; and the error of a
+    collection that could not be divided.
 
     The collections of its hours are divided; a dry run reports their files. Manifests of the stream lane are included:
     a promote that crashed may have left them without a pointer. Raises ``InvalidInputError``: more than
-    ``MAX_QUEUED_FILES`` files of the batch lane; the error of a collection that could not be divided, without others.
+    ``MAX_QUEUED_FILES`` files of the batch lane.
     """
     divided, fault = ([], None) if dry_run else divide_selected(services, selection)
     listed, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
     batch = list({row.id: row for row in (*divided, *listed)}.values())
-    if fault is not None and not (batch or stream):
-        raise fault
     if fault is not None:
         report.messages.append(f"files of a collection are not moved, because it could not be divided: {fault}")
     number = sum(row.files for row in batch)
@@ -245,7 +247,7 @@ def find_queued(
             report.add("notMoved", row.files, f"manifest {row.id} is left to the run that will fail it: {document}")
         else:
             files[row.id] = set(document.files)
-    return files
+    return files, fault
 
 
 def _read(services: Services, row: ManifestRow) -> Manifest | str:
