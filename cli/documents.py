@@ -367,7 +367,7 @@ class HourManifests:
     done: int
     failed: int
     open: int
-    not_in_table: Annotated[int, "those of done that the Iceberg table does not show yet"]
+    not_in_table: Annotated[int, "those with published rows that the Iceberg table does not show yet"]
 
 
 @dataclass(frozen=True, slots=True)

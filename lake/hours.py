@@ -37,7 +37,7 @@ class HourContents(ManifestCounts):
     has_table: bool = False
     """Whether the dataset has an Iceberg table: it has to show what is published."""
     not_in_table: int = 0
-    """DONE manifests that the table does not show yet."""
+    """Manifests with published rows that the table does not show yet."""
     last_batch: tuple[int, int] = (0, 0)
     """The last batch that has brought one of them into the table, and its snapshot."""
     was_reprocessed: bool = False
@@ -59,11 +59,13 @@ class HourContents(ManifestCounts):
             if row.published is not None:
                 # What an earlier generation has published stays until the next one is DONE.
                 self.count_totals(row.published.totals)
+                self.not_in_table += self.has_table and not row.is_tabled
+            if self.has_table and row.tabled is not None:
+                self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
         if row is not None and row.state == State.DONE:
             self._add_done(row)
             if not self.has_table or row.is_tabled:
                 return
-            self.not_in_table += 1
         self.waits_for = self.waits_for or manifest
         if row is not None and row.state == State.FAILED and len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
             self.failed_manifests.append(manifest)
@@ -84,8 +86,6 @@ class HourContents(ManifestCounts):
     def _add_done(self, row: ManifestRow) -> None:
         self.published_at = max(self.published_at, row.finished_at or "")
         self.was_reprocessed = self.was_reprocessed or row.generation > 1
-        if self.has_table and row.tabled is not None:
-            self.last_batch = max(self.last_batch, (row.tabled.batch, row.tabled.snapshot))
         if row.published is not None and row.lane == Lane.STREAM:
             self.stream_lane.count_converted(row, row.published.totals)
 

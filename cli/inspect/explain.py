@@ -7,6 +7,7 @@ from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
+from botocore.exceptions import ClientError
 
 from cli.commands import Json, Limit, command
 from cli.deployed_stack import DeployedStack
@@ -30,6 +31,7 @@ from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_ar
 from cli.terminal import working
 from lake.commit import SourceCount
 from lake.documents import format_json
+from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State
 from lake.ledger.tables import with_current_mark
@@ -201,7 +203,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
     if row.tabled:
         row = with_current_mark(row, stack.ledger.tables.get(dataset))
     shown, published = row.tabled, row.published
-    waits = published is not None and not row.is_tabled and stack.has_table(dataset)
+    waits = published is not None and not row.is_tabled and _has_table(stack, dataset)
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
     return ExplainedManifest(
         manifest=row.id,
@@ -216,6 +218,16 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
         tabled=ShownInTable(shown.generation, shown.since, shown.batch, str(shown.snapshot)) if shown else None,
         waits_for_table=published.generation if published and waits else None,
     )
+
+
+def _has_table(stack: DeployedStack, dataset: str) -> bool:
+    """Whether the dataset has an Iceberg table; False also if the caller may not read the settings."""
+    try:
+        return stack.has_table(dataset)
+    except ClientError as error:
+        if not is_denial(error):
+            raise
+        return False
 
 
 def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None:

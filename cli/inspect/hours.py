@@ -87,7 +87,7 @@ def _read_hour(stack: DeployedStack, row: HourRow, now: datetime, *, is_empty: b
         published_at=counts.published_at or None,
         revision=row.revision,
         marker=f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
-        snapshot=str(counts.snapshot) if counts.batch and contents.waits_for is None else None,
+        snapshot=str(counts.snapshot) if counts.batch and not contents.not_in_table else None,
     )
 
 

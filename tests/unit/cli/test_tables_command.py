@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
@@ -13,11 +15,13 @@ from cli.inspect.explain import print_explanation
 from cli.inspect.hours import print_hours
 from cli.inspect.tables import print_table_status, rebuild_table, restore_table
 from lake.errors import InvalidInputError, TableStoppedError, UnknownDatasetError
-from lake.ledger import ArrivalRow
+from lake.hours import HourContents
+from lake.ledger import ArrivalRow, Published, State
 from lake.manifest import ObjectVersion
 from router.tables.handler import rebuild_table as rebuild
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeLambda, FakeServices, stack_of, stack_with, with_settings
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, measure_speed
 from tests.unit.router.tables.tabling import TABLES, commit, listed, publish, swapped, table
@@ -101,6 +105,24 @@ def test_what_waits_for_the_next_batch_is_not_late(
     assert status(with_settings(stack, deployment.services), capsys)[1][0]["state"] == state
 
 
+def test_a_snapshot_shows_all_that_is_published_of_an_hour_that_waits_for_other_files(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour whose table is current, and a manifest of it that has failed
+    row = publish(deployment, listed(deployment, "a"))
+    commit(deployment)
+    deployment.ledger.manifests.fail(listed(deployment, "b"), "it is broken", deployment.now)
+    print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True)
+    (hour,) = json.loads(capsys.readouterr().out)["hours"]
+    assert (hour["state"], hour["snapshot"]) == ("open", str(table(deployment)["current-snapshot-id"]))
+    # And what is converted again is published all the same, and in the table or not
+    shown = deployment.row(row.id)
+    for published, expected in ((shown.published, 0), (Published(2, DOCUMENT, TOTALS), 1)):
+        contents = HourContents(has_table=True)
+        contents.add(row.id, replace(shown, state=State.QUEUED, published=published))
+        assert (contents.not_in_table, contents.last_batch[0]) == (expected, 1)
+
+
 def test_a_table_that_another_program_has_rolled_back_is_stopped(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,6 +156,12 @@ def test_a_table_that_another_program_has_rolled_back_is_stopped(
     asked = with_settings(stack_of(deployment, FakeServices()), deployment.services)
     print_explanation(asked, file.uri, as_json=False)
     assert f"  table      not generation 1 yet: {command.format(asked.options)}" in capsys.readouterr().out
+    # And who may not read the settings learns the rest
+    error = ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "GetJob")
+    glue: Any = Mock(get_job=Mock(side_effect=error))
+    print_explanation(replace(asked, glue=glue), file.uri, as_json=False)
+    assert "  outcome    DONE" in (text := capsys.readouterr().out)
+    assert "  table      " not in text
     # And what a reason holds cannot command the terminal
     row = deployment.ledger.tables.get("orders")
     assert row is not None
