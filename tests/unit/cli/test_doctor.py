@@ -119,12 +119,7 @@ def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None
         (FakeAws(quota=None), "quotas", Readiness.TO_DO, "unknown, look it up in the console, needed 500"),
         (FakeAws(bootstrap=BOOTSTRAP_KEY), "bootstrap", Readiness.TO_DO, f'bootstrap_key = "{BOOTSTRAP_KEY}"'),
         (FakeAws(bootstrap=refused("ValidationError")), "bootstrap", Readiness.SKIPPED, "run 'cdk bootstrap'"),
-        (
-            FakeAws(stack=refused("ValidationError")),
-            "stack",
-            Readiness.TO_DO,
-            "-c stage=dev -c settings=my.toml'",
-        ),
+        (FakeAws(stack=refused("ValidationError")), "stack", Readiness.TO_DO, "-c stage=dev -c settings=my.toml'"),
         (FakeAws(stack=deployed("0123456789ab")), "stack", Readiness.TO_DO, "deployed from the code 0123456789ab"),
         (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", Readiness.TO_DO, "of an older version"),
         (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", Readiness.TO_DO, "is ROLLBACK_COMPLETE"),
