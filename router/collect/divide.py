@@ -78,8 +78,9 @@ def divide(services: Services, collection: CollectionId, pace: WritePace | None 
 
 PAUSES_SECONDS = (0, 1, 2, 4, 8, 16)
 """Pauses between tries of what cannot be divided but can later: after them it holds up no other file."""
-MAX_TRY_TIME = timedelta(minutes=3)
-"""After this time nothing is tried a third time: a plan needs half of its function's 15 minutes for other files."""
+MAX_RETRY_TIME = timedelta(minutes=2)
+"""After the first try of all: later no further one begins, because a plan needs half of its function's 15 minutes for
+other files."""
 
 
 def divide_selected(services: Services, selection: Selection) -> tuple[list[ManifestRow], Exception | None]:
@@ -92,7 +93,7 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
     manifests: list[str] = []
     undivided: dict[CollectionId, Exception] = {}
     waiting = [row.id for row in services.ledger.collections.open() if selection.selects_hour(row.id.hour)]
-    stop_at = services.clock() + MAX_TRY_TIME
+    stop_at = None
     for pause in (*PAUSES_SECONDS, 0):
         for collection in waiting:
             try:
@@ -102,7 +103,8 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
                 logger.warning("collection not divided", collection=str(collection), error=str(error))
                 undivided[collection] = error
         waiting = [collection for collection, error in undivided.items() if can_pass(error)]
-        if not waiting or (pause and services.clock() >= stop_at):
+        stop_at = stop_at or services.clock() + MAX_RETRY_TIME
+        if not waiting or services.clock() >= stop_at:
             break
         time.sleep(pause)
     rows = queued_successors(services, manifests)

@@ -152,25 +152,26 @@ LATER = Partition("orders", PARTITION.date, PARTITION.hour + 1)
 @pytest.mark.parametrize(
     ("code", "failures", "minutes", "divided"),
     [
-        ("SlowDown", 1, 0, [LATER, PARTITION]),
-        ("SlowDown", 3, 0, [LATER, PARTITION]),
-        ("SlowDown", 3, 4, [LATER]),
-        ("SlowDown", 99, 0, []),
-        ("AccessDenied", 1, 0, [LATER]),
-        ("AccessDenied", 2, 0, []),
+        ("SlowDown", 1, [], [LATER, PARTITION]),
+        ("SlowDown", 3, [], [LATER, PARTITION]),
+        ("SlowDown", 3, [4] * 9, [LATER]),
+        ("SlowDown", 3, [4, 4], [LATER, PARTITION]),
+        ("SlowDown", 99, [], []),
+        ("AccessDenied", 1, [], [LATER]),
+        ("AccessDenied", 2, [], []),
     ],
-    ids=["again", "three times", "slow", "never", "denied", "all denied"],
+    ids=["again", "three times", "slow", "slow at first", "never", "denied", "all denied"],
 )
 def test_an_hour_that_cannot_be_divided_now_is_not_left_out_of_a_plan(
-    deployment: Deployment, code: str, failures: int, minutes: int, divided: list[Partition]
+    deployment: Deployment, code: str, failures: int, minutes: list[int], divided: list[Partition]
 ) -> None:
     collect(deployment, (PARTITION, "a"))
     collect(deployment, (LATER, "b"))
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
-    outcomes = iter([*[error] * failures, *[None] * 9])
+    outcomes, times = iter([*[error] * failures, *[None] * 9]), iter(minutes)
 
     def write(*given: Any) -> CommitReference:
-        deployment.wait(timedelta(minutes=minutes))
+        deployment.wait(timedelta(minutes=next(times, 0)))
         if (failure := next(outcomes)) is not None:
             raise failure
         return write_division(*given)
