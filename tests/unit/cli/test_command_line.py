@@ -244,6 +244,8 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
 class FakeSession:
     """A session of boto3 in an account with one stack."""
 
+    events = Mock()
+
     def __init__(self, profile_name: str | None, region_name: str | None) -> None:
         self.place = (profile_name, region_name)
 
