@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 CODE = ("batch_job", "lake", "router", "streaming_job", "transform", "verify")
 CALL = re.compile(r"\b(?:s3|glue|events)\.([a-z][a-z0-9_]+)\(")
 PAGES = re.compile(r"get_paginator\(\"([a-z0-9_]+)\"")
-NOT_REQUESTS = {"get_paginator"}
+NOT_REQUESTS = {"get_paginator", "register"}
 ACTIONS_BY_CALL = {
     "abort_multipart_upload": {"s3:AbortMultipartUpload"},
     "batch_stop_job_run": {"glue:BatchStopJobRun"},
