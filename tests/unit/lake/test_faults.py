@@ -57,7 +57,7 @@ def cancelled(*reasons: str) -> ClientError:
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (OSError(errno.EMFILE, "too many open files"), Fault.ENVIRONMENT),
         (OSError(errno.EROFS, "read-only file system"), Fault.ENVIRONMENT),
-        (ArrowMemoryError("malloc of size 64 failed"), Fault.ENVIRONMENT),
+        (ArrowMemoryError("malloc of size 64 failed"), Fault.UNKNOWN),
         (RuntimeError("can't start new thread"), Fault.ENVIRONMENT),
         (RuntimeError("a file with the line: can't start new thread"), Fault.UNKNOWN),
         (OSError("a file that pyarrow cannot read has no number"), Fault.UNKNOWN),
