@@ -195,7 +195,8 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
         return Fault.ENVIRONMENT
     # Not a MemoryError: the same file asks any machine for as much, and would hold up the others of its manifest.
-    return Fault.ENVIRONMENT if str(error) == NO_THREAD else Fault.UNKNOWN
+    limited = isinstance(error, RuntimeError) and str(error) == NO_THREAD
+    return Fault.ENVIRONMENT if limited else Fault.UNKNOWN
 
 
 def can_pass(error: BaseException) -> bool:
