@@ -150,7 +150,7 @@ MACHINE_ERRORS = DISK_ERRORS | {
 """A limit of the process, or a broken disk. ENOENT: ``tempfile`` hides by it why it could write to no folder, and a
 temporary folder can be removed; the name of no local file comes from a manifest."""
 NO_THREAD = "can't start new thread"
-"""The whole text by which Python reports a limit of processes or of memory; its type is that of many other errors."""
+"""The whole text by which Python reports a limit of threads; its type is that of many other errors."""
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
@@ -192,9 +192,10 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
-    if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
+    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in MACHINE_ERRORS):
         return Fault.ENVIRONMENT
-    limited = isinstance(error, PermissionError | MemoryError) or str(error) == NO_THREAD
+    # Not a MemoryError: the same file asks any machine for as much, and would hold up the others of its manifest.
+    limited = isinstance(error, RuntimeError) and str(error) == NO_THREAD
     return Fault.ENVIRONMENT if limited else Fault.UNKNOWN
 
 

@@ -141,7 +141,7 @@ class StreamLane:
         """A pointer is in the inbox; call it in the order of time."""
         (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
-        self.backlog_core_seconds += manifest.work.core_seconds + TASK_SECONDS * manifest.manifests
+        self.backlog_core_seconds += _watched_seconds(manifest)
         self.bytes += manifest.row.bytes
         self.compressed_bytes += manifest.row.compressed_bytes
         self.manifests += manifest.manifests
@@ -164,7 +164,7 @@ class StreamLane:
         while self._published and self._published[0][0] <= until:
             _, _, manifest = heapq.heappop(self._published)
             self.backlog_bytes -= manifest.row.bytes
-            self.backlog_core_seconds -= manifest.work.core_seconds + TASK_SECONDS * manifest.manifests
+            self.backlog_core_seconds -= _watched_seconds(manifest)
 
     def finish(self) -> None:
         """Convert what is left, and bill all runs."""
@@ -298,3 +298,8 @@ def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
         else:
             found.append((start, end))
     return found
+
+
+def _watched_seconds(manifest: SimulatedManifest) -> float:
+    """The backlog by which a watch counts it (``read_core_seconds``)."""
+    return max(manifest.work.core_seconds, TASK_SECONDS * manifest.manifests)

@@ -235,6 +235,7 @@ def retry_lines(
         by_hour[line.origin.partition].append(line)
     resubmitted = ResubmittedLines(stack)
     answers: list[dict[str, Any]] = []
+    messages: list[str] = []
     refused: dict[Partition, str] = {}
     waiting: set[Partition] = set()
     for partition, lines in sorted(by_hour.items()):
@@ -244,19 +245,21 @@ def retry_lines(
         # An earlier retry may have been interrupted after it was recorded.
         names = {given_back[line.origin.identity].name for line in lines if line.origin.identity in given_back}
         for name in sorted(names) if not dry_run else ():
-            stack.invoke("resubmit", {"resubmission": name})
+            messages += stack.invoke("resubmit", {"resubmission": name})["messages"]
         if names:
             waiting.add(partition)
         parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
         for part in parts:
             try:
                 answers.append(_resubmit(stack, partition, part, dry_run=dry_run))
+                messages += answers[-1].pop("messages", ())
                 waiting.add(partition)
             except InvalidInputError as error:
                 refused[partition] = stack.runnable(str(error))
     body = {
         "dryRun": dry_run,
         "resubmissions": answers,
+        "messages": messages,
         **{name: left_out[name] for name in LEFT_OUT},
         "refused": {str(partition): why for partition, why in refused.items()},
     }
@@ -359,6 +362,5 @@ def _given_back(body: dict[str, Any], executions: Sequence[str]) -> str:
         end = [f"overnight started: {execution}" for execution in executions]
     else:
         end = ["the next overnight run converts them"] if body["resubmissions"] and not body["dryRun"] else []
-    warnings = [message for answer in body["resubmissions"] for message in answer.get("messages", ())]
     refused = [f"{partition}: {why}" for partition, why in body["refused"].items()]
-    return "\n".join([*hours, ", ".join(texts), *end, *warnings, *map(printable, refused)])
+    return "\n".join([*hours, ", ".join(texts), *end, *body["messages"], *map(printable, refused)])

@@ -43,14 +43,14 @@ def take_ownership(
     stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)
     arrivals, ownership = list(routed), Ownership()
     ownership.set_outcome([*(arrival.file for arrival in arrivals), *ignored], ArrivalOutcome.UNSETTLED)
-    if services.settings.ledger.keep_days:
-        ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
 
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         undecided = without_known(ledger, pool, arrivals) if skip_known else arrivals
+        if services.settings.ledger.keep_days and (undecided or ignored):
+            ledger.arrivals.remember_expiry(services.settings.ledger.keep_days, now)
         recent, old_rows = divide_by_expiry(services, pool, undecided, now)
         recorded_as_ignored, old_ignored = recent_only(services, ignored, now)
         admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, pool, recent)

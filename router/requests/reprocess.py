@@ -217,6 +217,7 @@ class Reprocessing:
         self._report = report
         self._inputs = InputLook(services, pool)
         self._given_back: dict[Partition, bool] = {}
+        """Read anew after manifests were queued: lines that were given back before the last of them are among them."""
 
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
         """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
@@ -224,6 +225,7 @@ class Reprocessing:
         ended: set[str] = set()
         while remaining:
             results = list(self._pool.map(self._queue, remaining))
+            self._given_back.clear()
             following: dict[str, set[ObjectVersion] | None] = {}
             for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
                 if row is not None and step.step == Step.FOLLOW:
@@ -238,7 +240,6 @@ class Reprocessing:
         """Queue manifests of a selection; those that stay are counted. Their successors are among the rows."""
         candidates = [row for row in rows if row.state not in (State.SUPERSEDED, State.ABANDONED)]
         results = list(self._pool.map(lambda row: self._queue(row.id, row), candidates))
-        # Lines that were given back before the last of these was queued are among those that are read now.
         self._given_back.clear()
         for row, (current, step) in zip(candidates, results, strict=True):
             if step.step != Step.FOLLOW:

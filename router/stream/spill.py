@@ -95,7 +95,7 @@ def _count(services: Services, stream: Stream, row: StreamRow, seconds: float, *
 
 def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> float:
     """Time of one core of the streaming jobs' engine for the backlog: by the speed that each dataset has measured, else
-    by that of the settings. Each manifest is one task at least.
+    by that of the settings. Each manifest is one task at least; what was measured has the requests of tasks in it.
 
     One read for each dataset of the backlog.
     """
@@ -104,4 +104,4 @@ def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> f
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         measured = dict(zip(names, pool.map(services.ledger.datasets.speed, names), strict=True))
     speeds = Speeds(measured, settings)
-    return sum(map(speeds.core_seconds, backlog)) + TASK_SECONDS * len(backlog)
+    return sum(max(speeds.core_seconds(row), TASK_SECONDS) for row in backlog)

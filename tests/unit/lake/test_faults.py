@@ -33,6 +33,13 @@ def cancelled(*reasons: str) -> ClientError:
     return ClientError(response, "TransactWriteItems")  # type: ignore[arg-type]
 
 
+class ErrorOfAnEndedDriver(Exception):  # noqa: N818
+    """Py4J asks the JVM for the text of a Java error."""
+
+    def __str__(self) -> str:
+        raise ConnectionError
+
+
 @pytest.mark.parametrize(
     ("error", "fault"),
     [
@@ -57,9 +64,10 @@ def cancelled(*reasons: str) -> ClientError:
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (OSError(errno.EMFILE, "too many open files"), Fault.ENVIRONMENT),
         (OSError(errno.EROFS, "read-only file system"), Fault.ENVIRONMENT),
-        (ArrowMemoryError("malloc of size 64 failed"), Fault.ENVIRONMENT),
+        (ArrowMemoryError("malloc of size 64 failed"), Fault.UNKNOWN),
         (RuntimeError("can't start new thread"), Fault.ENVIRONMENT),
         (RuntimeError("a file with the line: can't start new thread"), Fault.UNKNOWN),
+        (ErrorOfAnEndedDriver(), Fault.UNKNOWN),
         (OSError("a file that pyarrow cannot read has no number"), Fault.UNKNOWN),
         (answer("NoSuchKey", 404), Fault.FILE),
         (answer("404", 404, operation="HeadObject"), Fault.FILE),

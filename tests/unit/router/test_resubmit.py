@@ -19,7 +19,8 @@ from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.reprocessing import convert, done, failed
+from tests.unit.router.owning import owned
+from tests.unit.router.reprocessing import convert, done, failed, superseded
 
 SOURCE = "s3://input/orders/a"
 WRITES = ("intent", "resubmission", "arrival", "document", "part", "end of the intent")
@@ -242,6 +243,22 @@ def test_a_reprocess_warns_of_lines_that_are_given_back_while_it_goes_through_th
     # Then
     warned = [message for message in messages if "given back repaired" in message]
     assert ([second in message for message in warned], first in messages[0]) == ([True], True)
+
+
+def test_a_reprocess_warns_of_lines_that_are_given_back_before_it_follows_a_manifest_to_them(
+    deployment: Deployment,
+) -> None:
+    # Given lines of a successor that are given back after another manifest of the hour was queued
+    first, source = done(deployment, "a"), owned(deployment, "b")
+    (second,) = superseded(deployment, source, ("b",))
+    convert(deployment, second)
+    name = uploaded(deployment, lines_of(second, 0))
+    deployment.faults.pause = (3, lambda: request(deployment, name))
+    # When
+    event = {"manifests": [first, source], "only": "all", "request": "r"}
+    messages = reprocess(event, deployment.services)["messages"]
+    # Then
+    assert [(second in message) for message in messages if "given back repaired" in message] == [True]
 
 
 def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:

@@ -279,11 +279,14 @@ def test_a_backlog_is_as_long_as_its_datasets_are_slow(deployment: Deployment) -
 
 
 @pytest.mark.parametrize(("manifests", "spilling"), [(12, False), (20, True)])
+@pytest.mark.parametrize("measured", [None, 400])
 def test_a_backlog_of_tiny_manifests_is_as_long_as_their_tasks(
-    deployment: Deployment, manifests: int, spilling: bool
+    deployment: Deployment, measured: int | None, manifests: int, spilling: bool
 ) -> None:
-    # Given 4 cores for a second, and manifests whose bytes take them no time
+    # Given 4 cores for a second, and manifests of 100 bytes that are assumed to take no time, or were measured
     deployment.configure(stream={"latency_goal_seconds": 1, "max_workers": 2})
+    if measured is not None:
+        measure_speed(deployment, measured)
     for number in range(manifests):
         deployment.queued(f"{number}.json", lane=Lane.STREAM)
     # When, Then
