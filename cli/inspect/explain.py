@@ -380,7 +380,8 @@ def _print_manifest(manifest: ExplainedManifest, clock: Callable[[str], str], op
         batch = f"batch {shown.batch}, snapshot {shown.snapshot}"
         _line("table", f"generation {shown.generation} since {clock(shown.since)}: {batch}")
     if manifest.waits_for_table:
-        command = f"'hybrid-router tables status {manifest.partition.partition('#')[0]}{options}'"
+        dataset = manifest.partition.partition("#")[0]
+        command = f"'hybrid-router tables status {dataset}{options}'"
         _line("table", f"not generation {manifest.waits_for_table} yet: {command} says whether it is late or stopped")
 
 

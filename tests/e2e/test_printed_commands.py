@@ -58,7 +58,7 @@ def values(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield {
             **dict.fromkeys(("dataset", "name"), DATASET),
             **dict.fromkeys(("manifest", "id"), row.id),
-            **dict.fromkeys(("hour", "stamp"), hour),
+            **dict.fromkeys(("hour", "stamp", "first", "last"), hour),
             **dict.fromkeys(("uri", "key", "bucket"), file.uri),
             **dict.fromkeys(("options", "_options", "place"), ""),
             "execution": night.rsplit(":", 1)[-1],
