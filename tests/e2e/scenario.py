@@ -17,7 +17,6 @@ from cli.demo.run import created_record
 from cli.deployed_stack import DeployedStack
 from cli.inspect.trace import trace_arrival
 from cli.local_stage.local_clouds import local_state
-from infra.names import stack_name
 from infra.synth import synth
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifest_row import manifest_row_key
@@ -48,11 +47,9 @@ class Scenario:
 
     def leave_local_state(self, stage: str) -> None:
         """Write the file by which ``--local`` finds the stack of a stage on this cloud."""
-        (stack,) = self.cloud.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
-        outputs = {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
         reached = {"endpoint": self.cloud.endpoint, "access_key": asdict(self.cloud.access_key)}
         local_state().mkdir(parents=True, exist_ok=True)
-        state = {**reached, "outputs": outputs, "logs": str(self.cloud.logs_dir)}
+        state = {**reached, "logs": str(self.cloud.logs_dir)}
         (local_state() / f"{stage}.json").write_text(json.dumps(state))
 
     @contextmanager
