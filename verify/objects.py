@@ -15,10 +15,11 @@ from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError
 
 from lake.faults import KEY_CODES, Fault, error_code, judge
-from lake.manifest import ObjectVersion
+from lake.manifest import UNVERSIONED, ObjectVersion
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
     from typing_extensions import Buffer
 
 RANGE_BYTES = 8 << 20
@@ -46,7 +47,7 @@ class ObjectStream(io.RawIOBase):
         self._s3 = s3
         self._size = file.size
         self._position = 0
-        self._request = {"Bucket": file.bucket, "Key": file.key, **pinned_version(file.etag, file.version_id)}
+        self._file = file
         self._range = memoryview(b"")
 
     def readable(self) -> bool:
@@ -56,7 +57,7 @@ class ObjectStream(io.RawIOBase):
         """Fill ``target`` at most; returns the number of bytes, 0 at the end."""
         if not self._range and self._position < self._size:
             end = min(self._position + RANGE_BYTES, self._size)
-            body = self._get(f"bytes={self._position}-{end - 1}")
+            body = get_range(self._s3, self._file, self._position, end)["Body"].read()
             if len(body) != end - self._position:
                 raise GoneError(f"it has fewer than the {self._size} bytes of its event")
             self._range, self._position = memoryview(body), end
@@ -66,18 +67,25 @@ class ObjectStream(io.RawIOBase):
         self._range = self._range[count:]
         return count
 
-    def _get(self, byte_range: str) -> bytes:
+
+def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObjectOutputTypeDef:
+    """S3's answer with the bytes [start, end) of exactly this version: by its ETag where it was put without a version.
+
+    A bucket that got versions later has such an object as the version ``null``. Raises ``GoneError``.
+    """
+    by_etag = {"IfMatch": f'"{file.etag}"'}
+    null = {**by_etag, "VersionId": UNVERSIONED}
+    gone: ClientError | None = None
+    for version in (by_etag, null) if file.version_id is None else ({"VersionId": file.version_id},):
+        request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key, **version}
         try:
-            return self._s3.get_object(**self._request, Range=byte_range)["Body"].read()
+            return s3.get_object(**request, Range=f"bytes={start}-{end - 1}")
         except ClientError as error:
-            if judge(error) == Fault.FILE:
-                raise GoneError(f"S3 answers {error_code(error)}") from error
-            raise
-
-
-def pinned_version(etag: str, version_id: str | None) -> dict[str, Any]:
-    """The members of a request for exactly this version: by its ETag where the bucket has no versions."""
-    return {"IfMatch": f'"{etag}"'} if version_id is None else {"VersionId": version_id}
+            if judge(error) != Fault.FILE:
+                raise
+            gone = gone or error
+    assert gone is not None
+    raise GoneError(f"S3 answers {error_code(gone)}") from gone
 
 
 class InflatedStream(io.RawIOBase):

@@ -6,13 +6,12 @@ import base64
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
 import typer
-from botocore.exceptions import ClientError
 
 from cli.commands import FirstHour, Json, LastHour, command
 from cli.deployed_stack import DeployedStack
@@ -31,12 +30,11 @@ from cli.quarantine.records import (
     parse_quarantine_selection,
 )
 from cli.terminal import print_table, working
-from lake.faults import Fault, judge
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
 from lake.texts import format_count, printable
 from verify.elements import Line, lines_of
-from verify.objects import GoneError, open_text, pinned_version
+from verify.objects import GoneError, get_range, open_text
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -88,14 +86,9 @@ def _input_file(s3: S3Client, source: str, version: str) -> ObjectVersion:
     """The version that the record names; raises ``GoneError``."""
     uri = parse_s3_uri(source)
     etag = version.removeprefix("etag:")
-    version_id = version if etag == version else None
-    try:
-        head = s3.head_object(Bucket=uri.bucket, Key=uri.key, **pinned_version(etag, version_id))
-    except ClientError as error:
-        if judge(error) == Fault.FILE:
-            raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
-        raise
-    return ObjectVersion(uri.bucket, uri.key, head["ETag"].strip('"'), head["ContentLength"], "", version_id)
+    file = ObjectVersion(uri.bucket, uri.key, etag, 0, "", version if etag == version else None)
+    # A file with a rejected line has a first byte.
+    return replace(file, size=int(get_range(s3, file, 0, 1)["ContentRange"].rpartition("/")[2]))
 
 
 def _contexts(lines: Iterable[Line], offsets: Sequence[int], count: int) -> Iterator[tuple[int, LineContext]]:

@@ -152,6 +152,21 @@ def test_what_a_reprocess_keeps_is_compared_by_the_settings_that_it_was_converte
     assert (report.files, [*map(str, report.differences)]) == (2, [])
 
 
+def test_an_hour_is_proven_after_the_bucket_got_versions(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given files of a bucket without versions, one of which was replaced and one deleted after it got them
+    hour, s3 = VerifiedHour(unversioned_world, spark), unversioned_world.services.s3
+    bucket = hour.files["orders/a.json"].bucket
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    hour.record(unversioned_world.put("orders/a.json", b'{"id":"newer"}\n'), None)
+    s3.delete_object(Bucket=bucket, Key="orders/b.json.gz")
+    # Then
+    report = hour.verify()
+    assert (report.rows, [*map(str, report.differences)]) == (52, [])
+    assert not any("is gone" in reason for reason in report.unproven)
+
+
 def test_an_hour_of_an_earlier_input_bucket_is_proven(hour: VerifiedHour) -> None:
     # Given a deployment that has changed input.bucket
     services = hour.world.services

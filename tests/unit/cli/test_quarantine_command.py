@@ -241,13 +241,17 @@ def test_a_line_after_a_byte_order_mark_is_found(world: World, capsys: pytest.Ca
     assert show(world, capsys, 1)[2] == "1: {"
 
 
-def test_a_file_that_was_replaced_has_no_context(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("has_versions", [False, True])
+def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
+    world: World, capsys: pytest.CaptureFixture[str], *, has_versions: bool
+) -> None:
     quarantined(world, BODY, **REJECTS)
+    if has_versions:
+        world.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
     world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"other")
-    assert show(world, capsys, 1)[2:4] == [
-        "{",
-        "(no line number: the file cannot be read any more: S3 answers 412)",
-    ]
+    gone = ["{", "(no line number: the file cannot be read any more: S3 answers PreconditionFailed)"]
+    told = show(world, capsys, 0)
+    assert "3: {" in told if has_versions else told[2:4] == gone
 
 
 def test_what_is_read_of_a_file_is_bounded(
