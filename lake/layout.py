@@ -288,10 +288,10 @@ def after_empty_page(page: ListObjectsV2OutputTypeDef) -> dict[str, str]:
 
 
 def list_versions(s3: S3Client, bucket: str, key: str) -> Iterator[Any]:
-    """All versions of one key, newest first. Raises botocore's errors."""
+    """All versions of one key, newest first, with ``RestoreStatus`` if they are archived. Raises botocore's errors."""
     markers: dict[str, Any] = {}
     while True:
-        page = s3.list_object_versions(Bucket=bucket, Prefix=key, **markers)
+        page = s3.list_object_versions(Bucket=bucket, Prefix=key, OptionalObjectAttributes=["RestoreStatus"], **markers)
         yield from (item for item in page.get("Versions", []) if item["Key"] == key)
         # A key is listed before its extensions.
         if not page["IsTruncated"] or page["NextKeyMarker"] != key:

@@ -397,7 +397,7 @@ class InputLook:
         self._looks = 0
 
     def describe(self, row: ManifestRow) -> str | None:
-        """What is gone of the manifest's input, and what a reprocess then does; None if all of it is there."""
+        """What is gone or archived of the manifest's input, and what a reprocess then does; None: nothing is."""
         if self._looks + row.files > MAX_LOOKS:
             return "its files were not looked at: name fewer manifests to have that done"
         self._looks += row.files
@@ -410,7 +410,7 @@ class InputLook:
             gone = {file for file, is_there in zip(manifest.files, there, strict=True) if not is_there}
             if not gone:
                 return None
-            files = format_count(len(gone), "of its files is gone", "of its files are gone")
+            files = format_count(len(gone), "of its files is gone or archived", "of its files are gone or archived")
             return f"{files} (first: {min(gone).uri}){self._consequence(row, manifest, gone)}"
         except UnusableDocumentError as error:
             return f"it cannot be converted: {error}"
@@ -433,7 +433,16 @@ class InputLook:
             # Repaired lines: nothing deletes them, and the function may not list the control bucket.
             return True
         versions = list_versions(self._services.s3, file.bucket, file.key)
-        return any(_is_version(file, item["VersionId"], item["ETag"].strip('"')) for item in versions)
+        found = (item for item in versions if _is_version(file, item["VersionId"], item["ETag"].strip('"')))
+        return any(
+            item.get("StorageClass") not in ARCHIVES or "RestoreExpiryDate" in item.get("RestoreStatus", {})
+            for item in found
+        )
+
+
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+"""Storage classes whose objects can be read only while they are restored (Amazon S3 User Guide, "Working with archived
+objects")."""
 
 
 def _is_version(file: ObjectVersion, version_id: str, etag: str) -> bool:

@@ -1,7 +1,9 @@
 """A dry run of a reprocess looks at the input first: what is gone, and what would happen."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -56,10 +58,10 @@ def dry_run(deployment: Deployment, manifest: str) -> str:
     ("gone", "unreadable", "expected"),
     [
         ((), (), "it was DONE"),
-        (("a",), ("zz",), f"1 of its files is gone (first: s3://input/orders/a): {NOTHING}"),
-        (("a",), ("b",), f"1 of its files is gone (first: s3://input/orders/a): {ONE}"),
+        (("a",), ("zz",), f"1 of its files is gone or archived (first: s3://input/orders/a): {NOTHING}"),
+        (("a",), ("b",), f"1 of its files is gone or archived (first: s3://input/orders/a): {ONE}"),
         (("b",), ("b",), "(first: s3://input/orders/b), and would stay in the quarantine by reference"),
-        (("a", "b"), ("b",), f"2 of its files are gone (first: s3://input/orders/a): {NOTHING}"),
+        (("a", "b"), ("b",), f"2 of its files are gone or archived (first: s3://input/orders/a): {NOTHING}"),
     ],
 )
 def test_what_is_gone_and_what_would_happen(
@@ -83,7 +85,26 @@ def test_what_is_gone_and_what_would_happen(
 def test_a_replaced_object_is_gone(deployment: Deployment) -> None:
     manifest = converted(deployment, put(deployment, "a"))
     deployment.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"another")
-    assert "1 of its files is gone" in dry_run(deployment, manifest)
+    assert "1 of its files is gone or archived" in dry_run(deployment, manifest)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_read"),
+    [
+        ({}, False),
+        ({"IsRestoreInProgress": True}, False),
+        ({"IsRestoreInProgress": False, "RestoreExpiryDate": datetime(2026, 11, 30, tzinfo=UTC)}, True),
+    ],
+)
+def test_an_archived_object_is_read_once_it_is_restored(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, status: dict[str, Any], *, is_read: bool
+) -> None:
+    file = put(deployment, "a")
+    item = {"Key": file.key, "VersionId": "null", "ETag": file.etag, "StorageClass": "DEEP_ARCHIVE"}
+    page = {"Versions": [{**item, "RestoreStatus": status}], "IsTruncated": False}
+    manifest = converted(deployment, file)
+    monkeypatch.setattr(deployment.services.s3, "list_object_versions", Mock(return_value=page))
+    assert ("is gone or archived" in dry_run(deployment, manifest)) != is_read
 
 
 def test_repaired_lines_are_not_looked_for(deployment: Deployment) -> None:
@@ -99,7 +120,7 @@ def test_the_files_of_a_manifest_that_never_got_through_would_be_in_the_quaranti
     (manifest,) = deployment.waiting()
     assert deployment.ledger.manifests.fail(deployment.row(manifest.id), "it crashed", deployment.now)
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/a")
-    assert "gone (first: s3://input/orders/a), and would be in the quarantine" in dry_run(deployment, manifest.id)
+    assert "gone or archived (first: s3://input/orders/a), and would be in the quarantine" in dry_run(deployment, manifest.id)
 
 
 def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
