@@ -165,10 +165,11 @@ def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str,
     try:
         announced = parse_events(SQSRecord({"messageId": item["MessageId"], "body": item["Body"]}))
     except InvalidInputError:
-        return item["Body"][:MAX_CHARACTERS], "not an event of the input bucket", "removed, it concerns no file", False
-    subject = (
-        ", ".join(f"s3://{version.bucket}/{version.key}" for version in announced) or "an event without a new file"
-    )
+        problem, advice = "not an event of the input bucket", "removed, no file can be read from it"
+        return item["Body"][:MAX_CHARACTERS], problem, advice, False
+    if not announced:
+        return "an event without a new file", "route failed in every attempt", "removed", False
+    subject = ", ".join(f"s3://{version.bucket}/{version.key}" for version in announced)
     if all(_has_owner(stack, version) for version in announced):
         return subject, "route failed in every attempt", "removed, because it has an owner by now", False
     return subject, "route failed in every attempt", "sent to route again", True
@@ -177,6 +178,7 @@ def _failed_event(stack: DeployedStack, item: dict[str, Any]) -> tuple[str, str,
 def _has_owner(stack: DeployedStack, announced: AnnouncedVersion) -> bool:
     """False also for an event that only ``route`` can complete."""
     try:
-        return stack.ledger.arrivals.get(announced.version()) is not None
+        row = stack.ledger.arrivals.get(announced.version())
     except ValueError:
         return False
+    return row is not None and row.manifest is not None

@@ -1,5 +1,6 @@
 """``hybrid-router dead-letters``: what is read is shown again to other readers."""
 
+import json
 from collections.abc import Mapping
 from itertools import islice
 from types import MappingProxyType, SimpleNamespace
@@ -9,16 +10,29 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.change.dead_letters import redrive_dead_letters
+from cli.demo.run import created_record
+from lake.manifest import ObjectVersion
+
+
+def event(key: str) -> str:
+    file = ObjectVersion("input", key, "etag", 1, "2026-11-20T09:30:00.000+00:00", "v1")
+    return json.dumps({"Records": [created_record(file, "eu-central-1")]})
 
 
 class DeadLetterQueue:
     """Letters that cannot be read as events, the oldest visible ones first; each request takes a second."""
 
-    def __init__(self, letters: int, refuses: str = "", attributes: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        letters: int,
+        refuses: str = "",
+        attributes: Mapping[str, Any] = MappingProxyType({}),
+        body: str = "not an event",
+    ) -> None:
         self._visible_from = [0] * letters
         self._refuses = refuses
         self._letter = {
-            "Body": "not an event",
+            "Body": body,
             "Attributes": {"SentTimestamp": "0"},
             "MessageAttributes": attributes,
         }
@@ -44,8 +58,13 @@ class DeadLetterQueue:
 
 
 def stack_with(queue: DeadLetterQueue) -> Any:
+    rows = {name: SimpleNamespace(manifest=manifest) for name, manifest in (("owned", "m1"), ("ignored", None))}
     return SimpleNamespace(
-        sqs=queue, outputs=SimpleNamespace(dead_letters="url"), name="hybrid-router-plant", options=""
+        sqs=queue,
+        outputs=SimpleNamespace(dead_letters="url"),
+        name="hybrid-router-plant",
+        options="",
+        ledger=SimpleNamespace(arrivals=SimpleNamespace(get=lambda file: rows.get(file.key))),
     )
 
 
@@ -78,3 +97,21 @@ def test_a_refused_start_names_the_command_of_its_target(
     redrive_dead_letters(stack, dry_run=True, as_json=False)
     advice = "the next start does the work" + (f", or 'hybrid-router {command}' now" if command else "")
     assert f": {advice}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("body", "advice"),
+    [
+        (json.dumps({"Records": []}), "an event without a new file: removed"),
+        (json.dumps({"detail-type": "Object Created"}), "removed, no file can be read from it"),
+        (event("new"), "s3://input/new: sent to route again"),
+        (event("owned"), "s3://input/owned: removed, because it has an owner by now"),
+        # A rule of today can take it.
+        (event("ignored"), "s3://input/ignored: sent to route again"),
+    ],
+)
+def test_only_events_of_files_without_an_owner_are_sent_again(
+    body: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    redrive_dead_letters(stack_with(DeadLetterQueue(1, body=body)), dry_run=True, as_json=False)
+    assert f"{advice}\n" in capsys.readouterr().out

@@ -120,7 +120,9 @@ def test_the_files_of_a_manifest_that_never_got_through_would_be_in_the_quaranti
     (manifest,) = deployment.waiting()
     assert deployment.ledger.manifests.fail(deployment.row(manifest.id), "it crashed", deployment.now)
     deployment.raw_s3.delete_object(Bucket="input", Key="orders/a")
-    assert "gone or archived (first: s3://input/orders/a), and would be in the quarantine" in dry_run(deployment, manifest.id)
+    assert "gone or archived (first: s3://input/orders/a), and would be in the quarantine" in dry_run(
+        deployment, manifest.id
+    )
 
 
 def test_the_number_of_looks_is_bounded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
