@@ -93,8 +93,8 @@ MAX_SCANNED_ROWS = 20_000
 manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
-    "if they are data: deploy settings with that rule; the sweep takes recent files then, and a backfill all; nothing "
-    "counts them 30 days after the last one"
+    "if they are data: do what the reason says; after a deployment the sweep takes recent files, and a backfill all; "
+    "nothing counts them 30 days after the last one"
 )
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 OR_READ_AGAIN = "restore the document, or have its manifest converted again"

@@ -109,13 +109,14 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
 
     An arrival on which S3 did not say what its lane depends on is UNSETTLED.
     """
-    now = services.clock()
+    now, own = services.clock(), services.resources.input_bucket
     of_input, ignored = [], {}
     for arrival in arrivals:
-        if arrival.bucket == services.resources.input_bucket:
+        if arrival.bucket == own:
             of_input.append(arrival)
         else:
-            ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
+            reason = f"the bucket {arrival.bucket} is not the input of this deployment: copy its data to {own}"
+            ignored[arrival] = reason
     routed, undecided = [], []
     for arrival, decision in decide_lanes(services, of_input, now).items():
         if decision is NO_ANSWER:

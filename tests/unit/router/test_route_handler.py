@@ -101,7 +101,7 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
 def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
     route(batch(message("m1", s3_record("orders/a.ndjson", bucket="other"))), deployment.services)
     [row] = deployment.ledger.arrivals.versions("other", "orders/a.ndjson")
-    assert row.reason == "the bucket other is not the input of this deployment"
+    assert row.reason == "the bucket other is not the input of this deployment: copy its data to input"
 
 
 def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
