@@ -111,8 +111,9 @@ class VersionLookup:
             # Gone by now. The manifest that owns it reports that.
             return announced.version()
         raise InvalidInputError(
-            f"the event of s3://{announced.bucket}/{announced.key} has no size or no ETag, and the bucket has no "
-            "version of the key that belongs to it: put the file again, if it was deleted by mistake"
+            f"the event of s3://{announced.bucket}/{announced.key} has no size or no ETag, and no version of the key "
+            "is known to belong to it: the sweep finds the file if it is there; put it again if it was deleted by "
+            "mistake"
         )
 
     def _bucket_has_versions(self) -> bool:

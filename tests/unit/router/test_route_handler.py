@@ -294,7 +294,7 @@ def test_an_event_without_a_size_whose_object_is_gone_is_refused(deployment: Dep
     assert owned_files(deployment) == []
     # And the reason says what to do
     announced = AnnouncedVersion("input", KEY, facts["eTag"], None, deployment.now, None)
-    with pytest.raises(InvalidInputError, match="put the file again"):
+    with pytest.raises(InvalidInputError, match="the sweep finds the file if it is there; put it again"):
         VersionLookup(deployment.services).complete(announced)
 
 
