@@ -104,7 +104,9 @@ class Source:
         if (start, end) != (0, file.size):
             options["range"] = (start, end)
         try:
-            return obstore.get(self._store(file.bucket), file.key, options=options).bytes()  # type: ignore[arg-type]
+            answer = obstore.get(self._store(file.bucket), file.key, options=options)  # type: ignore[arg-type]
+            _refuse_later_version(file, answer.meta["version"])
+            return answer.bytes()
         except (BaseError, FileNotFoundError, NoCredentialsError):
             # Its text holds the URL, and so the key, and "not found" can be the bucket or a proxy: only the structured
             # answer of the other client can be judged.
@@ -125,7 +127,9 @@ class Source:
         if (start, end) != (0, file.size):
             request["Range"] = f"bytes={start}-{end - 1}"
         try:
-            return self._client.get_object(**request)["Body"].read()
+            answer = self._client.get_object(**request)
+            _refuse_later_version(file, answer.get("VersionId"))
+            return answer["Body"].read()
         except (ClientError, BotoCoreError) as error:
             raise _read_error(file, error, self._input_keys) from error
 
@@ -149,6 +153,12 @@ def needs_client(key: str) -> bool:
     """Whether obstore's paths cannot express the key (empty, ``.`` and ``..`` segments, control characters)."""
     segments = key.split("/")
     return any(part in ("", ".", "..") for part in segments) or any(ord(char) < 32 or ord(char) == 127 for char in key)
+
+
+def _refuse_later_version(file: ObjectVersion, version: str | None) -> None:
+    """What is put after the bucket got versions is another file, also if it has the same bytes."""
+    if file.version_id is None and version not in (None, UNVERSIONED):
+        raise UnreadableFileError(_deleted(file))
 
 
 def _deleted(file: ObjectVersion) -> str:

@@ -101,3 +101,19 @@ def test_the_version_null_is_read_after_the_bucket_got_versions(
     # When, Then its own bytes are in the lake
     world.convert([world.enqueue([file])], spark)
     assert (world.lake(), world.quarantine()) == ([{"a": "1"}], [])
+
+
+def test_the_same_bytes_that_are_put_after_the_bucket_got_versions_are_another_file(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given a file that was deleted before it was converted, and its bytes as a version of their own
+    world, s3 = unversioned_world, unversioned_world.services.s3
+    file = world.put("orders/a.json", GOOD)
+    s3.delete_object(Bucket=file.bucket, Key=file.key)
+    s3.put_bucket_versioning(Bucket=file.bucket, VersioningConfiguration={"Status": "Enabled"})
+    again = world.put("orders/a.json", GOOD)
+    # When, Then they are in the lake once
+    world.convert([world.enqueue([file]), world.enqueue([again])], spark)
+    assert world.lake() == [{"a": "1"}]
+    (record,) = world.quarantine()
+    assert record["reason"] == "it was deleted after it arrived"

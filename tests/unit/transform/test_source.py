@@ -115,7 +115,7 @@ def test_an_answer_that_is_not_the_object_excludes_no_file(
     monkeypatch: pytest.MonkeyPatch, received: int, stored: int
 ) -> None:
     # Given an answer whose header agrees with its bytes
-    answer = Mock(**{"bytes.return_value": bytes(received)})
+    answer = Mock(**{"bytes.return_value": bytes(received), "meta": {"version": "v1"}})
     monkeypatch.setattr(source_module.obstore, "get", lambda *_, **__: answer)  # type: ignore[attr-defined]
     client = Mock(**{"head_object.return_value": {"ContentLength": stored}})
     source = Source(Mock(), lambda: client)
