@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from lake.commit import CommitDocument, PendingObject, write_commit
-from lake.layout import commit_key, quarantine_key
+from lake.commit import PendingObject
+from lake.layout import quarantine_key
 from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Partition
 from lake.manifest_documents import write_manifest
@@ -40,10 +40,6 @@ def published(
     body = "".join(json.dumps(record) + "\n" for record in records).encode()
     key = quarantine_key(row.partition, row.id, row.generation, 0)
     world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=body)
-    claim = world.claimed(row)
     objects = (*kept, PendingObject("quarantine", key, "", (), "", len(body), 1))
-    document = CommitDocument(row.id, row.generation, 1, row.partition, "jr_1", "", (), objects, (), (), 1)
-    reference = write_commit(world.raw_s3, "control", commit_key(row.id, row.generation, 1, "n"), document)
-    world.ledger.manifests.commit(claim, reference, world.now)
-    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+    world.ledger.manifests.finish(world.committed(world.claimed(row), quarantine=objects), TOTALS, world.now)
     return world.row(row.id)

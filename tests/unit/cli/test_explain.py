@@ -20,7 +20,7 @@ from lake.manifest_documents import write_manifest
 from lake.result import ResultObject
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
+from tests.unit.lake.transitions import DOCUMENT, done, put_result
 from tests.unit.lake.world import LEASE, PARTITION, World
 
 FILE = S3Uri("input", "orders/a")
@@ -39,8 +39,7 @@ def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
 
 def published(world: World, manifest: Manifest, rejects: dict[str, int], unreadable: str | None = None) -> None:
     """Publish a manifest: its first file has these rejects, or could not be read; all others are rows."""
-    world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
+    done(world, world.row(manifest.id))
     sources = [SourceCount(file.uri, file.version, 100, 3, 3, 0, {}, None, None) for file in manifest.files]
     first = f"{next(iter(rejects))} at byte 16" if rejects else None
     sources[0] = replace(sources[0], rejects=rejects, first_reject=first, failed=unreadable)
@@ -297,8 +296,7 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     manifest = arrived(world, "a")
     published(world, manifest, {})
     world.ledger.manifests.force(world.row(manifest.id), world.now)
-    world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
+    done(world, world.row(manifest.id))
     # When
     key = lake_key(PARTITION, manifest.id, 1, 0)
     print_object(object_at(world, f"s3://lake/{key}"))

@@ -19,7 +19,7 @@ from lake.ledger import ArrivalRow, ManifestRow
 from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.transitions import DOCUMENT, TOTALS, put_result
+from tests.unit.lake.transitions import TOTALS, done, put_result
 from tests.unit.lake.world import PARTITION, World
 
 
@@ -31,8 +31,7 @@ def listed(world: World, *, dataset: str | None = None, limit: int = 10) -> list
 
 def unreadable(world: World, row: ManifestRow, *keys: str, version: str = "v1") -> None:
     """Publish the manifest without these files of it."""
-    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(row.id), replace(TOTALS, failed_files=len(keys)), world.now)
+    done(world, row, replace(TOTALS, failed_files=len(keys)))
     failed = [SourceCount(f"s3://input/{key}", version, 100, 0, 0, 0, {}, None, "it was deleted") for key in keys]
     put_result(world, row, [*failed, SourceCount("s3://input/good", "v1", 100, 3, 3, 0, {}, None, None)])
 
@@ -133,8 +132,7 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
 
 def converted(world: World, row: ManifestRow, version: str) -> None:
     """Publish the manifest with this version of s3://input/orders/a."""
-    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+    done(world, row)
     put_result(world, row, [SourceCount("s3://input/orders/a", version, 100, 3, 3, 0, {}, None, None)])
 
 

@@ -18,7 +18,7 @@ from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS, InputSearch
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.transitions import done
 from tests.unit.lake.world import MORNING, World
 
 
@@ -104,8 +104,7 @@ def test_the_largest_backlogs_are_on_the_page(world: World, capsys: pytest.Captu
 def test_what_did_not_get_through_is_counted(world: World) -> None:
     failed, unreadable = world.queued("a"), world.queued("b")
     world.ledger.manifests.fail(failed, "because", world.now)
-    world.ledger.manifests.commit(world.claimed(unreadable), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(unreadable.id), replace(TOTALS, failed_files=1), world.now)
+    done(world, unreadable)
     world.ledger.ignored.add(
         "no rule", [ObjectVersion("input", "a", "e", 5, "2000-01-01T00:00:00.000+00:00")], world.now
     )

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from lake.errors import TerminalError
-from lake.ledger import Failure, ManifestRow, PublishedTotals, State
+from lake.ledger import Failure, ManifestRow, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, manifest_sha256
-from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, claim, fail, force, row_in_state, supersede
+from tests.unit.lake.transitions import STATES, TOTALS, claim, done, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, PARTITION, World
 
 
@@ -124,12 +124,6 @@ def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(wor
 
 def listed(world: World, failure: Failure, lane: Lane = Lane.BATCH) -> list[str]:
     return [row.id for row in world.ledger.manifests.failures(lane, failure)]
-
-
-def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> ManifestRow:
-    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
-    assert world.ledger.manifests.finish(world.row(row.id), totals, world.now)
-    return world.row(row.id)
 
 
 def test_only_a_manifest_with_unreadable_files_is_listed_when_it_is_done(world: World) -> None:

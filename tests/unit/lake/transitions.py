@@ -48,6 +48,13 @@ def row_in_state(world: World, state: str) -> ManifestRow:
     return world.row(row.id)
 
 
+def done(world: World, row: ManifestRow, totals: PublishedTotals = TOTALS) -> ManifestRow:
+    """The QUEUED manifest, published by a document that is not there."""
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    assert world.ledger.manifests.finish(world.row(row.id), totals, world.now)
+    return world.row(row.id)
+
+
 def put_result(
     world: World,
     row: ManifestRow | Manifest,

@@ -19,9 +19,12 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import S3Backend, s3_backends
 
+from lake.commit import CommitDocument, write_commit
+from lake.layout import commit_key
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
+from lake.publish import roll_forward
 from lake.resource_names import ResourceNames
 from tests.ledger_table import create_ledger_table
 from tests.unit.lake.direct_dynamodb import send_directly
@@ -84,6 +87,23 @@ class World:
         claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)
         assert claim is not None
         return claim
+
+    def committed(self, claim: Claim, **lists: Any) -> ManifestRow:
+        """PUBLISHING by a commit document with these of its lists; nothing that it names is completed."""
+        row, control = claim.row, RESOURCES.control_bucket
+        lists = {**dict.fromkeys(("objects", "quarantine", "sources", "new_columns"), ()), **lists}
+        document = CommitDocument(
+            row.id, row.generation, row.attempt, row.partition, "jr_1", "", **lists, task_milliseconds=1
+        )
+        key = commit_key(row.id, row.generation, row.attempt, "n")
+        self.ledger.manifests.commit(claim, write_commit(self.raw_s3, control, key, document), self.now)
+        return self.row(row.id)
+
+    def published(self, row: ManifestRow, *, has_table: bool = False, **lists: Any) -> ManifestRow:
+        """The QUEUED manifest, DONE with a commit document of these lists."""
+        row = self.committed(self.claimed(row), **lists)
+        roll_forward(self.s3, self.ledger, RESOURCES.control_bucket, row, self.clock, has_table=has_table)
+        return self.row(row.id)
 
     def row(self, manifest: str) -> ManifestRow:
         row = self.ledger.manifests.get(manifest)

@@ -7,7 +7,8 @@ from lake.ledger import ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
 from lake.manifest_documents import write_manifest
 from router.requests.reprocess import reprocess
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.transitions import TOTALS
+from tests.unit.lake.transitions import done as publish
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import owned
@@ -38,14 +39,10 @@ def fail(deployment: Deployment, manifest: str) -> None:
 
 def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) -> None:
     """Publish the current generation, as a run does, from a stand-in for its commit document."""
-    manifests = deployment.ledger.manifests
-    claim = deployment.claimed(deployment.row(manifest))
     if unreadable:
-        manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
         claim = deployment.claimed(deployment.row(manifest))
-    manifests.commit(claim, DOCUMENT, deployment.now)
-    totals = TOTALS if unreadable else replace(TOTALS, failed_files=0)
-    assert manifests.finish(deployment.row(manifest), totals, deployment.now)
+        deployment.ledger.manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
+    publish(deployment, deployment.row(manifest), TOTALS if unreadable else replace(TOTALS, failed_files=0))
     deployment.faults.writes.clear()
 
 

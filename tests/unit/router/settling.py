@@ -3,10 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from lake.commit import CommitDocument, SourceCount, write_commit
-from lake.layout import commit_key, lake_key, quarantine_key
+from lake.commit import SourceCount
+from lake.layout import lake_key, quarantine_key
 from lake.ledger import ManifestRow
-from lake.publish import roll_forward
 from router.plan.handler import plan
 from router.settle.handler import settle
 from tests.unit.lake.world import PARTITION
@@ -28,17 +27,11 @@ def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0, 
 
     ``unreadable`` is the URI of a further file, which could not be read.
     """
-    claim = deployment.claimed(deployment.row(row.id))
     lake = replace(upload(deployment, "lake", lake_key(row.partition, row.id, 1, 0)), rows=rows)
     quarantine = (upload(deployment, "quarantine", quarantine_key(row.partition, row.id, 1, 1)),) if rejects else ()
     source = SourceCount("s3://input/a", "v1", 100, rows + rejects, rows, 0, {"not JSON": rejects}, None, None)
     failed = (SourceCount(unreadable, "v1", 100, 0, 0, 0, {}, None, "it was deleted"),) if unreadable else ()
-    sources = (source, *failed)
-    document = CommitDocument(row.id, 1, 1, row.partition, "jr_1", "", (lake,), quarantine, sources, (), 1)
-    named = write_commit(deployment.raw_s3, "control", commit_key(row.id, 1, 1, "n"), document)
-    deployment.ledger.manifests.commit(claim, named, deployment.now)
-    publishing = deployment.row(row.id)
-    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
+    deployment.published(deployment.row(row.id), objects=(lake,), quarantine=quarantine, sources=(source, *failed))
 
 
 def settled(deployment: Deployment) -> dict[str, Any]:

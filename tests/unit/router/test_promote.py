@@ -18,7 +18,7 @@ from router.requests import promote as move
 from router.requests.promote import promote
 from router.requests.selection import MAX_MESSAGES
 from tests.unit.lake.faults import Crash
-from tests.unit.lake.transitions import TOTALS
+from tests.unit.lake.transitions import done
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
@@ -157,18 +157,12 @@ def _publishing(deployment: Deployment, row: ManifestRow) -> None:
     deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
 
 
-def _done(deployment: Deployment, row: ManifestRow) -> None:
-    _publishing(deployment, row)
-    deployment.ledger.manifests.finish(deployment.row(row.id), TOTALS, deployment.now)
-
-
 def _failed(deployment: Deployment, row: ManifestRow) -> None:
     deployment.ledger.manifests.fail(row, "no memory", deployment.now)
 
 
 def _forced(deployment: Deployment, row: ManifestRow) -> None:
-    _done(deployment, row)
-    deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+    deployment.ledger.manifests.force(done(deployment, row), deployment.now)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +170,7 @@ def _forced(deployment: Deployment, row: ManifestRow) -> None:
     [
         (_running, "tooLate", "is being converted in the batch lane by run jr_7: wait for it"),
         (_publishing, "tooLate", "is being published: wait a moment"),
-        (_done, "tooLate", "is converted already: explain shows the result"),
+        (done, "tooLate", "is converted already: explain shows the result"),
         (
             _failed,
             "tooLate",

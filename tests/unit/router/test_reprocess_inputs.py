@@ -7,10 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from lake.commit import CommitDocument, SourceCount, write_commit
-from lake.layout import commit_key
+from lake.commit import SourceCount
 from lake.manifest import Lane, ObjectVersion
-from lake.publish import roll_forward
 from router.ownership import RoutedArrival, take_ownership
 from router.requests import reprocess as inputs
 from tests.unit.lake.world import PARTITION
@@ -33,18 +31,13 @@ def converted(deployment: Deployment, *files: ObjectVersion, unreadable: tuple[s
     routed = [RoutedArrival(file, PARTITION, Lane.BATCH, "test") for file in files]
     take_ownership(deployment.services, routed, {})
     (manifest,) = deployment.waiting()
-    claim = deployment.claimed(deployment.row(manifest.id))
     sources = tuple(
         SourceCount(
             file.uri, file.version, file.size, 1, 1, 0, {}, None, "cut" if file.key.endswith(unreadable) else None
         )
         for file in files
     )
-    document = CommitDocument(manifest.id, 1, 1, PARTITION, "jr_1", "", (), (), sources, (), 1)
-    reference = write_commit(deployment.raw_s3, "control", commit_key(manifest.id, 1, 1, "n"), document)
-    deployment.ledger.manifests.commit(claim, reference, deployment.now)
-    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(manifest.id), deployment.clock)
-    return manifest.id
+    return deployment.published(manifest, sources=sources).id
 
 
 def dry_run(deployment: Deployment, manifest: str) -> str:

@@ -11,21 +11,20 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.commit import CommitDocument, SourceCount, write_commit
+from lake.commit import SourceCount
 from lake.documents import put_document
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError
-from lake.layout import commit_key, manifest_key
+from lake.layout import manifest_key
 from lake.ledger import Claim, ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
-from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings
 from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
 from tests.model.fake_spark import FakeSparkJob
 from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import PARTITION, World
+from tests.unit.lake.world import World
 from transform import claim_manifest
 from transform import convert as convert_module
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
@@ -91,10 +90,7 @@ def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
 
 
 def publishing(world: World) -> ManifestRow:
-    claim = world.claimed(world.queued("a.json"), "jr_0")
-    document = CommitDocument(claim.row.id, 1, 1, PARTITION, "jr_0", "", (), (), (), (), 1)
-    world.ledger.manifests.commit(claim, write_commit(world.raw_s3, "control", "commits/c", document), world.now)
-    return world.row(claim.row.id)
+    return world.committed(world.claimed(world.queued("a.json"), "jr_0"))
 
 
 def test_a_committed_manifest_is_published_and_not_converted(world: World) -> None:
@@ -202,16 +198,11 @@ def reprocessed_without(world: World, *gone: str, unread: str = "") -> ManifestR
     """
     row = world.queued("a", "b")
     manifest = read_manifest(world.raw_s3, "control", row, ("input",))
-    claim = world.claimed(row)
     sources = tuple(
         SourceCount(file.uri, file.version, 100, 1, 1, 0, {}, None, "cut" if file.key == f"orders/{unread}" else None)
         for file in manifest.files
     )
-    document = CommitDocument(row.id, 1, 1, row.partition, "jr_1", "", (), (), sources, (), 1)
-    reference = write_commit(world.raw_s3, "control", commit_key(row.id, 1, 1, "n"), document)
-    world.ledger.manifests.commit(claim, reference, world.now)
-    roll_forward(world.s3, world.ledger, "control", world.row(row.id), world.clock)
-    assert world.ledger.manifests.force(world.row(row.id), world.now)
+    assert world.ledger.manifests.force(world.published(row, sources=sources), world.now)
     claim = world.claimed(world.row(row.id))
     excluded = {file: "it was deleted" for file in manifest.files if file.key.removeprefix("orders/") in gone}
     key = write_exclusions(world.raw_s3, "control", claim.row, excluded)

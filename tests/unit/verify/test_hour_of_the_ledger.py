@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lake.commit import CommitDocument, read_commit, write_commit
-from lake.layout import commit_key, complete_marker_key, partition_prefix
+from lake.commit import CommitDocument, read_commit
+from lake.layout import complete_marker_key, partition_prefix
 from lake.ledger import ArrivalRow, ManifestRow, ResubmissionRow
 from lake.ledger.arrivals import Arrivals
 from lake.manifest import Lane, ObjectVersion
@@ -95,11 +95,8 @@ def committed_again(deployment: Deployment) -> tuple[ManifestRow, CommitDocument
     assert row.published is not None
     first = read_commit(deployment.raw_s3, "control", row.published.document)
     deployment.ledger.manifests.force(row, deployment.now)
-    claim = deployment.claimed(deployment.row(row.id))
-    document = replace(first, generation=2, quarantine=())
-    reference = write_commit(deployment.raw_s3, "control", commit_key(row.id, 2, 2, "n"), document)
-    deployment.ledger.manifests.commit(claim, reference, deployment.now)
-    return deployment.row(row.id), first
+    lists = {"objects": first.objects, "sources": first.sources, "new_columns": first.new_columns}
+    return deployment.committed(deployment.claimed(deployment.row(row.id)), **lists), first
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
@@ -131,12 +128,9 @@ def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deploym
 )
 def test_an_object_outside_of_the_folder_of_its_hour_is_found(deployment: Deployment, bucket: str, folder: str) -> None:
     # Given a manifest that has published an object where no reader of its hour sees it
-    claim = deployment.claimed(listed(deployment, "a.json"))
-    item = upload(deployment, bucket, f"{folder}/{claim.row.id}-g1-0.parquet")
-    document = CommitDocument(claim.row.id, 1, 1, PARTITION, "jr_1", "", (item,), (), (), (), 1)
-    reference = write_commit(deployment.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
-    deployment.ledger.manifests.commit(claim, reference, deployment.now)
-    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(claim.row.id), deployment.clock)
+    row = listed(deployment, "a.json")
+    item = upload(deployment, bucket, f"{folder}/{row.id}-g1-0.parquet")
+    deployment.published(row, objects=(item,))
     # When
     report = verified(deployment)
     # Then

@@ -5,11 +5,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from lake.commit import CommitDocument, PendingObject, write_commit
-from lake.layout import commit_key, complete_marker_key, lake_key, quarantine_key
+from lake.commit import PendingObject
+from lake.layout import complete_marker_key, lake_key, quarantine_key
 from lake.ledger import Claim, ManifestRow
 from lake.manifest import Lane, Partition
-from lake.publish import roll_forward
 from router.sweep.handler import COUNTS, sweep
 from router.sweep.repair import Repair
 from tests.unit.lake.uploads import upload as upload_body
@@ -33,21 +32,14 @@ def uploaded(deployment: Deployment, row: ManifestRow, files: int = 2) -> list[P
 
 def committed(deployment: Deployment, claim: Claim, files: int = 2) -> ManifestRow:
     """PUBLISHING, nothing completed."""
-    row = claim.row
-    *objects, reject = uploaded(deployment, row, files)
-    document = CommitDocument(
-        row.id, row.generation, row.attempt, row.partition, "jr_1", "", tuple(objects), (reject,), (), ("a",), 1
-    )
-    named = write_commit(deployment.s3, "control", commit_key(row.id, row.generation, row.attempt, "n"), document)
-    deployment.ledger.manifests.commit(claim, named, deployment.now)
-    return deployment.row(row.id)
+    *objects, reject = uploaded(deployment, claim.row, files)
+    return deployment.committed(claim, objects=tuple(objects), quarantine=(reject,), new_columns=("a",))
 
 
 def published(deployment: Deployment, row: ManifestRow) -> ManifestRow:
     """DONE."""
-    publishing = committed(deployment, deployment.claimed(row))
-    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
-    return deployment.row(row.id)
+    *objects, reject = uploaded(deployment, row)
+    return deployment.published(row, objects=tuple(objects), quarantine=(reject,), new_columns=("a",))
 
 
 def unfinished(deployment: Deployment) -> list[str]:

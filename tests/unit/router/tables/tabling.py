@@ -5,10 +5,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from lake.commit import CommitDocument, write_commit
-from lake.layout import commit_key, lake_key
+from lake.layout import lake_key
 from lake.ledger import ManifestRow
-from lake.publish import roll_forward
 from router.iceberg.commit import DATA, Batch, commit_batch, live_entries, manifests_of
 from router.iceberg.metadata import DataFile, Metadata, following
 from router.tables.batch import TableCatalog
@@ -38,18 +36,10 @@ def publish(
     has_table: bool = True,
 ) -> ManifestRow:
     """DONE with this number of files, each with ``body`` of its key and ``rows``, and those kept of an earlier one."""
-    claim = deployment.claimed(deployment.row(row.id))
-    row = claim.row
+    row = deployment.row(row.id)
     keys = [lake_key(row.partition, row.id, row.generation, number) for number in range(files)]
     objects = (*kept, *(upload(deployment.raw_s3, "lake", key, body(key), rows) for key in keys))
-    document = CommitDocument(
-        row.id, row.generation, row.attempt, row.partition, "jr_1", "", objects, (), (), ("a",), 1
-    )
-    key = commit_key(row.id, row.generation, row.attempt, "n")
-    deployment.ledger.manifests.commit(claim, write_commit(deployment.raw_s3, "control", key, document), deployment.now)
-    publishing = deployment.row(row.id)
-    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock, has_table=has_table)
-    return deployment.row(row.id)
+    return deployment.published(row, has_table=has_table, objects=objects, new_columns=("a",))
 
 
 def forced(deployment: Deployment, row: ManifestRow) -> ManifestRow:
