@@ -9,6 +9,7 @@ from lake.dataset_rules import matching_rule
 from lake.errors import InvalidSettingsError
 from lake.settings import DatasetRule, RecordsRule, parse_settings
 from lake.settings.records import FAILED_RECORDS, MAX_NAMES
+from tests.unit.lake.test_settings import keys as wrong_keys
 
 STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
 CLUSTER = "arn:aws:kafka:eu-central-1:111122223333:cluster/shop/1234abcd-12ab-34cd-56ef-1234567890ab-s1"
@@ -19,12 +20,6 @@ TOPIC = {"name": "clicks", "dataset": "clicks", "msk_cluster": CLUSTER, "msk_top
 
 def settings(*records: dict[str, Any], **others: Any) -> Any:
     return parse_settings({"stage": "prod", "records": list(records), **others})
-
-
-def errors(body: dict[str, Any]) -> list[str]:
-    with pytest.raises(InvalidSettingsError) as caught:
-        parse_settings(body)
-    return [caught.value.key, *(error.key for error in caught.value.others)]
 
 
 def test_a_stream_and_a_topic_are_sources() -> None:
@@ -47,9 +42,7 @@ def test_a_stream_and_a_topic_are_sources() -> None:
     ],
 )
 def test_a_wrong_value_is_reported_with_its_key(record: dict[str, Any], key: str) -> None:
-    with pytest.raises(InvalidSettingsError) as caught:
-        settings(record)
-    assert caught.value.key == key
+    assert wrong_keys({"stage": "prod", "records": [record]}) == [key]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +58,7 @@ def test_a_wrong_value_is_reported_with_its_key(record: dict[str, Any], key: str
     ],
 )
 def test_keys_that_the_rules_would_not_take_are_refused(others: dict[str, Any], key: str) -> None:
-    body = {"stage": "prod", "records": [CLICKS], **others}
-    with pytest.raises(InvalidSettingsError) as caught:
-        parse_settings(body)
-    assert caught.value.key == key
+    assert wrong_keys({"stage": "prod", "records": [CLICKS], **others})[0] == key
 
 
 def test_two_delivery_streams_cannot_have_one_name() -> None:
@@ -79,16 +69,15 @@ def test_two_delivery_streams_cannot_have_one_name() -> None:
 def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
     # Given wrong values in two of three, and elsewhere
     records = [{**CLICKS, "name": "A", "buffer_seconds": -1}, CLICKS, {**TOPIC, "msk_topic": "?"}]
-    found = errors({"stage": "X", "records": records, "datasets": [{"name": "B"}, {"name": "c"}]})
+    found = wrong_keys({"stage": "X", "records": records, "datasets": [{"name": "B"}, {"name": "c"}]})
     # Then
     assert found == ["stage", "datasets.name", "records.name", "records.buffer_seconds", "records.msk_topic"]
 
 
 def test_a_rule_that_takes_only_what_was_not_delivered_is_refused() -> None:
-    datasets = [{"name": "clicks"}, {"name": "failed", "prefix": f"{FAILED_RECORDS}clicks/"}]
-    with pytest.raises(InvalidSettingsError, match="the rule 'failed' never matches") as caught:
-        parse_settings({"stage": "prod", "datasets": datasets[1:]})
-    assert caught.value.key == "datasets.prefix"
+    datasets = [{"name": "failed", "prefix": f"{FAILED_RECORDS}clicks/"}]
+    with pytest.raises(InvalidSettingsError, match=r"datasets\.prefix .*the rule 'failed' never matches"):
+        parse_settings({"stage": "prod", "datasets": datasets})
 
 
 def test_the_longest_name_fits_firehose() -> None:

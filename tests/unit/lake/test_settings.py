@@ -124,23 +124,6 @@ def test_a_value_that_is_too_long_for_a_message_is_cut(value: object) -> None:
     assert len(str(caught.value)) < 1_200
 
 
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [
-        ("A.NDJSON", ".ndjson"),
-        ("orders/a.jsonl.zst", ".jsonl.zst"),
-        ("a.Json.GZ", ".json.gz"),
-        ("a.csv", None),
-        ("a.gz", None),
-        ("a.ndjson.xz", None),
-        ("ndjson", None),
-        ("", None),
-    ],
-)
-def test_suffixes_match_in_any_case(name: str, suffix: str | None) -> None:
-    assert InputSettings().suffix_of(name) == suffix
-
-
 def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
