@@ -1,1 +1,1 @@
-"""Load tests of both lanes and the control plane: many files, large files, many old manifests."""
+"""Load tests of both lanes and the control plane: many files, large files."""

@@ -11,14 +11,11 @@ from pathlib import Path
 from local.cloud import LocalCloud
 from local.limits import Limits
 from tests.chaos.runtime_patches import connect_to
-from tests.load.control_plane import compare_with_old_manifests
 from tests.load.lanes import stream_load, urgent_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
 
-MAX_SLOWDOWN = 1.25
-"""For a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
 MAX_SETTLE_SECONDS = 120
@@ -37,7 +34,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--stream-rate", type=float, default=56.0, help="files per second")
     parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --urgent-backlog-bytes each")
     parser.add_argument("--urgent-files", type=int, default=60, help="one a second")
-    parser.add_argument("--old-manifests", type=int, default=100_000)
     parser.add_argument("--urgent-backlog-bytes", type=int, default=3_500_000)
     parser.add_argument("--backlog", type=int, default=2_000, help="manifests")
     parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
@@ -59,12 +55,6 @@ def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
 
 def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
     return urgent_load(cloud, options.urgent_backlog, options.urgent_backlog_bytes, options.urgent_files, 1.0)
-
-
-def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:
-    empty, full = compare_with_old_manifests(options.old_manifests)
-    print(f"old manifests: none: {empty}; {options.old_manifests}: {full}", flush=True)
-    return full.requests == empty.requests and full.micro_batch <= empty.micro_batch * MAX_SLOWDOWN
 
 
 def _backlog(options: argparse.Namespace, cloud: LocalCloud, folder: Path) -> bool:
@@ -95,7 +85,6 @@ def _settle(_: argparse.Namespace, __: LocalCloud, ___: Path) -> bool:
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
     "urgent": _urgent,
-    "old": _old,
     "backlog": _backlog,
     "large": _large,
     "settle": _settle,

@@ -16,10 +16,10 @@ from local.cloud import LocalCloud
 from router.plan.handler import plan
 from router.requests.backfill import backfill
 from router.requests.promote import promote
+from router.sweep.handler import sweep
 from tests.chaos import runtime_patches
 from tests.chaos.processes import clients
 from tests.chaos.world import World
-from tests.load.control_plane import compare_with_old_manifests
 from tests.load.request_counts import counted_requests
 from tests.load.settle_night import PAGE, READ_SECONDS, WRITE_SECONDS, Night, measure_night
 
@@ -134,10 +134,37 @@ def test_the_requests_of_a_conversion_do_not_depend_on_the_number_of_files(world
     assert requests[2:4] == requests[4:6]
 
 
-def test_old_manifests_cost_no_request(cloud: LocalCloud) -> None:
-    with runtime_patches.installed():
-        empty, full = compare_with_old_manifests(300, rounds=2)
-    assert full.requests == empty.requests
+@pytest.fixture
+def old_manifests(world: World) -> None:
+    """Rows as ``finish`` leaves them, and more bytes than one page of a query has."""
+    for number in range(300):
+        name = f"20250101T000000{number:020x}"
+        row = {"pk": f"manifest#{name}", "sk": "manifest", "id": name, "state": "DONE", "lane": "stream"}
+        times = {"created_at": "2025-01-01T00:00:00.000+00:00", "changed_at": "2025-01-01T00:01:00.000+00:00"}
+        counts = {"partition": "orders#2025-01-01T00", "bytes": 1, "files": 1, "generation": 1, "attempt": 1}
+        document = {"published": {"generation": 1, "document": {"key": f"commits/{name}", "sha256": "0" * 64}}}
+        item = {**row, **times, **counts, **document, "base_attempt": 0, "reason": "x" * 4000}
+        world.clients.dynamodb.put_item(TableName=world.resources.ledger_table, Item=item)
+
+
+def requests_of_two_rounds(world: World) -> Counter[str]:
+    """The requests of route, micro-batch, plan and sweep, once the dataset is known."""
+    counts: Counter[str] = Counter()
+    for number in range(3):
+        arrive(world, f"orders/urgent/{number}", 1)
+        arrive(world, f"orders/{number}", 1)
+        with counted_requests() as found:
+            world.route(list(world.queue))
+            world.stream(100)
+            plan({"execution": f"execution-{number}"}, world.router())
+            sweep(world.router())
+        counts += found if number else Counter()
+    return counts
+
+
+def test_old_manifests_cost_no_request(world: World, old_manifests: None) -> None:
+    empty = World.create(clients(), Random(2), SETTINGS, versions=True)
+    assert requests_of_two_rounds(world) == requests_of_two_rounds(empty)
 
 
 def test_dividing_a_collection_costs_one_read_for_each_part(world: World) -> None:
