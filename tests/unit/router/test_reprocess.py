@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError
-from lake.ledger import ManifestRow, Published, State
+from lake.ledger import ManifestRow, Published
 from lake.ledger.transitions import Manifests, OnDamage
 from lake.manifest import Lane, Partition
 from router.plan.handler import plan
 from router.requests import reprocess as handler_module
-from router.requests.reprocess import Only, next_reprocess_step
-from router.requests.selection import Step
-from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.owning import counts, owned
@@ -77,17 +75,20 @@ def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deplo
 
 
 def test_open_manifests_stay_as_they_are(deployment: Deployment) -> None:
-    queued, running = owned(deployment, "a"), owned(deployment, "b")
+    queued, running, publishing = (owned(deployment, name) for name in "abc")
     deployment.claimed(deployment.row(running))
-    answer = ask(deployment, manifests=[queued, running], only="all")
-    assert counts(answer) == {"open": 2}
+    deployment.committed(deployment.claimed(deployment.row(publishing)))
+    answer = ask(deployment, manifests=[queued, running, publishing], only="all")
+    assert counts(answer) == {"open": 3}
     assert "waits in the batch lane already: its next run converts it" in answer["messages"][0]
     assert "is RUNNING by run jr_1: wait until it has ended" in answer["messages"][1]
 
 
 def test_what_the_ledger_does_not_know_is_counted(deployment: Deployment) -> None:
-    unknown = "20261120T093000" + "0" * 20
-    assert counts(ask(deployment, manifests=[unknown])) == {"unknown": 1}
+    # Given a manifest without a document: its files have another owner
+    abandoned = "20261120T093000" + "1" * 20
+    deployment.ledger.manifests.abandon(abandoned, deployment.now)
+    assert counts(ask(deployment, manifests=[VALID_ID, abandoned], only="all")) == {"unknown": 2}
     answer = ask(deployment, "nowhere")
     assert counts(answer) == {"unknown": 1}
     assert "has no row of s3://input/orders/nowhere" in answer["messages"][0]
@@ -251,39 +252,3 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict
         ask(deployment, **fields)
     assert str(caught.value).startswith(sentence)
     assert deployment.faults.writes[1:] == []
-
-
-REQUEST = "r-2"
-
-
-def without_unreadable_files(row: ManifestRow) -> ManifestRow:
-    """The row, with totals that count no unreadable file."""
-    if row.published is None:
-        return row
-    return replace(row, published=replace(row.published, totals=replace(TOTALS, failed_files=0)))
-
-
-CASES = [
-    ("FAILED", Only.FAILED, Step.ACT, ""),
-    ("DONE", Only.FAILED, Step.LEAVE, "converted"),
-    ("DONE", Only.ALL, Step.ACT, ""),
-    ("QUEUED", Only.ALL, Step.LEAVE, "open"),
-    ("RUNNING", Only.ALL, Step.LEAVE, "open"),
-    ("PUBLISHING", Only.ALL, Step.LEAVE, "open"),
-    ("SUPERSEDED", Only.ALL, Step.FOLLOW, ""),
-    ("COLLECTED", Only.ALL, Step.FOLLOW, ""),
-    # No manifest document was written for it: its files have another owner.
-    ("ABANDONED", Only.ALL, Step.LEAVE, "unknown"),
-]
-
-
-@pytest.mark.parametrize(("state", "only", "step", "count"), CASES)
-def test_only_a_manifest_that_has_ended_is_queued(
-    deployment: Deployment, state: str, only: Only, step: Step, count: str
-) -> None:
-    found = next_reprocess_step(without_unreadable_files(row_in_state(deployment, state)), only, REQUEST)
-    assert (found.step, found.count) == (step, count)
-
-
-def test_each_state_has_a_case() -> None:
-    assert {state for state, *_ in CASES} == set(State)
