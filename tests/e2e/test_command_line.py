@@ -209,16 +209,6 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
 
 
-def test_a_second_cloud_of_a_stage_is_refused_and_names_the_first(two: list[LocalUp], tmp_path: Path) -> None:
-    settings = tmp_path / "again.toml"
-    settings.write_text(f'stage = "{two[0].stage}"\n')
-    answer = command("local", "up", "--settings", str(settings))
-    assert answer.returncode == ExitCode.NOT_SO
-    assert f"is running already (process {two[0].process.pid})" in answer.stderr
-    listed = json.loads(command("local", "ls", "--json").stdout)["clouds"]
-    assert {item.process.pid for item in two} <= {item["pid"] for item in listed}
-
-
 def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
     """Runs last but one in this file: it ends the first cloud."""
     first, second = two

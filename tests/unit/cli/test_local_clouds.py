@@ -79,9 +79,10 @@ class FakeCloud:
     def __enter__(self) -> FakeCloud:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        # A second signal while it ends
-        os.kill(os.getpid(), self._signal)
+    def __exit__(self, ended_by: type[BaseException] | None, *_: object) -> None:
+        # A second signal while it ends; not over an assertion that has failed
+        if ended_by is KeyboardInterrupt:
+            os.kill(os.getpid(), self._signal)
 
     def deploy(self, _template: Path) -> dict[str, str]:
         return {"LakeBucket": "lake"}
@@ -89,6 +90,7 @@ class FakeCloud:
     def wait(self) -> None:
         files = [file for file in self.logs_dir.parents[1].glob("dev.*") if file.suffix in (".json", ".aws")]
         assert [oct(file.stat().st_mode & 0o777) for file in files] == ["0o600"] * 2
+        assert LocalStage(local_state(), "dev").owner() == os.getpid()
         os.kill(os.getpid(), self._signal)
 
 
@@ -226,5 +228,8 @@ def test_clouds_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
         print_local_clouds(as_json=False)
         lines: Any = capsys.readouterr().out.splitlines()
+        print_local_clouds(as_json=True)
+        (running, _left) = json.loads(capsys.readouterr().out)["clouds"]
+    assert running["pid"] == os.getpid()
     assert lines[0].split(maxsplit=1) == ["dev", f"process {os.getpid()}, http://127.0.0.1:8"]
     assert "run 'hybrid-router local down --stage left'" in lines[1]
