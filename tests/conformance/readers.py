@@ -74,7 +74,7 @@ def _files(folder: Path, rows: Rows) -> Iterator[Path]:
     for one in settings:
         size = f"{one.row_group_bytes >> 20} MiB"
         level = f" {one.zstd_level}" if one.compression == "zstd" else ""
-        file = OpenFile(folder / f"{one.compression}{level}, {size}.parquet", one, _no_sample())
+        file = OpenFile(folder / f"{one.compression}{level}, {size}.parquet", one, ChunkSample(Sampling(), 0))
         reader = Reader()
         for first in range(0, len(rows), BATCH_ROWS):
             reader.open(f"rows {first}")
@@ -87,10 +87,6 @@ def _files(folder: Path, rows: Rows) -> Iterator[Path]:
                 file.write(batch)
         file.close()
         yield file.path
-
-
-def _no_sample() -> ChunkSample:
-    return ChunkSample(Sampling(), 0)
 
 
 def _in_process(files: Sequence[Path]) -> Iterator[tuple[Path, str, Rows]]:

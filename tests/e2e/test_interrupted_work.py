@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.demo.run import notifications_paused
-from lake.commit import CommitDocument, PendingObject, write_commit
+from lake.commit import CommitDocument, write_commit
 from lake.engines import Engine
 from lake.layout import INBOX, INTENTS, commit_key, lake_key, plan_index_key
 from lake.ledger import CollectionId, ManifestRow, State
@@ -226,13 +226,9 @@ def test_the_sweep_aborts_the_upload_of_an_attempt_that_others_have_replaced(
     # When
     assert sweep(scenario)["aborted"] >= 1
     # Then
-    assert not is_open(scenario, pending)
-    assert current(scenario, row.id).state == State.DONE
-
-
-def is_open(scenario: Scenario, pending: PendingObject) -> bool:
     uploads = scenario.deployment.s3.list_multipart_uploads(Bucket=pending.bucket).get("Uploads", [])
-    return pending.upload_id in {item["UploadId"] for item in uploads}
+    assert pending.upload_id not in {item["UploadId"] for item in uploads}
+    assert current(scenario, row.id).state == State.DONE
 
 
 def test_the_sweep_finishes_what_route_and_plan_have_begun_and_starts_the_stream(scenario: Scenario) -> None:

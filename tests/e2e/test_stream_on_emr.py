@@ -47,11 +47,6 @@ def job_run(scenario: Scenario, run: str) -> dict[str, Any]:
     return dict(found["jobRun"])
 
 
-def wait_until_stopped(scenario: Scenario) -> None:
-    """Ask the streaming run to end until it has, as the state machine does."""
-    wait_for("the streaming run to end", lambda: scenario.deployment.control_stream("stop")["stopped"])
-
-
 def costs_of(scenario: Scenario, run: str) -> list[CostRow]:
     today = datetime.now(UTC).date()
     rows = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
@@ -71,8 +66,8 @@ def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(
     assert read_shards(stack)[0].runs == (run,)
     assert stack.ledger.stream.get().run == run
     assert on_emr.lake_rows(DATASET, tmp_path) == ROWS
-    # When it is asked to end, then it ends by itself
-    wait_until_stopped(on_emr)
+    # When it is asked to end, again and again as by the state machine, then it ends by itself
+    wait_for("the streaming run to end", lambda: stack.control_stream("stop")["stopped"])
     assert job_run(on_emr, run)["state"] == "SUCCESS"
     assert job_run(on_emr, run)["mode"] == "STREAMING"
     # And what it has cost is in the ledger, by its vCPUs

@@ -26,10 +26,6 @@ def members(row: Row) -> dict[str, str | None]:
     return {**plain, **json.loads(row.get("_rescued") or "{}")}
 
 
-def by_batch_job(world: ConversionWorld, manifests: list[str], spark: SparkSession) -> None:
-    assert run(world.context(spark, "run-1"), {"run": world.put_run_document(manifests)}) == 0
-
-
 def by_micro_batch(world: ConversionWorld, manifests: list[str], spark: SparkSession) -> None:
     convert_manifests(world.context(spark, "run-1"), manifests)
 
@@ -44,7 +40,8 @@ def test_eight_files_of_objects_keyed_by_uuids(world: ConversionWorld, spark: Sp
     neighbour = world.enqueue([world.put("visits/a.json", b'{"a":1}\n')], dataset="visits")
 
     # When
-    by_batch_job(world, [first, second, neighbour], spark)
+    document = world.put_run_document([first, second, neighbour])
+    assert run(world.context(spark, "run-1"), {"run": document}) == 0
 
     # Then: all are DONE without having used up a try, the dataset is full, and nothing is lost
     assert [world.row(manifest).state for manifest in (first, second, neighbour)] == ["DONE"] * 3

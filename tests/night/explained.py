@@ -33,7 +33,8 @@ def explain_all(night: Night, day: Day) -> Counter[str]:
 
     Raises ``NightFailedError``: the outcome, the counts, the lane or the reason of a file are not those of its lines.
     """
-    stack, now = _remembering(night.stack), datetime.now(UTC)
+    # Each document is read once: nothing changes them any more.
+    stack, now = replace(night.stack, s3=cast("Any", _RememberingS3(night.stack.s3))), datetime.now(UTC)
     wrong, lanes = [], Counter[str]()
     for file in day.files:
         version = _explained(stack, file, now)
@@ -68,11 +69,6 @@ def _wrong(file: DayFile, version: dict[str, Any] | None) -> list[str]:
         "reason": (reason in version["reason"], True),
     }
     return [f"its {name} is {found}, not {right}" for name, (found, right) in checks.items() if found != right]
-
-
-def _remembering(stack: DeployedStack) -> DeployedStack:
-    """The stack with an S3 client that reads each document once: nothing changes them any more."""
-    return replace(stack, s3=cast("Any", _RememberingS3(stack.s3)))
 
 
 class _RememberingS3:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from lake.manifest import Lane
@@ -104,7 +105,8 @@ def _repair(night: Night, day: Day) -> None:
     put_body(night, gone, gone.body)
     _reprocess_as_advised(night, gone)
     put_body(night, damaged, damaged.body)
-    wait_for("the repaired file to be routed", lambda: _versions(night, damaged.key) == 2, PATIENCE_SECONDS)
+    versions = partial(night.stack.ledger.arrivals.versions, BUCKET, damaged.key)
+    wait_for("the repaired file to be routed", lambda: len(versions()) == 2, PATIENCE_SECONDS)
 
 
 def _reprocess_as_advised(night: Night, file: DayFile) -> None:
@@ -116,10 +118,6 @@ def _reprocess_as_advised(night: Night, file: DayFile) -> None:
         raise NightFailedError(f"failures should report that {uri} was put again, but advises {advice['advice']}")
     words = shlex.split(advice["command"].removesuffix(night.stack.options))
     night.command(*words[1:])
-
-
-def _versions(night: Night, key: str) -> int:
-    return len(night.stack.ledger.arrivals.versions(BUCKET, key))
 
 
 def _write_report(night: Night, document: dict[str, Any], name: str) -> None:

@@ -241,13 +241,10 @@ def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(
     assert world.keys("lake") == [KEY]
 
 
-def with_another_etag(item: PendingObject) -> PendingObject:
-    """As the document of an upload request that the client has repeated: the part has another ETag by now."""
-    return replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
-
-
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
-    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
+    # Given the document of an upload request that the client has repeated: the part has another ETag by now
+    item = upload(world.raw_s3, "lake", KEY, b"rows")
+    item = replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
     s3 = refusing(world, "complete_multipart_upload", "InvalidPart", "SlowDown")
     with pytest.raises(ClientError, match="SlowDown"):
         complete_all(s3, [item])

@@ -179,16 +179,12 @@ def test_a_damaged_result_document_ends_the_verdict_of_no_other_manifest(deploym
     first, second = planned(deployment, "a.json", "b.json")
     for row in (first, second):
         done(deployment, row, 10, unreadable="s3://input/b")
-    for name, row in (("result", first), ("object", second)):
-        bucket, key = ("control", result_key(row.id, 1)) if name == "result" else ("lake", lake_key_of(deployment, row))
+    short = next(key for key in deployment.keys("lake") if second.id in key)
+    for bucket, key in (("control", result_key(first.id, 1)), ("lake", short)):
         deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=body)
     # Then
     assert settled(deployment)["damagedObjects"] == 1
     assert [item["manifest"] for item in document(deployment, VERDICT)["damaged"]] == [second.id]
-
-
-def lake_key_of(deployment: Deployment, row: ManifestRow) -> str:
-    return next(key for key in deployment.keys("lake") if row.id in key)
 
 
 def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:

@@ -255,11 +255,6 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=0.04)
 
 
-def claim_of(manifest: str) -> Claim:
-    row = ManifestRow(manifest, State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1)
-    return Claim(row, "run-1")
-
-
 @dataclass
 class FakeManifests:
     lost: set[str] = field(default_factory=set)
@@ -286,7 +281,8 @@ def keeper(
     context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, log)
     found = LeaseKeeper(context, all_lost.set)
     for name in ids:
-        found.add(claim_of(name))
+        row = ManifestRow(name, State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1)
+        found.add(Claim(row, "run-1"))
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
@@ -93,7 +92,7 @@ def test_without_a_slowest_speed_only_the_time_is_limited() -> None:
 
 def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a processor that needs an hour for each look at the clock while the slow file is read
-    hours = _hours()
+    hours = itertools.chain([0.0], itertools.repeat(3600.0))
     monkeypatch.setattr("transform.run_task.thread_time", lambda: next(hours))
     body = b'{"a":1}\n'
     # When
@@ -104,12 +103,6 @@ def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch
     assert "convert.min_bytes_per_second" in failure.reason
     assert [split.split.file.key for split in result.splits] == ["b.json"]
     assert reads.aborted
-
-
-def _hours() -> Iterator[float]:
-    yield from (0.0, 3600.0)
-    while True:
-        yield 3600.0
 
 
 def test_waiting_for_the_input_costs_no_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:

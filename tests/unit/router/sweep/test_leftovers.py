@@ -213,25 +213,21 @@ def test_a_generation_that_cannot_be_compared_stops_no_other_deletion(deployment
     assert all(first.id in key and second.id not in key for key in left)
 
 
-COPIES = (
-    "analysis/{key}",
-    "orders/date=2026-11-20/hour=10/{name}",
-    "{stem}-copy.parquet",
-    "{stem}.parquet.bak",
-    "{stem}/{name}",
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "analysis/{key}",
+        "orders/date=2026-11-20/hour=10/{name}",
+        "{stem}-copy.parquet",
+        "{stem}.parquet.bak",
+        "{stem}/{name}",
+    ],
 )
-
-
-def copy_of(key: str, copy: str) -> str:
-    return copy.format(key=key, name=key.rsplit("/", 1)[-1], stem=key.removesuffix(".parquet"))
-
-
-@pytest.mark.parametrize("copy", COPIES)
 def test_a_copy_of_a_replaced_object_is_kept(deployment: Deployment, copy: str) -> None:
     # Given a person's copy of an object of generation 1, which generation 2 has replaced
     row = published(deployment, deployment.queued("a"))
     own = lake_key(row.partition, row.id, 1, 0)
-    key = copy_of(own, copy)
+    key = copy.format(key=own, name=own.rsplit("/", 1)[-1], stem=own.removesuffix(".parquet"))
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"copy")
     deployment.ledger.manifests.force(row, deployment.now)
     published(deployment, deployment.row(row.id))
