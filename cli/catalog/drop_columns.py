@@ -16,6 +16,7 @@ from cli.catalog.sample import RangeReader, reading_object
 from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
+from cli.terminal import ended_by_signal
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import list_objects, parse_generation
@@ -54,7 +55,9 @@ def print_dropped_columns(
     dropped = sorted(unused)
     files = len(read)
     if dropped and not dry_run:
-        dropped = _drop(stack, dataset, row.columns, dropped, read)
+        # A closed terminal must not keep it from putting back what it has to.
+        with ended_by_signal():
+            dropped = _drop(stack, dataset, row.columns, dropped, read)
     if as_json:
         typer.echo(json.dumps({"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}, indent=2))
         return ExitCode.FINE

@@ -13,6 +13,7 @@ from cli.documents import TablesDocument, TableState
 from cli.errors import ExitCode
 from cli.terminal import print_table
 from lake.documents import format_json
+from lake.errors import InvalidInputError
 from lake.ledger import TableRow
 from lake.ledger.table import batches_of
 from lake.texts import format_count, printable
@@ -35,6 +36,8 @@ def print_table_status(
     """Show the Iceberg tables, what waits for them, and why one is stopped: 0 all are current, 1 one is not."""
     if dataset is not None:
         check_dataset_is_known(stack, dataset)
+        if not stack.has_table(dataset):
+            raise InvalidInputError(f'no rule of [[datasets]] gives {dataset} table = "iceberg": deploy one that does')
     now = datetime.now(UTC)
     tables = list(_states(stack, dataset, now))
     if as_json:

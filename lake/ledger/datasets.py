@@ -102,7 +102,7 @@ NOT_MEASURED = MeasuredDataset()
 class DatasetRow:
     name: str
     columns: tuple[str, ...]
-    """Known column names, sorted; names are only ever added."""
+    """Known column names, sorted."""
     measured: MeasuredDataset
     history: ColumnHistory = NO_HISTORY
     unnumbered: frozenset[str] = frozenset()

@@ -204,6 +204,10 @@ class PriceSettings:
         return LISTED if all(getattr(self, item.name) == item.default for item in prices) else OWN
 
 
+MAX_SNAPSHOTS = 43_200
+"""Of 30 days, one a minute. With six times as many the document of a table has 126 MB, which each batch writes anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class TablesSettings:
     """Tables of datasets with ``table = "iceberg"``."""
@@ -224,6 +228,12 @@ class TablesSettings:
         bool,
         "Let Glue's table optimizer compact the files of an hour where there are many small ones.",
     ] = False
+
+    def conflicts(self) -> Iterator[InvalidSettingsError]:
+        hours = MAX_SNAPSHOTS * self.commit_seconds // 3600
+        if self.keep_hours > hours:
+            expected = f"expected at most {hours}, or a longer tables.commit_seconds: each one makes a snapshot"
+            yield InvalidSettingsError("tables.keep_hours", self.keep_hours, expected)
 
 
 ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")

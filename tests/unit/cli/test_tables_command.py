@@ -182,6 +182,9 @@ def test_a_dataset_that_was_moved_back_has_no_table(
     stack = with_settings(stack, deployment.services)
     # Then
     assert status(stack, capsys) == (ExitCode.FINE, [])
+    # And who asks for its table does not learn that it is current
+    with pytest.raises(InvalidInputError, match='gives orders table = "iceberg": deploy one that does'):
+        print_table_status(stack, "orders", as_json=False)
     assert print_hours(stack, "orders", PARTITION.stamp, PARTITION.stamp, as_json=True) == ExitCode.FINE
 
 

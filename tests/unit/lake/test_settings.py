@@ -103,6 +103,7 @@ def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Pat
         ({"stream": {"jobs": MAX_SHARDS + 1}}, "stream.jobs", MAX_SHARDS + 1),
         # The nights need room beside the streaming jobs.
         ({"stream": {"jobs": 5}, "quota": {"dpus": 55}}, "quota.dpus", 55),
+        ({"tables": {"commit_seconds": 10, "keep_hours": 121.0}}, "tables.keep_hours", 121.0),
         # A window ends at another time than it starts.
         ({"schedule": {"overnight": "cron(0 6 * * ? *)"}}, "schedule.deadline", "06:00"),
         ({"schedule": {"stream_start": "cron(15 20 ? * MON-FRI *)"}}, "schedule.stream_end", "20:15"),

@@ -1,7 +1,8 @@
 """`hybrid-router catalog drop-columns`: only columns that no published file has are dropped."""
 
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -126,20 +127,37 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
     assert len(columns(world)) == 4
 
 
-@pytest.mark.parametrize("error", [ReadTimeoutError(endpoint_url="s3"), KeyboardInterrupt()])
+def by_closed_terminal() -> BaseException:
+    """What the command meets when its terminal is closed."""
+    assert callable(signal.getsignal(signal.SIGHUP)), "the process would end without a word"
+    try:
+        signal.raise_signal(signal.SIGHUP)
+    except KeyboardInterrupt as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(lambda: ReadTimeoutError(endpoint_url="s3"), ReadTimeoutError), (by_closed_terminal, KeyboardInterrupt)],
+)
 def test_an_error_after_the_drop_takes_it_back(
-    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    world: World,
+    stack: DeployedStack,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Callable[[], BaseException],
+    kind: type[BaseException],
 ) -> None:
     # Given: whether files have the columns by now cannot be read
     read = drop_columns._columns_of_files
 
     def fail_after_the_drop(*arguments: Any) -> Iterator[set[str]]:
         if "hostile_2" not in columns(world):
-            raise error
+            raise error()
         yield from read(*arguments)
 
     monkeypatch.setattr(drop_columns, "_columns_of_files", fail_after_the_drop)
     # When, Then
-    with pytest.raises(type(error)):
+    with pytest.raises(kind):
         print_dropped_columns(stack, "orders", dry_run=False, as_json=False)
     assert len(columns(world)) == 4
