@@ -1,6 +1,8 @@
 """`hybrid-router cost`: sums by dataset, lane, engine and day; nights beside their plans; parts that add up."""
 
 import json
+import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -158,6 +160,28 @@ def test_a_row_that_is_written_while_they_are_read_adds_up(
     # When, Then
     day = date.fromisoformat(DAY)
     assert read_costs(stack.ledger, day, day, "day").differences == ()
+
+
+def test_a_year_of_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
+    stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given intervals of the streaming job with a thousand datasets each, which take 120 kB or more, and a night
+    def of_days(_: object, first: date, last: date) -> Iterator[CostRow]:
+        for number in range(20):
+            shares = tuple(CostShare(f"d{name}", 1 + number, 1000 + number) for name in range(1000))
+            yield replace(STREAM, id=f"jr_2#{number}", ended_at=f"{first}T01:00:00Z", shares=shares)
+        yield replace(ROW, id=f"jr-{last}", ended_at=f"{last}T02:00:00Z")
+
+    monkeypatch.setattr(type(stack.ledger.costs), "of_days", of_days)
+    # When
+    tracemalloc.start()
+    report = read_costs(stack.ledger, date(2026, 11, 20), date(2026, 11, 20), "lane")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Then
+    assert report.total.files == 4
+    assert [night.job_runs for night in report.nights] == [3]
+    assert peak < 1_000_000
 
 
 @pytest.mark.parametrize(
