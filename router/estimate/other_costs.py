@@ -49,7 +49,7 @@ class Units:
     s3_writes_of_file: float = 0.016
     """These listings have 1,000 files on a page, and list the folders of two more days."""
     ledger_bytes_of_file: int = 550
-    """Its row, of which DynamoDB counts 100 bytes more."""
+    """Its row of 450 bytes, and the 100 that DynamoDB adds to each item."""
     queue_requests_of_file: float = 1.2
     """One sends the event; ten events are received, and deleted, together."""
     files_of_invocation: int = 50
