@@ -207,8 +207,8 @@ def test_the_estimate_is_of_counted_units() -> None:
     # Then
     reads = 1 + 2 * units.s3_reads_of_manifest + 3 * units.s3_reads_of_object + 4 + 8 * 10**9 // CHUNK_BYTES
     writes = 2 * units.s3_writes_of_manifest + 3 * units.s3_writes_of_object + units.s3_writes_of_invocation
-    writes += 4 * 0.016
-    assert found.requests == pytest.approx(reads * 0.0004e-3 + writes * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
+    lists = 4 * 0.016
+    assert found.requests == pytest.approx(reads * 0.0004e-3 + (writes + lists) * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
     assert found.ledger == pytest.approx((4 + 2 * 21 + 7) * 0.625e-6 + (2 * 12 + 3 + 4 * 8) * 0.125e-6)
     assert found.storage_per_month == pytest.approx(2 * 0.023 + 4 * 550e-9 * 0.45)
     assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
