@@ -62,7 +62,7 @@ def metered(ledger: Ledger, first: date, last: date, source: str = BY_ENGINES) -
 
 
 def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first: date, last: date) -> list[CostRow]:
-    """Cost rows of the days before ``first`` and after ``last`` on which these executions can have had job runs.
+    """Cost rows of executions on the days before ``first`` and after ``last`` on which these can have had job runs.
 
     ``executions``: their rows; each has a job run that ended between the two days.
     """
@@ -74,7 +74,7 @@ def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first:
             settled = datetime.fromisoformat(settled_at).date() + ONE_DAY if settled_at else date.max
             begin, end = min(begin, planned), max(end, min(settled, planned + timedelta(days=MAX_DAYS)))
     days = ((begin, first - ONE_DAY), (last + ONE_DAY, end))
-    return [row for between in days for row in ledger.costs.of_days(*between)]
+    return [row for between in days for row in ledger.costs.of_days(*between) if row.execution is not None]
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:

@@ -218,17 +218,18 @@ def _dollars(
     day: RoutedDay, planned: PlannedNight | None, converted: list[CostShare], stream_dollars: list[float]
 ) -> Dollars:
     """``stream_dollars``: those of the stream lane at every speed."""
-    other = estimate_shares(converted, invocations=day.router.invocations)
+    stream = day.stream
+    other = estimate_shares(converted, day.router.invocations, stream.manifests, stream.run_seconds)
     low, night, high = (
         (planned.forecast.dollars_low, planned.forecast.dollars, planned.forecast.dollars_high)
         if planned
         else (0.0, 0.0, 0.0)
     )
     return Dollars(
-        stream=round(day.stream.dollars, DIGITS),
+        stream=round(stream.dollars, DIGITS),
         night=night,
         other=round(other.total, DIGITS),
-        total=round(day.stream.dollars + night + other.total, DIGITS),
+        total=round(stream.dollars + night + other.total, DIGITS),
         low=round(min(stream_dollars) + low + other.total, DIGITS),
         high=round(max(stream_dollars) + high + other.total, DIGITS),
         storage_month=round(other.storage_per_month, DIGITS),

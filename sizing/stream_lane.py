@@ -127,7 +127,9 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._workers = StreamWorkers(settings, jobs)
+        self._jobs, self._workers = jobs, StreamWorkers(settings, jobs)
+        self.run_seconds = 0.0
+        """Time of all runs; complete after ``finish``."""
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
         self.bytes = self.compressed_bytes = self.manifests = self.objects = 0
@@ -176,6 +178,7 @@ class StreamLane:
         spans = merged([*self._live, *([self._window] if self._window else [])])
         for start, end in spans:
             self._workers.bill_run(start, end)
+            self.run_seconds += self._jobs * (end - start)
 
     def _next_start(self) -> float:
         """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""

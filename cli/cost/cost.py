@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Literal
 
@@ -46,36 +46,6 @@ class CostReport:
     estimated: Estimate
     differences: tuple[str, ...]
     """What does not add up; empty: everything does."""
-
-
-def cost_report(
-    rows: Sequence[CostRow],
-    near: Sequence[CostRow],
-    by: str,
-    sums: Mapping[str, tuple[int, int]],
-    plans: Mapping[str, int | None],
-) -> CostReport:
-    """The report of ``rows``.
-
-    ``near``: rows of the days before and after: a night has runs on several days, and is shown as a whole. ``sums``:
-    millionths of a dollar that the ledger had added up, by day: before the rows were read, and after. ``plans``:
-    execution -> millionths of a dollar that its plan has forecast.
-    """
-    groups: dict[str, CostPart] = {}
-    total = CostPart()
-    for row in rows:
-        for share in row.shares:
-            groups.setdefault(_group_name(row, share, by), CostPart()).add(share)
-            total.add(share)
-    largest_first = sorted(groups.items(), key=lambda item: item[0] if by == "day" else -item[1].micro_dollars)
-    return CostReport(
-        groups=dict(largest_first),
-        total=total,
-        job_runs=len({row.job_run for row in rows}),
-        nights=tuple(_night_costs([*rows, *near], plans)),
-        estimated=estimate(rows),
-        differences=tuple(_differences(rows, sums)),
-    )
 
 
 def _group_name(row: CostRow, share: CostShare, by: str) -> str:
@@ -154,16 +124,36 @@ def metered_by(stack: DeployedStack, first: date, last: date) -> str:
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
-    """The report of the days from ``first`` to ``last``, both inclusive."""
+    """The report of the days from ``first`` to ``last``, both inclusive; of each row it keeps the sum of its shares.
+
+    A stream of 10,000 datasets has a million shares a day. The sum that the ledger has added up for a day is read
+    before its rows and after them. A night has runs on several days, and is shown as a whole.
+    """
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     before = [ledger.costs.day_sum(day) for day in days]
-    rows = list(ledger.costs.of_days(first, last))
+    groups: dict[str, CostPart] = {}
+    total, rows = CostPart(), []
+    for row in ledger.costs.of_days(first, last):
+        whole = CostShare("", 0)
+        for share in row.shares:
+            groups.setdefault(_group_name(row, share, by), CostPart()).add(share)
+            total.add(share)
+            whole = whole.plus(share, share.micro_dollars)
+        rows.append(replace(row, shares=(whole,)))
     sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
     names = dict.fromkeys(row.execution for row in rows if row.execution is not None)
     executions = {name: ledger.executions.get(name) or {} for name in names}
     near = costs_around(ledger, executions.values(), first, last)
     plans = {execution: row.get("plan", {}).get("micro_dollars") for execution, row in executions.items()}
-    return cost_report(rows, near, by, sums, plans)
+    largest_first = sorted(groups.items(), key=lambda item: item[0] if by == "day" else -item[1].micro_dollars)
+    return CostReport(
+        groups=dict(largest_first),
+        total=total,
+        job_runs=len({row.job_run for row in rows}),
+        nights=tuple(_night_costs([*rows, *near], plans)),
+        estimated=estimate(rows),
+        differences=tuple(_differences(rows, sums)),
+    )
 
 
 def _days(first: str, last: str) -> tuple[date, date]:

@@ -88,9 +88,9 @@ def count_dead_letters(stack: DeployedStack) -> int:
 
 
 PARALLEL_READS = 16
-MAX_SCANNED_ROWS = 20_000
-"""Number of rows of each list that are read unless ``--limit`` is larger: a backlog is looked through for blocked
-manifests."""
+MAX_SCANNED_ROWS = 250_000
+"""Number of rows of each list that are read unless ``--limit`` is larger: a backlog, such as the 120,000 manifests of a
+night of 10,000 datasets, is looked through for blocked manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 TAKE = (
     "if they are data: do what the reason says; after a deployment the sweep takes recent files, and a backfill all; "
@@ -136,18 +136,17 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 (manifests.failures(lane, Failure.UNREADABLE), partial(_unreadable, limit=limit)),
                 (manifests.open(lane, State.QUEUED), _blocked),
             ):
-                most = max(MAX_SCANNED_ROWS, limit)
-                scanned = list(islice(listed, most + 1))
-                rows = [row for row in scanned if dataset in (None, row.partition.dataset)]
-                # A QUEUED manifest without a reason only waits for its turn.
-                rows = [row for row in rows if row.state != State.QUEUED or row.reason is not None]
+                unread = iter(listed)
+                scanned = islice(unread, max(MAX_SCANNED_ROWS, limit))
+                rows = list(islice((row for row in scanned if _is_asked(row, dataset)), limit + 1))
+                is_whole = len(rows) <= limit and next(unread, None) is None
                 current = _confirmed(stack, rows[:limit])
                 troubles: list[Trouble] = []
                 while current and len(troubles) <= limit:
                     described = pool.map(partial(describe, stack), current[:PARALLEL_READS])
                     troubles += chain.from_iterable(described)
                     current = current[PARALLEL_READS:]
-                complete = complete and len(scanned) <= most and max(len(rows), len(troubles)) <= limit
+                complete = complete and is_whole and len(troubles) <= limit
                 found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
@@ -161,6 +160,11 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
     runnable = (replace(trouble, reason=stack.runnable(trouble.reason)) for trouble in found)
     return FailuresDocument(stack.name, complete, tuple(runnable))
+
+
+def _is_asked(row: ManifestRow, dataset: str | None) -> bool:
+    """Whether it is of the dataset; a QUEUED manifest without a reason only waits for its turn."""
+    return dataset in (None, row.partition.dataset) and (row.state != State.QUEUED or row.reason is not None)
 
 
 def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:

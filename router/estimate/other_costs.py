@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lake.compression import INFLATED_RATIO
 from lake.ledger import CostRow, CostShare, ManifestRow
+from lake.manifest import Lane
 
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""
@@ -23,6 +24,8 @@ LEDGER_WRITE = 0.625 / 1_000_000
 """For a write request unit (Amazon DynamoDB pricing, on demand)."""
 LEDGER_READ = 0.125 / 1_000_000
 """For a read request unit (the same page)."""
+LEDGER_GB_MONTH = 0.25 + 0.20
+"""For a GB that is stored for a month, and for its point-in-time recovery (the same page)."""
 EVENT = 1.00 / 1_000_000
 """For an event that the product sends (Amazon EventBridge pricing)."""
 QUEUE_REQUEST = 0.40 / 1_000_000
@@ -41,6 +44,12 @@ class Units:
 
     writes_of_file: int = 1
     """Write units of the ledger."""
+    reads_of_file: int = 8
+    """The sweep reads its row in each listing of its two days (``LISTING_DAYS``), four a day by default."""
+    s3_writes_of_file: float = 0.016
+    """These listings have 1,000 files on a page, and list the folders of two more days."""
+    ledger_bytes_of_file: int = 550
+    """Its row of 450 bytes, and the 100 that DynamoDB adds to each item."""
     queue_requests_of_file: float = 1.2
     """One sends the event; ten events are received, and deleted, together."""
     files_of_invocation: int = 50
@@ -52,9 +61,10 @@ class Units:
     """The intent, and the document of the part or the pointer of the manifest."""
     s3_reads_of_invocation: int = 1
     gb_seconds_of_invocation: float = 0.4
-    """With 1 GiB, and ``gb_seconds_of_file`` for each of its files. Measured once, on 2026-11-26, by a warm process and
-    the stand-in of ``make bench-plan`` on a busy machine: 0.4 to 0.9 s for 28 to 55 files, 3.4 to 7.2 s for 1,000."""
-    gb_seconds_of_file: float = 0.005
+    """With 1 GiB, and 0.005 for each of its files. Measured once, on 2026-11-26, by a warm process and the stand-in of
+    ``make bench-plan`` on a busy machine: 0.4 to 0.9 s for 28 to 55 files, 3.4 to 7.2 s for 1,000."""
+    gb_seconds_of_file: float = 0.008
+    """0.005 in ``route``, the rest in the sweep's listings (docs/performance.md)."""
     writes_of_manifest: int = 21
     """Write units: 8 to own it (those of a transaction count twice), 9 to convert it, 4 to announce its hour, as if
     each hour had one manifest."""
@@ -65,6 +75,11 @@ class Units:
     s3_writes_of_object: int = 3
     """The upload is begun, has one part, and is completed."""
     s3_reads_of_object: int = 1
+    s3_writes_of_pointer: int = 1
+    s3_reads_of_pointer: int = 3
+    """By Spark, for each manifest of the stream lane; an urgent one takes fewer."""
+    s3_writes_of_stream_second: float = 0.4
+    """LIST requests of a streaming job, one for the trigger and one for urgent pointers every 5 s."""
     gb_seconds_of_manifest: float = 0.1
     """Used by the functions that divide, plan, settle and announce (docs/performance.md)."""
 
@@ -78,7 +93,7 @@ class Estimate:
     ledger: float
     functions: float
     storage_per_month: float
-    """Price of what was written to lake and quarantine, for as long as it is kept; not in ``total``."""
+    """Price of what was written to lake, quarantine and ledger, for as long as it is kept; not in ``total``."""
 
     @property
     def total(self) -> float:
@@ -109,11 +124,22 @@ def expected_share(
 
 def estimate(rows: Iterable[CostRow]) -> Estimate:
     """The cost beside the job runs ``rows``. Pure."""
-    return estimate_shares([share for row in rows for share in row.shares])
+    rows = list(rows)
+    stream = [row for row in rows if row.lane == Lane.STREAM]
+    return estimate_shares(
+        [share for row in rows for share in row.shares],
+        pointers=sum(share.manifests for row in stream for share in row.shares),
+        stream_seconds=sum(row.seconds for row in stream),
+    )
 
 
-def estimate_shares(shares: Sequence[CostShare], invocations: int | None = None) -> Estimate:
-    """The cost beside the job runs that converted ``shares``, which ``invocations`` of ``route`` received. Pure."""
+def estimate_shares(
+    shares: Sequence[CostShare], invocations: int | None = None, pointers: int = 0, stream_seconds: float = 0.0
+) -> Estimate:
+    """The cost beside the job runs that converted ``shares``, which ``invocations`` of ``route`` received. Pure.
+
+    ``pointers``: the manifests of the stream lane among them; ``stream_seconds``: time of its job runs.
+    """
     count = Units()
     files, manifests = sum(share.files for share in shares), sum(share.manifests for share in shares)
     objects, read = sum(share.objects for share in shares), sum(share.bytes for share in shares)
@@ -121,18 +147,21 @@ def estimate_shares(shares: Sequence[CostShare], invocations: int | None = None)
         invocations = -(-files // count.files_of_invocation)
     s3_writes = manifests * count.s3_writes_of_manifest + objects * count.s3_writes_of_object
     s3_writes += invocations * count.s3_writes_of_invocation
+    lists = files * count.s3_writes_of_file + pointers * count.s3_writes_of_pointer
+    lists += stream_seconds * count.s3_writes_of_stream_second
     s3_reads = manifests * count.s3_reads_of_manifest + objects * count.s3_reads_of_object + files + read // READ_BYTES
-    s3_reads += invocations * count.s3_reads_of_invocation
+    s3_reads += invocations * count.s3_reads_of_invocation + pointers * count.s3_reads_of_pointer
     writes = files * count.writes_of_file + manifests * count.writes_of_manifest
-    reads = manifests * count.reads_of_manifest + invocations * count.reads_of_invocation
+    reads = manifests * count.reads_of_manifest + invocations * count.reads_of_invocation + files * count.reads_of_file
     gb_seconds = manifests * count.gb_seconds_of_manifest + files * count.gb_seconds_of_file
     gb_seconds += invocations * count.gb_seconds_of_invocation
     return Estimate(
-        requests=s3_writes * S3_WRITE
+        requests=(s3_writes + lists) * S3_WRITE
         + s3_reads * S3_READ
         + files * count.queue_requests_of_file * QUEUE_REQUEST
         + manifests * EVENT,
         ledger=(writes + invocations * count.writes_of_invocation) * LEDGER_WRITE + reads * LEDGER_READ,
         functions=gb_seconds * FUNCTION_GB_SECOND,
-        storage_per_month=sum(share.written_bytes for share in shares) / 1e9 * S3_GB_MONTH,
+        storage_per_month=sum(share.written_bytes for share in shares) / 1e9 * S3_GB_MONTH
+        + files * count.ledger_bytes_of_file / 1e9 * LEDGER_GB_MONTH,
     )

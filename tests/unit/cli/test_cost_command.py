@@ -1,6 +1,8 @@
 """`hybrid-router cost`: sums by dataset, lane, engine and day; nights beside their plans; parts that add up."""
 
 import json
+import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -160,6 +162,28 @@ def test_a_row_that_is_written_while_they_are_read_adds_up(
     assert read_costs(stack.ledger, day, day, "day").differences == ()
 
 
+def test_a_year_of_a_stream_with_many_datasets_needs_the_memory_of_one_interval(
+    stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given intervals of the streaming job with a thousand datasets each, which take 120 kB or more, and a night
+    def of_days(_: object, first: date, last: date) -> Iterator[CostRow]:
+        for number in range(20):
+            shares = tuple(CostShare(f"d{name}", 1 + number, 1000 + number) for name in range(1000))
+            yield replace(STREAM, id=f"jr_2#{number}", ended_at=f"{first}T01:00:00Z", shares=shares)
+        yield replace(ROW, id=f"jr-{last}", ended_at=f"{last}T02:00:00Z")
+
+    monkeypatch.setattr(type(stack.ledger.costs), "of_days", of_days)
+    # When
+    tracemalloc.start()
+    report = read_costs(stack.ledger, date(2026, 11, 20), date(2026, 11, 20), "lane")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Then
+    assert report.total.files == 4
+    assert [night.job_runs for night in report.nights] == [3]
+    assert peak < 1_000_000
+
+
 @pytest.mark.parametrize(
     ("first", "last", "message"),
     [
@@ -183,8 +207,12 @@ def test_the_estimate_is_of_counted_units() -> None:
     # Then
     reads = 1 + 2 * units.s3_reads_of_manifest + 3 * units.s3_reads_of_object + 4 + 8 * 10**9 // CHUNK_BYTES
     writes = 2 * units.s3_writes_of_manifest + 3 * units.s3_writes_of_object + units.s3_writes_of_invocation
-    assert found.requests == pytest.approx(reads * 0.0004e-3 + writes * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
-    assert found.ledger == pytest.approx((4 + 2 * 21 + 7) * 0.625e-6 + (2 * 12 + 3) * 0.125e-6)
-    assert found.storage_per_month == pytest.approx(2 * 0.023)
+    lists = 4 * 0.016
+    assert found.requests == pytest.approx(reads * 0.0004e-3 + (writes + lists) * 0.005e-3 + 4 * 1.2 * 0.4e-6 + 2e-6)
+    assert found.ledger == pytest.approx((4 + 2 * 21 + 7) * 0.625e-6 + (2 * 12 + 3 + 4 * 8) * 0.125e-6)
+    assert found.storage_per_month == pytest.approx(2 * 0.023 + 4 * 550e-9 * 0.45)
     assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
+    # And an hour of the streaming job lists its inbox every 5 seconds in two ways, and reads a pointer of each manifest
+    more = estimate([replace(ROW, lane=Lane.STREAM, seconds=3600)]).requests - found.requests
+    assert more == pytest.approx(2 * 3600 / 5 * 0.005e-3 + 2 * (0.005e-3 + 3 * 0.0004e-3))
     assert estimate([]).total == 0

@@ -1,6 +1,7 @@
 """failures: what did not get through, why, since when, and the command to run."""
 
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,7 +16,7 @@ from cli.inspect.failures import failures_document, print_failures
 from cli.inspect.status import status_document
 from lake.commit import SourceCount
 from lake.layout import result_key
-from lake.ledger import ArrivalRow, ManifestRow
+from lake.ledger import ArrivalRow, ManifestRow, State
 from lake.manifest import Lane, ObjectVersion, Partition
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -145,6 +146,11 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, monkeypatch: 
     world.queued("d")
     stack = stack_of(world, FakeServices())
     assert failures_document(stack, None, 1).complete
+    # And: a night's manifests of 10,000 datasets are looked through as a whole
+    with monkeypatch.context() as patch:
+        night = [row for row in world.ledger.manifests.open(Lane.BATCH, State.QUEUED) if row.reason is None][:1]
+        patch.setattr(type(world.ledger.manifests), "open", lambda *_: chain.from_iterable(repeat(night, 120_000)))
+        assert failures_document(stack, None, 1).complete
     # And: a larger limit reads more of a long backlog
     monkeypatch.setattr(failures, "MAX_SCANNED_ROWS", 1)
     assert not failures_document(stack, None, 1).complete

@@ -158,7 +158,7 @@ def other_dollars(day: Day, manifests: int) -> float:
     of_invocation = 2 * 5e-6 + 0.4e-6 + 7 * 0.625e-6 + 3 * 0.125e-6 + 0.4 * 0.0000133334
     of_manifest = 4 * 5e-6 + 5 * 0.4e-6 + 21 * 0.625e-6 + 12 * 0.125e-6 + 1e-6 + 0.1 * 0.0000133334
     return (
-        day.files * (0.4e-6 + 1.2 * 0.4e-6 + 0.625e-6 + 0.005 * 0.0000133334)
+        day.files * (0.4e-6 + 1.2 * 0.4e-6 + 0.625e-6 + 0.008 * 0.0000133334 + 8 * 0.125e-6 + 0.016 * 5e-6)
         + stored / RANGE * 0.4e-6
         + invocations * of_invocation
         + manifests * of_manifest

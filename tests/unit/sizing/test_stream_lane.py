@@ -133,8 +133,10 @@ def test_workers_leave_a_minute_after_their_work() -> None:
 
 
 def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
-    assert converted(lane()).dollars == pytest.approx(86_400 * MIN_WORKERS * DPU_SECOND)
-    assert converted(lane(None)).dollars == 0
+    found, alone = converted(lane()), converted(lane(None))
+    assert found.run_seconds == 86_400
+    assert found.dollars == pytest.approx(86_400 * MIN_WORKERS * DPU_SECOND)
+    assert (alone.run_seconds, alone.dollars) == (0.0, 0.0)
 
 
 def test_an_urgent_file_outside_the_window_starts_a_run_that_ends_when_it_is_idle() -> None:

@@ -16,6 +16,7 @@ from lake.manifest import Lane
 from lake.manifest_documents import read_manifest
 from lake.settings.operation import SweepSettings
 from lake.time import iso_utc
+from router.estimate.other_costs import Units
 from router.sweep.handler import sweep
 from router.sweep.missed import (
     HOUR_FORMAT,
@@ -263,6 +264,15 @@ def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, boo
             covered = max(covered, search.last)
         elif not covered:
             covered = search.first
+
+
+def test_a_file_is_looked_up_in_as_many_rounds_as_its_price_has() -> None:
+    search, settings, hour, found = InputSearch(), SweepSettings(), NOW.strftime(HOUR_FORMAT), 0
+    for number in range(20):
+        now = NOW + timedelta(hours=1 + number * settings.listing_hours)
+        search = end_round(begin_round(search, ["orders"], now, settings), incomplete=False)
+        found += search.first <= hour <= search.last
+    assert found == Units().reads_of_file
 
 
 def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later(
