@@ -37,6 +37,8 @@ QUOTED = re.compile(rb'"[^"]*"')
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
+MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}\b)")
+"""Those of a log's time, which can have a comma."""
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
@@ -105,6 +107,7 @@ def _table(lines: Sequence[bytes]) -> str | None:
     """
     if len(lines) < MIN_TABLE_LINES:
         return None
+    lines = [MILLISECONDS.sub(rb"\1.", line) for line in lines]
     starts = [BRACKET.split(QUOTED.sub(b"", line), 1)[0] for line in lines]
     for separator in SEPARATORS:
         count = lines[0].count(separator)
