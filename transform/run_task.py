@@ -156,7 +156,7 @@ class TaskRun:
         if unreadable is None and split.start == 0 and rejects and not counts.elements:
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
             lines = [reject.line for reject in rejects]
-            unreadable = recognise(lines, counts.rows, opens_file=opens_file, reasons=counts.rejects)
+            unreadable = recognise(lines, counts.rows, counts.rejects, opens_file=opens_file)
         if unreadable is not None:
             self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied, slow))
             return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Mapping, Sequence
 
 EXPECTED = "expected one JSON object on each line"
 EXPECTED_VALUES = f"{EXPECTED}, or concatenated = true"
@@ -33,13 +34,18 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[{\[]")
 QUOTED = re.compile(rb'"[^"]*"')
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+LINE_BREAKS = b"{[:,"
+"""The bytes after which JSON is broken into lines."""
+MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}\b)")
+"""Those of a log's time, which can have a comma."""
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
 
 
 def recognise(
-    first_rejected: Sequence[bytes | None], rows: int, *, opens_file: bool = True, reasons: Collection[str] = ()
+    first_rejected: Sequence[bytes | None], rows: int, rejects: Mapping[str, int], *, opens_file: bool = True
 ) -> str | None:
     """What the file looks like and what is expected, as a clause for people; None: its lines are rejected one by one.
 
@@ -49,24 +55,43 @@ def recognise(
         The rejected lines from the start of the file, in order; None for one that was too large to keep.
     rows
         Lines of the same part of the file that became rows.
+    rejects
+        All rejected lines of this part of the file by reason.
     opens_file
         The first of the rejected lines is the first line of the file.
-    reasons
-        Those of all rejected lines of this part of the file.
     """
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
     if not lines:
         # Whole values, one after another, on lines that are too large to keep.
-        is_concatenated = rows == 0 and [*reasons] == ["trailing characters"]
+        is_concatenated = rows == 0 and [*rejects] == ["trailing characters"]
         return CONCATENATED_VALUES if is_concatenated else None
     # A file with more rows than rejected lines only has broken lines.
     text = lines[0].removeprefix(BYTE_ORDER_MARK)
-    if opens_file and rows < len(first_rejected) and text.strip() == b"{":
+    if opens_file and sum(rejects.values()) > max(rows, 1) and _is_printed(text, b"".join(lines[1:2])):
         return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"
     if rows == 0 and CONCATENATED.match(text):
         return CONCATENATED_VALUES
     format_name = _magic(lines[0]) or _table(lines) if rows == 0 else None
     return None if format_name is None else f"it looks like {format_name}; {EXPECTED}"
+
+
+def _is_printed(first: bytes, second: bytes) -> bool:
+    """Whether the first line opens an object and ends where printers break lines.
+
+    Rows that were cut off can end there too, but hardly two of them.
+    """
+    end = _open_end(first)
+    if not first.lstrip().startswith(b"{") or not end or end not in LINE_BREAKS:
+        return False
+    return not second.lstrip().startswith(b"{") or (end != b"," and _open_end(second) in LINE_BREAKS)
+
+
+def _open_end(line: bytes) -> bytes:
+    """The last byte of a line that leaves brackets or a string open; empty if it leaves none."""
+    outside = STRING.sub(b"0", line.strip())
+    brackets = Counter(outside)
+    is_open = brackets[ord("{")] + brackets[ord("[")] > brackets[ord("}")] + brackets[ord("]")]
+    return b'"' if b'"' in outside else outside[-1:] if is_open else b""
 
 
 def _magic(line: bytes) -> str | None:
@@ -82,6 +107,7 @@ def _table(lines: Sequence[bytes]) -> str | None:
     """
     if len(lines) < MIN_TABLE_LINES:
         return None
+    lines = [MILLISECONDS.sub(rb"\1.", line) for line in lines]
     starts = [BRACKET.split(QUOTED.sub(b"", line), 1)[0] for line in lines]
     for separator in SEPARATORS:
         count = lines[0].count(separator)

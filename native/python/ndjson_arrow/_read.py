@@ -137,7 +137,7 @@ def _other_format(reader: Reader, rejects: Sequence[Reject]) -> str | None:
     if counts.elements:
         return None
     lines = [item.line for item in rejects]
-    return recognise(lines, counts.rows, opens_file=opens_file, reasons=counts.rejects)
+    return recognise(lines, counts.rows, counts.rejects, opens_file=opens_file)
 
 
 def _record_batch(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:

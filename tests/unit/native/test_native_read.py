@@ -141,6 +141,10 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
             0,
             "printed over many lines; expected one JSON object on each line, or concatenated",
         ),
+        ([b'{"type":"FeatureCollection","features":[', b'{"type":"Feature"},'], 1, "printed over many lines"),
+        ([b'{ "type": "x", "bbox": {\r', b'"a": 1'], 0, "printed over many lines"),
+        ([b'{"layers": [', b'{ "type": "x", "bbox": {'], 0, "printed over many lines"),
+        ([b'\xef\xbb\xbf{"id":"}\\"",', b'  "a": 1,'], 0, "printed over many lines"),
         ([b'{"a":1}{"a":2}'], 0, "objects without newlines between them; expected one JSON object on each line, or"),
         ([b"\xef\xbb\xbf{} {}", b'{"a":1} {"a":2}'], 0, "objects without newlines"),
         ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
@@ -159,7 +163,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
     ],
 )
 def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> None:
-    text = recognise(lines, rows)
+    text = recognise(lines, rows, {"not JSON": len(lines)})
     assert text is not None
     assert name in text
     assert "; expected one JSON object on each line" in text
@@ -173,22 +177,33 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b"broken"], 5),
         ([b"a,b", b"1,2"], 1),
         ([b'{"a":1,', b'{"a":2,'], 0),
+        ([b'{"a":1},', b"x"], 0),
+        ([b'{"a":1,"b":', b'{"a":2,"b":3'], 0),
+        ([b'{"a":1,"b":', b'{"a":2,"b":"x'], 0),
+        ([b'{"a":['], 0),
+        ([b'{"a":"[,', b"x"], 0),
         ([b'{"a":1}{"a":2}'], 1),
         ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
         ([b"a,b", b"1,2,3"], 0),
+        ([b"2026-11-20 08:00:00,123 [INFO] a", b"2026-11-20 08:00:01,456 [INFO] b"], 0),
         ([b'stdout F {"a":1,"b":2}', b'stdout F {"a":3,"b":4}'], 0),
         ([rb'line="{\"a\":1,\"b\":2}" F', rb'line="{\"a\":3,\"b\":4}" F'], 0),
         ([b"\x1b[1;31mFirst\x1b[0m", b"\x1b[1;31mSecond\x1b[0m"], 0),
     ],
 )
 def test_broken_lines_are_not_another_format(lines: list[bytes | None], rows: int) -> None:
-    assert recognise(lines, rows) is None
+    assert recognise(lines, rows, {"not JSON": len(lines)}) is None
 
 
 @pytest.mark.parametrize("line", [b"{", b"["])
 def test_a_torn_line_among_rows_does_not_reject_the_file(line: bytes) -> None:
     # Given a file whose only broken line is its last one, or its first one.
-    assert recognise([line], 1_000_000, opens_file=False) is None
-    assert recognise([line], 1_000_000, opens_file=True) is None
+    assert recognise([line], 1_000_000, {"not JSON": 1}, opens_file=False) is None
+    assert recognise([line], 1_000_000, {"not JSON": 1}, opens_file=True) is None
     # Given a short file, most lines of which are broken.
-    assert recognise([line, b"x"], 1, opens_file=False) is None
+    assert recognise([line, b"x"], 1, {"not JSON": 2}, opens_file=False) is None
+
+
+def test_all_rejected_lines_count_and_not_only_those_that_are_kept() -> None:
+    assert recognise([b"{", b'"a": ['], 1000, {"not JSON": 1000}) is None
+    assert recognise([b"{", b'"a": ['], 1000, {"not JSON": 900, "trailing characters": 101}) is not None
