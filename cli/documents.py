@@ -49,7 +49,7 @@ class NextNight:
     time_zone: str
     schedule: str
     enabled: bool
-    start: Annotated[Instant | None, "by the forecast, else by the schedule"]
+    start: Annotated[Instant | None, "null: the schedule is disabled, or gives no next start"]
     forecast: PlannedNight | None
 
 

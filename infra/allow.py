@@ -41,10 +41,11 @@ def allow(
 def key_pattern(prefix: str) -> str:
     """The keys that begin with ``prefix``, for a resource of a policy.
 
-    One character is left open where IAM would see a wildcard or a variable, and any number of them instead of what is
-    above Latin-1, which IAM refuses in a policy (API Reference, PutRolePolicy).
+    One character is left open where IAM would see a wildcard or a variable, and where CDK changes or refuses the id of
+    a finding (spaces, brackets); and any number of them instead of what is above Latin-1, which IAM refuses in a policy
+    (API Reference, PutRolePolicy).
     """
-    return re.sub(r"[^ -\xff]+", "*", re.sub(r"[*$]", "?", prefix)) + "*"
+    return re.sub(r"[^ -\xff]+", "*", re.sub(r"[*$ (){}\[\]]", "?", prefix)) + "*"
 
 
 def acknowledge_wildcards(scope: Construct, resources: Sequence[str], reason: str) -> None:

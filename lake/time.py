@@ -51,7 +51,7 @@ def local_time(minute: int, time_zone: str, now: datetime, days: int) -> datetim
 FORMS = "cron(...), rate(...), at(...)"
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
-RATE = re.compile(r"rate\([1-9][0-9]* (?:minutes?|hours?|days?)\)")
+RATE = re.compile(r"rate\((?P<number>[1-9][0-9]{0,4}) (?P<unit>minute|hour|day)s?\)")
 AT = re.compile(r"at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\)")
 _DAY = timedelta(days=1)
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -118,6 +118,8 @@ class Schedule:
     @property
     def longest_pause(self) -> timedelta:
         """Longest time between two starts, by the wall clock; a day if times and days of the week do not decide."""
+        if rate := RATE.fullmatch(self.expression):
+            return timedelta(**{f"{rate['unit']}s": int(rate["number"])})
         starts = sorted(_DAY * day + timedelta(minutes=minute) for day in self.days or () for minute in self.times)
         pauses = (after - before for before, after in pairwise([*starts, *(start + 7 * _DAY for start in starts[:1])]))
         return max(pauses, default=_DAY)

@@ -200,8 +200,8 @@ def read_zone(stack: DeployedStack) -> ZoneInfo:
 def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
     """The next night at ``now`` (aware), with the newest plan for it, which ``plan`` makes every hour.
 
-    No forecast: there is none, or the night that it was made for has begun. No start: the schedule is disabled, or its
-    expression does not decide.
+    No forecast: there is none, or its night has begun or was moved. No start: the schedule is disabled, or its
+    expression does not decide, and then no night has a forecast.
     """
     found = _schedule(stack)
     zone, expression = found.get("ScheduleExpressionTimezone", "UTC"), found["ScheduleExpression"]
@@ -209,12 +209,10 @@ def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
     forecast = planned_night(
         find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION), "forecast")
     )
-    if forecast is not None and (not enabled or read_instant(forecast.start) <= now):
-        forecast = None
     start = Schedule.parse(expression).next_start(zone, now) if enabled else None
-    if forecast is not None:
-        return NextNight(zone, expression, enabled, forecast.start, forecast)
-    return NextNight(zone, expression, enabled, iso_utc(start) if start else None, None)
+    if forecast is not None and read_instant(forecast.start) != start:
+        forecast = None
+    return NextNight(zone, expression, enabled, iso_utc(start) if start else None, forecast)
 
 
 def _schedule(stack: DeployedStack) -> Mapping[str, Any]:

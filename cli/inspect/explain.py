@@ -33,7 +33,7 @@ from lake.commit import SourceCount
 from lake.documents import format_json
 from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
-from lake.ledger import ManifestRow, State
+from lake.ledger import CollectionId, ManifestRow, State
 from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane, Partition
 from lake.result import ResultObject, find_result
@@ -147,7 +147,7 @@ def _version(
         recorded_at=arrival.recorded_at,
         decided_lane=arrival.lane.value if arrival.lane else None,
         reason=arrival.reason,
-        outcome=_outcome(trace),
+        outcome=_outcome(stack, trace),
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
         lane_since=_lane_since(trace) if current or arrival.lane is None else arrival.recorded_at,
         waits_for=waits_for,
@@ -168,12 +168,15 @@ def _hour(stack: DeployedStack, partition: Partition | None) -> FileHour | None:
     return FileHour(partition.dataset, partition.stamp, row.state.value)
 
 
-def _outcome(trace: Trace) -> str:
+def _outcome(stack: DeployedStack, trace: Trace) -> str:
     """The state of the current manifest, or what became of the file where that is DONE."""
     source = trace.source
     current = trace.manifests[-1] if trace.manifests else None
     if current is not None and current.state == State.QUEUED and current.reason is not None:
         return FailureKind.BLOCKED.value
+    if current is not None and current.collection is not None:
+        apart = CollectionId(CollectionId.parse(current.collection).hour, current.id)
+        return current.state if stack.ledger.collections.get(apart) is None else FailureKind.BLOCKED.value
     if source is None or trace.state != "DONE":
         return trace.state
     if source.failed:
@@ -183,7 +186,7 @@ def _outcome(trace: Trace) -> str:
 
 def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
     """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
-    at = find_put_again(stack.s3, trace.arrival.file) if _outcome(trace) == "UNREADABLE" else None
+    at = find_put_again(stack.s3, trace.arrival.file) if _outcome(stack, trace) == "UNREADABLE" else None
     command = f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}" if at else ""
     return PutAgain(at, command) if at else None
 
@@ -343,7 +346,9 @@ def _format_hour(hour: FileHour, options: str) -> str:
 
 def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str], options: str) -> str:
     if version.outcome == FailureKind.BLOCKED:
-        return "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
+        part = f"its part cannot be divided: 'hybrid-router sweep{options}' names what to restore"
+        attempt = "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
+        return attempt if version.manifests else part
     if version.outcome == State.FAILED and version.result:
         return "not converted again, and what was published stays; its manifest says why"
     if version.waits_for is None or version.outcome in OUTCOMES:

@@ -186,9 +186,11 @@ def _tonight(night: NextNight, clock: Callable[[str], str], options: str) -> str
     forecast = night.forecast
     if not night.enabled:
         return "the schedule is disabled: no night begins by itself"
+    plan = f"'hybrid-router plan{options}'"
+    if night.start is None:
+        return f"{night.schedule}, which gives no next start, and so no forecast: {plan} shows a night that begins now"
     if forecast is None:
-        start = clock(night.start) if night.start else night.schedule
-        return f"begins {start}; no forecast yet, one is made every hour: 'hybrid-router plan{options}' makes one now"
+        return f"begins {clock(night.start)}; no forecast yet, one is made every hour: {plan} makes one now"
     if not forecast.runs:
         return f"begins {clock(forecast.start)}; nothing to convert, as of {clock(forecast.planned_at)}"
     fit = f"deadline {clock(forecast.deadline)}"

@@ -44,8 +44,9 @@ STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}(?<!_tables)")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
 Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication). The
 database of the stage ``x_tables`` would be that of the Iceberg tables of the stage ``x``."""
-TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{0,256}")
-"""A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html)."""
+TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{1,256}", re.ASCII | re.IGNORECASE)
+"""A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html). EMR
+Serverless takes no other letters; CloudFormation takes no empty value for an alarm or a state machine."""
 STAGE_TAG = "hybrid-router:stage"
 """Tag of every resource: bills can be split by it."""
 MAX_TAGS = 50
@@ -87,7 +88,7 @@ class Settings:
     ] = 1000
     tags: Annotated[
         tuple[str, ...],
-        Text(TAG, "name=value with characters of AWS tags, such as team=data"),
+        Text(TAG, "name=value, both of letters a to z, digits, spaces and .:/=+@_-, such as team=data"),
         "Tags of every resource of the stack, in addition to hybrid-router:stage.",
     ] = ()
     input: InputSettings = field(default_factory=InputSettings)

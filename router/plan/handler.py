@@ -48,10 +48,10 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = None) -> dict[str, Any]:  # noqa: ANN401
     """Plan the backlog, or the part of it that the event selects.
 
-    A dry run writes the summary only, and plans for the next start of ``schedule.overnight``; any other run plans from
-    now. A repetition plans what is queued at its time. ``service_quotas``: a client of Service Quotas; None: the quotas
-    of the settings hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown
-    dataset, an engine that the settings do not allow, missing ``execution``.
+    A dry run writes the summary only, and plans for the next start of ``schedule.overnight``, if its expression gives
+    one; any other run plans from now. A repetition plans what is queued at its time. ``service_quotas``: a client of
+    Service Quotas; None: the quotas of the settings hold. Raises ``InvalidInputError``: unknown field, invalid time,
+    ``from`` later than ``to``, unknown dataset, an engine that the settings do not allow, missing ``execution``.
     """
     given = {key: value for key, value in event.items() if key != "execution"}
     check_fields(given, FIELDS, "overnight")
@@ -81,7 +81,9 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     if not dry_run:
         _write_runs(services, execution, planned)
     _write_summary(services, execution, selection, dry_run, planned, {**result, **told})
-    count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
+    if later or not dry_run:
+        # A night of which nobody knows when it begins is not late.
+        count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
     counts = {"runs": len(planned.runs), "manifests": len(rows), "bytes": result["bytes"]}
     logger.info("planned", execution=execution, dry_run=dry_run, late=planned.forecast.late_minutes, **counts)
     return {**result, **told} if dry_run else result

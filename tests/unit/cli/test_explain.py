@@ -14,14 +14,14 @@ from cli.inspect.explain import explain_file, explain_object, print_explanation,
 from lake.commit import SourceCount
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import S3Uri, lake_key, parse_s3_uri, quarantine_key, result_key
-from lake.ledger import ArrivalRow, BatchReference, HourCounts, HourState, Tabled
+from lake.ledger import ArrivalRow, BatchReference, CollectionId, HourCounts, HourState, Part, Tabled
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import write_manifest
 from lake.result import ResultObject
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, done, put_result
-from tests.unit.lake.world import LEASE, PARTITION, World
+from tests.unit.lake.world import LEASE, PARTITION, World, file_of
 
 FILE = S3Uri("input", "orders/a")
 OPTIONS = " --stage test"
@@ -50,6 +50,21 @@ def published(world: World, manifest: Manifest, rejects: dict[str, int], unreada
     records = [{**line, "offset": 40, "line": "later"}, {**line, "offset": 16, "line": "not\njson"}]
     lines = "".join(f"{json.dumps(record)}\n" for record in records)
     world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
+
+
+def test_a_file_whose_part_cannot_be_divided_is_blocked(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a file that waits for the night
+    file, hour = file_of(FILE.key), PARTITION.stamp
+    part = Part("p1", hour, world.now.isoformat(), 1, file.size, "sha", (PARTITION.dataset,))
+    assert world.ledger.collections.add(CollectionId.numbered(hour, 1), part, world.now)
+    world.ledger.arrivals.put(ArrivalRow(file, "p1", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
+    assert "  outcome    COLLECTED: will be converted" in explained(world, capsys)[1]
+    # When its part is found to be damaged
+    world.ledger.collections.set_apart(hour, part, world.now)
+    # Then no night is promised
+    assert (
+        "  outcome    BLOCKED: its part cannot be divided: 'hybrid-router sweep --stage test' names what to restore\n"
+    ) in explained(world, capsys)[1]
 
 
 def explained(

@@ -127,8 +127,21 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys
         "next night tonight 22:00 to tonight 23:10, $12.50 ($7.50 to $16.00), "
         "10 files of 4.5 GB in 4 runs on glue-flex; deadline tomorrow 06:00; as of today 10:00" in text
     )
+    # Then no longer, nor where the schedule has changed since, so that no night begins at its start
+    others = ("cron(0 23 * * ? *)", "2026-11-20T22:00:00.000+00:00"), ("rate(7 days)", None)
+    for schedule, start in others:
+        night = document_of(world, FakeServices(schedule=schedule)).next_night
+        assert (night.start, night.forecast) == (start, None)
     world.wait(timedelta(hours=12))
     assert document_of(world, FakeServices()).next_night.forecast is None
+
+
+def test_a_schedule_without_a_next_start_has_no_forecast(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(document_of(world, FakeServices(schedule="rate(7 days)")), world, capsys)
+    assert (
+        "next night rate(7 days), which gives no next start, and so no forecast: "
+        "'hybrid-router plan --stage test' shows a night that begins now\n" in text
+    )
 
 
 def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsys: pytest.CaptureFixture[str]) -> None:

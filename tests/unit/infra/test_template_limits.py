@@ -38,8 +38,8 @@ from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
 
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONGEST_STAGE = "s" * 43
-FOREIGN_PREFIX = "\u0437\u0430\u043a\u0430\u0437\u044b/\u00e9t\u00e9-\U0001f69a*/"
-"""Characters that a key may have: Cyrillic, of Latin-1, above 16 bits, and a wildcard of IAM."""
+FOREIGN_PREFIX = "\u0437\u0430\u043a\u0430\u0437\u044b/\u00e9t\u00e9-\U0001f69a* {a}] (b/"
+"""Characters that a key may have: Cyrillic, of Latin-1, above 16 bits, a wildcard of IAM, and brackets."""
 URGENT = DatasetUrgentSettings(tags=("priority=high",), metadata=("priority=high",))
 VARIANTS = {
     "default": Settings(stage="dev"),

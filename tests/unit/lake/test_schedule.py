@@ -44,6 +44,7 @@ def test_an_expression_of_the_scheduler_is_accepted(expression: str) -> None:
         ("cron(0 22 * * ? 1969)", "its field year"),
         ("cron(0 22 * * MON *)", "? in exactly one of"),
         ("rate(0 minutes)", "such as rate(1 day)"),
+        ("rate(100000 days)", "such as rate(1 day)"),
         ("rate(1\u0660 minutes)", "such as rate(1 day)"),
         ("at(2026-11-31T22:00:00)", "such as at(2026-11-20T22:00:00)"),
         ("at(2026-1-2T2:0:0)", "such as at(2026-11-20T22:00:00)"),
@@ -118,7 +119,8 @@ def test_the_next_start_is_on_the_wall_clock_of_the_time_zone(
         ("cron(0 22 ? * MON-FRI *)", 72),
         ("cron(0 6,22 ? * SUN *)", 152),
         ("cron(0 22 L * ? *)", 24),
-        ("rate(1 day)", 24),
+        ("rate(7 days)", 168),
+        ("rate(1 hour)", 1),
     ],
 )
 def test_the_longest_pause_is_over_the_end_of_the_week_too(expression: str, hours: int) -> None:
