@@ -17,7 +17,9 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from botocore.exceptions import IncompleteReadError
+
+from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.layout import parse_s3_uri
 
 if TYPE_CHECKING:
@@ -46,15 +48,29 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
     """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
 
-    Raises ``InvalidDocumentError`` when it is gone or was changed after that.
+    Raises ``InvalidDocumentError`` when it is gone or was changed after that; ``TransientError``: the answer was not
+    the object.
     """
     body = get_document(s3, bucket, key)
     if hashlib.sha256(body).hexdigest() != sha256:
+        refuse_foreign_body(s3, bucket, key, body)
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
             "the object (protection.versions keeps earlier versions)"
         )
     return body
+
+
+def refuse_foreign_body(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
+    """Raise ``TransientError`` if ``body``, an answer of S3 that cannot be used, is not what the object has.
+
+    A proxy can cut or change an answer: what follows from a damaged document cannot be undone.
+    """
+    again = get_document(s3, bucket, key)
+    size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
+    if again != body or size != len(body):
+        cause = IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
+        raise TransientError(f"an answer for s3://{bucket}/{key} was not the object and is tried again") from cause
 
 
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:

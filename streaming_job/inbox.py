@@ -43,6 +43,14 @@ def find_row(services: JobServices, manifest: str) -> ManifestRow | None:
         return None
 
 
+def pass_over(context: ConversionContext, error: Exception) -> None:
+    """Log a fault of load or of the network, which the next look may not meet; raises any other error again."""
+    fault = fault_of(error)
+    if fault is None or not fault.passing:
+        raise error
+    context.log(f"the next look tries it again: {fault.cause}")
+
+
 def has_open_manifests(services: JobServices, inboxes: Iterable[str]) -> bool:
     """Whether a pointer in one of the inboxes names an open manifest of the stream lane.
 

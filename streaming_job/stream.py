@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from lake.texts import format_count
-from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
+from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests, pass_over
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_manifests, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox, look_seconds
@@ -135,11 +135,15 @@ class InboxStream:
             self._wake.wait(look_seconds(self._context))
             if self._error is not None:
                 raise self._error
-            self._record_heartbeat()
-            self._meter.count()
             self._urgent.raise_error()
-            if self._may_end():
-                return False
+            try:
+                self._record_heartbeat()
+                self._meter.count()
+                if self._may_end():
+                    return False
+            except (BotoCoreError, ClientError) as error:
+                # Files would wait for minutes until another run has started.
+                pass_over(self._context, error)
             if self._full:
                 return True
             if not query.isActive:

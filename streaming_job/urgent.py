@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.layout import URGENT, list_objects, manifest_of_pointer
 from lake.texts import format_count
-from streaming_job.inbox import delete_pointers
+from streaming_job.inbox import delete_pointers, pass_over
 from streaming_job.micro_batch import (
     InputSize,
     convert_portion,
@@ -74,12 +76,16 @@ class UrgentInbox:
         self._looks.start()
 
     def look(self) -> None:
-        """Begin portions of what is new in the inbox, as many as there is room for."""
+        """Begin portions of what is new in the inbox, as many as there is room for; none after a fault that passes."""
         with self._lock:
             if self._closed or self._error is not None or self._portions >= self._max_portions:
                 return
-            pointers = self._new_pointers()
-            sizes = self._sizes(list(pointers))
+            try:
+                pointers = self._new_pointers()
+                sizes = self._sizes(list(pointers))
+            except (BotoCoreError, ClientError) as error:
+                pass_over(self._context, error)
+                return
             for portion in portions(sizes, portion_limit(self._limit)):
                 together = {**self._converting, **{manifest: sizes[manifest] for manifest in portion}}
                 if not self._has_room(size_of(together, together)):

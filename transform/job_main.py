@@ -22,13 +22,12 @@ from lake.time import iso_utc
 from transform.canary import run_canary
 from transform.clients import dynamodb_client, engine_clients, s3_client
 from transform.outcome import ALARM
+from transform.spark_job import failure_reason
 from transform.task_model import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-MAX_QUOTED_CHARACTERS = 500
-"""Characters quoted of an error that is not deliberate: those of Spark hold the traces of its executors."""
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
 """Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
@@ -65,8 +64,8 @@ def run_job(
         log(f"{type(error).__name__}: {error}")
     except Exception as error:
         traceback.print_exc()
-        first = next(iter(str(error).splitlines()), "")[:MAX_QUOTED_CHARACTERS]
-        what = f"{type(error).__name__}{f' ({first})' if first else ''}"
+        text = str(error)
+        what = f"{type(error).__name__}{f' ({failure_reason(text)})' if text else ''}"
         log(
             f"the run ended with {what}, its trace is in the same log: remove the cause; nothing is lost, what was "
             "not published is converted again"

@@ -5,15 +5,23 @@ Ranges of the next splits are requested while one split is parsed, so that the p
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import obstore
-from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, NoCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
 from obstore.exceptions import BaseError
 
 from lake.errors import TerminalError, TransientError
@@ -23,6 +31,7 @@ from lake.texts import format_count, reprocess_file_command
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:
+    from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
     from obstore.store import S3Store
     from typing_extensions import Buffer
@@ -31,6 +40,11 @@ if TYPE_CHECKING:
     from transform.task_model import Split
 
 
+MAX_BODY_SECONDS = 600.0
+"""For the bytes of one request, at most ``CHUNK_BYTES``: no timeout of the clients ends a body of which a byte comes
+each second, and the task would hold its core until the job run ends."""
+PIECE_BYTES = 1024
+"""A read waits until it has so many, however slowly they come."""
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "MethodNotAllowed"})
 
 
@@ -112,7 +126,7 @@ class Source:
             # answer of the other client can be judged.
             return self._fetch_by_client(file, start, end)
 
-    def _fetch_null_version(self, file: ObjectVersion, start: int, end: int, error: UnreadableFileError) -> bytes:
+    def _fetch_null_version(self, file: ObjectVersion, start: int, end: int, error: UnreadableFileError) -> Buffer:
         """The file in a bucket that got versions after it was put: a newer version does not replace the one ``null``.
 
         ``error`` is raised where S3 does not have that version either.
@@ -122,14 +136,15 @@ class Source:
         except UnreadableFileError:
             raise error from None
 
-    def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
+    def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         request = _request(file)
         if (start, end) != (0, file.size):
             request["Range"] = f"bytes={start}-{end - 1}"
         try:
             answer = self._client.get_object(**request)
-            _refuse_later_version(file, answer.get("VersionId"))
-            return answer["Body"].read()
+            with closing(answer["Body"]) as body:
+                _refuse_later_version(file, answer.get("VersionId"))
+                return _receive(body, file)
         except (ClientError, BotoCoreError) as error:
             raise _read_error(file, error, self._input_keys) from error
 
@@ -137,6 +152,15 @@ class Source:
         if bucket not in self._stores:
             self._stores[bucket] = self._open_store(bucket)
         return self._stores[bucket]
+
+
+def _receive(body: StreamingBody, file: ObjectVersion) -> bytearray:
+    received, end = bytearray(), time.monotonic() + MAX_BODY_SECONDS
+    for piece in body.iter_chunks(PIECE_BYTES):
+        received += piece
+        if time.monotonic() > end:
+            raise ReadTimeoutError(endpoint_url=file.uri)
+    return received
 
 
 def _request(file: ObjectVersion) -> dict[str, Any]:

@@ -51,12 +51,16 @@ def test_run_gets_glues_arguments_and_ends_succeeded(glue):
     assert run["CompletedOn"] >= run["StartedOn"]
 
 
+HANDLED = "except ZeroDivisionError:\n  traceback.print_exc()\n  raise SystemExit('give a dataset')"
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
         ("raise ValueError('no such thing')", "ValueError: no such thing"),
         ("raise SystemExit('give a dataset')", "give a dataset"),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        (f"import traceback\ntry:\n  1/0\n{HANDLED}", "give a dataset"),
         ("try:\n  1/0\nexcept ZeroDivisionError as e:\n  raise KeyError('x') from e", "KeyError: 'x'"),
         ("import os; os.kill(os.getpid(), 9)", "The process was ended by SIGKILL."),
         ("def f(:", "SyntaxError: "),

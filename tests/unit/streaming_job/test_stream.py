@@ -110,6 +110,35 @@ def test_a_run_reports_that_it_is_alive_however_seldom_its_trigger_is(world: Wor
     assert timedelta(seconds=waits[0] + stream.STOP_PATIENCE_SECONDS) < MAX_HEARTBEAT_AGE
 
 
+@pytest.mark.parametrize("operation", ["record_heartbeat", "get"])
+@pytest.mark.parametrize(
+    ("code", "goes_on"), [("ProvisionedThroughputExceededException", True), ("AccessDenied", False)]
+)
+def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_the_run(
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, code: str, goes_on: bool
+) -> None:
+    # Given a run that could end, and a ledger that is throttled, or denied, at first
+    found, original = InboxStream(context_of(world)), getattr(Stream, operation)
+    found._wake = SimpleNamespace(wait=lambda _: None)  # type: ignore[assignment]
+    refusals = [ClientError({"Error": {"Code": code}}, "UpdateItem")] * 3
+    world.wait(timedelta(hours=1))
+
+    def refuse(*arguments: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return original(*arguments)
+
+    monkeypatch.setattr(Stream, operation, refuse)
+    query: Any = SimpleNamespace(isActive=True)
+    # When, Then
+    if goes_on:
+        assert not found._watch(query)
+        assert refusals == []
+    else:
+        with pytest.raises(ClientError, match=code):
+            found._watch(query)
+
+
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
     # Given a run that is told to stop, and that first converts what it has begun
     found = InboxStream(context_of(world))

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -313,6 +314,23 @@ def test_a_pointer_that_could_not_be_deleted_is_deleted_by_a_later_look(
     assert not stream.urgent._due.is_set()
     stream.look()
     assert (stream.pointers(), stream.urgent._due.is_set()) == ([], True)
+
+
+@pytest.mark.parametrize(("code", "goes_on"), [("SlowDown", True), ("AccessDenied", False)])
+def test_a_look_that_gets_no_answer_is_repeated(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch, code: str, goes_on: bool
+) -> None:
+    stream.put(urgent=True)
+
+    def refuse(*_: object) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": ""}}, "ListObjectsV2")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(urgent, "list_objects", refuse)
+        with nullcontext() if goes_on else pytest.raises(ClientError, match=code):
+            stream.look()
+    stream.look()
+    assert len(stream.begun) == 1
 
 
 def test_the_looks_of_a_run_go_on_until_it_stops(stream: Stream) -> None:

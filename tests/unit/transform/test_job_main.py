@@ -157,13 +157,25 @@ def test_a_run_that_is_not_finished_ends_with_its_last_line(applications: list[s
     assert job_main.run_job([], "app", run) == "s3:GetObject is denied for s3://input/a: grant it"
 
 
+NO_SPACE = "java.io.IOException: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("a\n\tat org.apache.spark", " (a)"),
+        ("", ""),
+        # py4j's, for a Spark that cannot start
+        (f"An error occurred while calling None.JavaSparkContext.\n: {NO_SPACE}\n\tat java.base", f" ({NO_SPACE})"),
+    ],
+)
 def test_the_trace_of_any_other_error_is_behind_the_sentence(
-    applications: list[str], capsys: pytest.CaptureFixture[str]
+    applications: list[str], capsys: pytest.CaptureFixture[str], text: str, quoted: str
 ) -> None:
-    failure = job_main.run_job([], "app", Mock(side_effect=ZeroDivisionError("a\n\tat org.apache.spark")))
+    failure = job_main.run_job([], "app", Mock(side_effect=ZeroDivisionError(text)))
     told = capsys.readouterr()
     assert failure == (
-        "the run ended with ZeroDivisionError (a), its trace is in the same log: remove the cause; nothing is "
+        f"the run ended with ZeroDivisionError{quoted}, its trace is in the same log: remove the cause; nothing is "
         "lost, what was not published is converted again"
     )
     assert "Traceback (most recent call last):" in told.err

@@ -2,11 +2,13 @@
 
 import threading
 from collections import defaultdict
+from itertools import count
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.response import StreamingBody
 from hypothesis import given
 from hypothesis import strategies as st
 from obstore.exceptions import GenericError
@@ -34,15 +36,15 @@ KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd"
 
 
 def source_that_fails(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, input_keys: tuple[str, ...] | None = None
+    monkeypatch: pytest.MonkeyPatch, answer: Exception | list[Any], input_keys: tuple[str, ...] | None = None
 ) -> Source:
-    """obstore fails without a type that says why, and boto3 with ``error``."""
+    """obstore fails without a type that says why, and boto3 gives ``answer``, an error or all of its answers."""
 
     def fail(*_: Any, **__: Any) -> Any:
         raise GenericError(f"error sending request for url (http://s3/{NAMED_FILE.bucket}/{NAMED_FILE.key})")
 
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
-    client = Mock(**{"get_object.side_effect": error})
+    client = Mock(**{"get_object.side_effect": answer})
     store: Any = object()
     return Source(lambda _: store, lambda: client, input_keys)
 
@@ -126,6 +128,20 @@ def test_an_answer_that_is_not_the_object_excludes_no_file(
     # Then
     fault = fault_of(raised.value)
     assert (fault is not None and fault.passing) == (not is_object)
+
+
+def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a body of which a byte comes every 100 seconds, so that no read times out
+    monkeypatch.setattr(source_module, "time", Mock(**{"monotonic.side_effect": count(0, 100)}))
+    raw = Mock(**{"read.return_value": b"x"})
+    source = source_that_fails(monkeypatch, [{"Body": StreamingBody(raw, 1 << 20)}])
+    # When, Then
+    with pytest.raises(TransientError, match="Read timeout") as raised:
+        source.fetch(NAMED_FILE, 0, 8)
+    fault = fault_of(raised.value)
+    assert fault is not None
+    assert fault.passing
+    raw.close.assert_called_once()
 
 
 @pytest.mark.parametrize(
