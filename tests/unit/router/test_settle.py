@@ -20,7 +20,7 @@ from tests.model.fake_s3 import FakeS3, after_empty_pages
 from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
-from tests.unit.router.settling import done, planned, settled
+from tests.unit.router.settling import RUN, done, planned, settled
 
 VERDICT = "s3://control/plans/overnight/verdict.json"
 
@@ -82,7 +82,7 @@ def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment)
     rest = deployment.manifest("b.json")
     deployment.ledger.manifests.supersede(source, [urgent, rest], "promoted", deployment.now)
     # When, Then: the run waits for the other one only, and so does the verdict
-    run = {"run": "s3://control/plans/overnight/runs/00000.json"}
+    run = {"run": RUN}
     assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     done(deployment, deployment.row(rest.id), 3)
     assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
