@@ -154,6 +154,15 @@ def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_th
     assert len({first, following, redriven}) == 3
 
 
+def test_a_reprocess_whose_answer_was_lost_counts_what_it_has_queued(library: Path) -> None:
+    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
+    expression = machine["States"]["Reprocess"]["Assign"]["search"][2:-2]
+    # Given a repetition that finds two manifests queued, and queues one
+    case = {"states": {"result": {"Payload": {"queued": 1, "repeated": 2}}}, "variables": {"search": {"found": 5}}}
+    (answer,) = evaluate(library, [{"expression": expression, **case}])
+    assert answer["value"] == {"found": 5, "reprocessed": 3}
+
+
 @pytest.mark.parametrize(
     ("given", "argument"),
     [
