@@ -219,6 +219,7 @@ GRANTS_BY_FUNCTION = {
             Grants.watch_runs,
             Grants.read_glue_room,
         ),
+        reads=(layout.PLANS,),
         writes=(layout.PLANS,),
     ),
     "backfill": FunctionGrants((*READ, *CREATE), (Grants.find_dataset, Grants.list_input, Grants.own_arrivals)),

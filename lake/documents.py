@@ -17,7 +17,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from botocore.exceptions import IncompleteReadError
+from botocore.exceptions import ClientError, IncompleteReadError
 
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.layout import parse_s3_uri
@@ -33,6 +33,20 @@ def encode_document(body: object) -> bytes:
 
 def put_document(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+
+def put_first_document(s3: S3Client, bucket: str, key: str, body: bytes) -> bool:
+    """Put a document unless the key has one; whether this call put it.
+
+    False also after a lost answer: botocore repeats the request, which finds what the first one has put.
+    """
+    try:
+        s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*")
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "PreconditionFailed":
+            raise
+        return False
+    return True
 
 
 def get_document(s3: S3Client, bucket: str, key: str) -> bytes:

@@ -213,17 +213,18 @@ def result_key(manifest: str, generation: int) -> str:
     return f"{RESULTS}{manifest[:8]}/{manifest}-g{generation}.json"
 
 
-def plan_index_key(execution: str) -> str:
-    """Key of the JSON array that the distributed Map reads: one item per run."""
-    return f"{PLANS}{execution}/index.json"
-
-
 def plan_summary_key(execution: str) -> str:
     return f"{PLANS}{execution}/plan.json"
 
 
-def run_key(execution: str, number: int) -> str:
-    return f"{PLANS}{execution}/runs/{number:05d}.json"
+def plan_index_key(execution: str, nonce: str) -> str:
+    """Key of the JSON array that the distributed Map reads: one item per run. Each invocation of ``plan`` has a random
+    ``nonce``, so that two for one execution do not overwrite each other's runs."""
+    return f"{PLANS}{execution}/{nonce}/index.json"
+
+
+def run_key(execution: str, nonce: str, number: int) -> str:
+    return f"{PLANS}{execution}/{nonce}/runs/{number:05d}.json"
 
 
 def denial_key(run: str) -> str:

@@ -15,7 +15,8 @@ import boto3
 
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START, Night
 from bench.control_plane.stand_in import PUBLISH
-from lake.layout import run_key
+from lake.documents import get_document
+from lake.layout import plan_summary_key
 from lake.ledger import CollectionId, Ledger
 from lake.settings import Settings
 from router.catalog.handler import catalog
@@ -23,7 +24,7 @@ from router.collect.divide import divide
 from router.executions.run_status import run_status
 from router.plan.handler import plan
 from router.requests.backfill import backfill
-from router.services import CLIENT_CONFIG, Services
+from router.services import CLIENT_CONFIG, Services, read_document
 from router.sweep.handler import TIME_PER_SWEEP, sweep
 from router.sweep.hours import announce_hours
 from router.sweep.repair import Repair
@@ -75,16 +76,21 @@ def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, 
     """The functions by name; ``run_status`` looks at the first run of the plan, ``backfill`` at the first hour."""
     hour = f"{START:%Y-%m-%dT%H}"
     request = {"dataset": night.dataset_names()[0], "from": hour, "to": hour}
-    run = f"s3://{services.resources.control_bucket}/{run_key(EXECUTION, 0)}"
     return {
         "plan": lambda: plan({"execution": EXECUTION}, services),
-        "run_status": lambda: dict(run_status({"run": run}, services)),
+        "run_status": lambda: dict(run_status({"run": _first_run(services)}, services)),
         "catalog": lambda: catalog(services),
         "divide": lambda: {"manifests": len(divide(services, CollectionId.numbered(night.last_hour, 1)))},
         "sweep": lambda: dict(sweep(services)),
         "hours": lambda: _tell_hours(services),
         "backfill": lambda: backfill({"action": "find", "request": request, "token": None}, services),
     }
+
+
+def _first_run(services: Services) -> str:
+    index = read_document(services, plan_summary_key(EXECUTION))["index"]
+    first: str = json.loads(get_document(services.s3, index["bucket"], index["key"]))[0]["run"]
+    return first
 
 
 def _tell_hours(services: Services) -> dict[str, int]:

@@ -107,12 +107,14 @@ class LedgerSettings:
         ends = (min(until, now - timedelta(days=days)) + CLOCK_MARGIN for days, until in kept.items())
         return max(ends, default=None)
 
+    def first_kept(self, earlier: Mapping[int, datetime], now: datetime) -> str:
+        """The first hour (``YYYY-MM-DDTHH``) of which no arrival row has expired; empty: none expires. Pure."""
+        oldest = self.oldest_arrival(earlier, now)
+        return "" if oldest is None else (oldest.astimezone(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
+
     def check_kept(self, first: str, earlier: Mapping[int, datetime], now: datetime) -> None:
         """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` (``YYYY-MM-DDTHH``) may have expired."""
-        oldest = self.oldest_arrival(earlier, now)
-        if oldest is None:
-            return
-        first_kept = (oldest.astimezone(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
+        first_kept = self.first_kept(earlier, now)
         if first < first_kept:
             raise InvalidInputError(
                 f"{first} is older than ledger.keep_days allows, or has allowed: the rows that say which of its files "

@@ -3,14 +3,14 @@
 The rows of a plan's manifests are read as they are now: after splits and promotions, and without a live run.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
 from lake.bills import Bill
 from lake.engines import ENGINES, Engine, run_is_terminal
-from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.errors import InvalidDocumentError, InvalidInputError, TerminalError
 from lake.faults import can_pass
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
@@ -199,22 +199,26 @@ def late_minutes(run: Mapping[str, Any], offers: Sequence[Offer], engine: Engine
     return round(max(0.0, late) / 60, 1) if left else 0.0
 
 
-def current_row_pages(services: Services, manifests: Iterable[str]) -> Iterator[list[ManifestRow]]:
+def current_row_pages(
+    services: Services, manifests: Iterable[str], on_lost: Callable[[int, TerminalError], object] = lambda *_: None
+) -> Iterator[list[ManifestRow]]:
     """Rows by consistent reads, page by page; a superseded manifest is replaced by its successors.
 
-    Manifests of the stream lane are left out: what was promoted belongs to no plan any more. Raises
-    ``InvalidDocumentError``: the ledger does not know a manifest.
+    Manifests of the stream lane are left out: what was promoted belongs to no plan any more. So are those whose rows
+    are damaged or missing: ``on_lost`` gets the number of those of a page, and the error of one of them.
     """
-    for page in follow(services.ledger, manifests, follows=_is_superseded):
-        rows = []
-        for manifest, row in page:
-            if row is None:
-                raise InvalidDocumentError(
-                    f"the ledger has no manifest {manifest}: the plan belongs to another deployment"
-                )
-            if row.state != State.SUPERSEDED and row.lane != Lane.STREAM:
-                rows.append(row)
-        yield rows
+    damaged: list[TerminalError] = []
+    for page in follow(services.ledger, manifests, follows=_is_superseded, on_damage=damaged.append):
+        lost = [manifest for manifest, row in page if row is None]
+        if lost:
+            missing = (
+                f"the ledger has no row of manifest {lost[0]}, which was planned: restore the ledger to a point in"
+            )
+            error = damaged[0] if damaged else InvalidDocumentError(f"{missing} time before it was deleted")
+            logger.error("manifests left out", manifests=len(lost), error=str(error))
+            on_lost(len(lost), error)
+            damaged.clear()
+        yield [row for _, row in page if row is not None and row.state != State.SUPERSEDED and row.lane != Lane.STREAM]
 
 
 def _is_superseded(row: ManifestRow) -> bool:

@@ -1,5 +1,6 @@
 """Lambda function ``plan``: the backlog becomes runs; returns URIs and counts only (a state may hold 256 KiB)."""
 
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import boto3
 from botocore.config import Config
 
 from lake.bills import MICRO
+from lake.documents import encode_document, put_first_document
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.ledger import ManifestRow, State
@@ -28,7 +30,7 @@ from router.executions.run_status import queued_successors, read_rows, reason_to
 from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, open_rows, parse_flag, parse_selection
-from router.services import PARALLEL_REQUESTS, Services, container_services, write_document
+from router.services import PARALLEL_REQUESTS, Services, container_services, read_document, write_document
 from router.telemetry import Metric, count, logger, metrics
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
@@ -49,9 +51,10 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     """Plan the backlog, or the part of it that the event selects.
 
     A dry run writes the summary only, and plans for the next start of ``schedule.overnight``, if its expression gives
-    one; any other run plans from now. A repetition plans what is queued at its time. ``service_quotas``: a client of
-    Service Quotas; None: the quotas of the settings hold. Raises ``InvalidInputError``: unknown field, invalid time,
-    ``from`` later than ``to``, unknown dataset, an engine that the settings do not allow, missing ``execution``.
+    one; any other run plans from now. An execution has one plan, that of the invocation which writes its summary first:
+    each other one answers with it. ``service_quotas``: a client of Service Quotas; None: the quotas of the settings
+    hold. Raises ``InvalidInputError``: unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an
+    engine that the settings do not allow, missing ``execution``.
     """
     given = {key: value for key, value in event.items() if key != "execution"}
     check_fields(given, FIELDS, "overnight")
@@ -71,22 +74,36 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings)
     planned = _plan_night(services, rows, speeds, engines, room, later or services.clock())
-    result = {**_result(services, execution, planned), "leftFrom": left_from}
+    nonce = secrets.token_hex(4)
+    result = {**_result(services, execution, nonce, planned), "leftFrom": left_from}
     told = {
         "quotas": room.source,
         "prices": services.settings.price.source,
         "engines": engines,
         "datasets": _by_dataset(rows, speeds),
     }
-    if not dry_run:
-        _write_runs(services, execution, planned)
-    _write_summary(services, execution, selection, dry_run, planned, {**result, **told})
+    summary = {
+        **result,
+        **told,
+        "plannedAt": iso_utc(services.clock()),
+        "dryRun": dry_run,
+        "selection": asdict(selection),
+        # Nothing reads those of a dry run, and the command line reads its summary often.
+        "manifestIds": [] if dry_run else [row.id for run in planned.runs for row in run.manifests],
+    }
+    if dry_run:
+        write_document(services, plan_summary_key(execution), summary)
+    else:
+        _write_runs(services, execution, nonce, planned)
+        summary = _write_first_summary(services, execution, summary)
+        _record(services, execution, summary)
+    late = summary["forecast"]["late_minutes"]
     if later or not dry_run:
         # A night of which nobody knows when it begins is not late.
-        count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
-    counts = {"runs": len(planned.runs), "manifests": len(rows), "bytes": result["bytes"]}
-    logger.info("planned", execution=execution, dry_run=dry_run, late=planned.forecast.late_minutes, **counts)
-    return {**result, **told} if dry_run else result
+        count(Metric.PLAN_LATE_MINUTES, late)
+    counts = {name: summary[name] for name in COUNTS}
+    logger.info("planned", execution=execution, dry_run=dry_run, late=late, **counts)
+    return {name: summary[name] for name in (*result, *(told if dry_run else ()))}
 
 
 @cache
@@ -116,11 +133,11 @@ def _plan_night(
     return plan_night(rows, settings, speeds, room, start, deadline, waits)
 
 
-def _result(services: Services, execution: str, planned: PlannedNight) -> dict[str, Any]:
+def _result(services: Services, execution: str, nonce: str, planned: PlannedNight) -> dict[str, Any]:
     bucket, runs = services.resources.control_bucket, planned.runs
     return {
         "execution": execution,
-        "index": {"bucket": bucket, "key": plan_index_key(execution)},
+        "index": {"bucket": bucket, "key": plan_index_key(execution, nonce)},
         "engine": planned.night.engine,
         "workers": planned.night.workers,
         "runs": len(runs),
@@ -159,7 +176,7 @@ def _source_of_speed(measured: Sequence[bool]) -> str:
     return "partly measured" if any(measured) else "assumed"
 
 
-def _write_runs(services: Services, execution: str, planned: PlannedNight) -> None:
+def _write_runs(services: Services, execution: str, nonce: str, planned: PlannedNight) -> None:
     """The run documents side by side, and after all of them the index that names them."""
     runs, way = planned.runs, {"workers": planned.night.workers, "engine": planned.night.engine}
     way["fallback"] = planned.fallback or ""
@@ -177,7 +194,7 @@ def _write_runs(services: Services, execution: str, planned: PlannedNight) -> No
             "bytes": run.bytes,
             "files": run.files,
         }
-        return write_document(services, run_key(execution, number), body)
+        return write_document(services, run_key(execution, nonce, number), body)
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         uris = list(pool.map(write, range(len(runs))))
@@ -185,39 +202,43 @@ def _write_runs(services: Services, execution: str, planned: PlannedNight) -> No
         {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "beginBy": iso_utc(begin_by), **way}
         for uri, run, begin_by in zip(uris, runs, planned.begin_by, strict=True)
     ]
-    write_document(services, plan_index_key(execution), index)
+    write_document(services, plan_index_key(execution, nonce), index)
 
 
-def _write_summary(
-    services: Services,
-    execution: str,
-    selection: Selection,
-    dry_run: bool,
-    planned: PlannedNight,
-    result: Mapping[str, Any],
-) -> None:
-    planned_at = iso_utc(services.clock())
-    manifests = [row.id for run in planned.runs for row in run.manifests]
-    body = {
-        **result,
-        "plannedAt": planned_at,
-        "dryRun": dry_run,
-        "selection": asdict(selection),
-        # Nothing reads those of a dry run, and the command line reads its summary often.
-        "manifestIds": [] if dry_run else manifests,
+NAME_IS_HELD_FOR = timedelta(days=30)
+"""An execution and its redrives end within 28 days; Step Functions lets another one have its name after 90."""
+
+
+def _write_first_summary(services: Services, execution: str, summary: dict[str, Any]) -> dict[str, Any]:
+    """Write the summary of an execution, which decides on its plan; the one that was written first.
+
+    Step Functions invokes the function again when an answer is lost, while the first invocation may go on. A dry run,
+    and an earlier execution of the same name, decide nothing.
+    """
+    key, bucket = plan_summary_key(execution), services.resources.control_bucket
+    if put_first_document(services.s3, bucket, key, encode_document(summary)):
+        return summary
+    first = read_document(services, key, "plannedAt", "dryRun")
+    age = services.clock() - datetime.fromisoformat(first["plannedAt"])
+    if age < NAME_IS_HELD_FOR and not first["dryRun"]:
+        return first
+    write_document(services, key, summary)
+    return summary
+
+
+COUNTS = ("runs", "manifests", "files", "bytes")
+
+
+def _record(services: Services, execution: str, summary: Mapping[str, Any]) -> None:
+    expected = summary["forecast"]
+    facts = {
+        "planned_at": summary["plannedAt"],
+        "ends_at": expected["end"],
+        "deadline": expected["deadline"],
+        "engine": summary["engine"],
+        "micro_dollars": round(expected["dollars"] * MICRO),
     }
-    write_document(services, plan_summary_key(execution), body)
-    if not dry_run:
-        counts = {name: result[name] for name in ("runs", "manifests", "files", "bytes")}
-        night, expected = planned.night, planned.forecast
-        facts = {
-            "planned_at": planned_at,
-            "ends_at": expected.end,
-            "deadline": expected.deadline,
-            "engine": night.engine,
-            "micro_dollars": round(expected.dollars * MICRO),
-        }
-        services.ledger.executions.record(execution, "plan", {**counts, **facts})
+    services.ledger.executions.record(execution, "plan", {**{name: summary[name] for name in COUNTS}, **facts})
 
 
 REPLAN_PUBLISHING_AFTER = timedelta(minutes=3)

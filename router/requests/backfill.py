@@ -33,11 +33,16 @@ def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """
     action = event.get("action")
     if action == "validate":
-        return _parse(event.get("input"), services)
+        request = _parse(event.get("input"), services)
+        check_kept(request["from"], services)
+        return request
     if action == "find":
         request = _parse(event.get("request"), services)
         first, last = request["from"], request["to"]
         reason = f"backfill {first} to {last}"
+        # Files of an hour that was kept when the backfill began never get an owner once it may be forgotten.
+        kept = services.settings.ledger.first_kept(services.ledger.arrivals.expiries(), services.clock())
+        first = max(first, kept)
         listing = ListingRequest(request["dataset"], first, last, reason, dry_run=request["dryRun"])
         result = find_unrecorded(services, listing, event.get("token"))
         logger.info("backfill", request=event["request"], **{**result, "token": result["token"] is not None})
@@ -52,6 +57,5 @@ def _parse(given: object, services: Services) -> dict[str, Any]:
         raise InvalidInputError(f"backfill needs {', '.join(missing)}: pass for example {EXAMPLE}")
     selection = parse_selection(fields, services)
     assert selection.first is not None
-    check_kept(selection.first, services)
     hours = {"dataset": selection.dataset, "from": selection.first, "to": selection.last}
     return {**hours, "dryRun": parse_flag(fields, "dryRun"), "force": parse_flag(fields, "force")}

@@ -49,8 +49,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Judge an execution by the ledger and the published objects; OPEN while a manifest is worked on. Idempotent.
 
-    Raises ``InvalidInputError``: ``execution`` is missing or was never planned; ``InvalidDocumentError``: the plan
-    names a manifest that the ledger does not know.
+    A manifest whose row is damaged or missing is not done. Raises ``InvalidInputError``: ``execution`` is
+    missing or was never planned.
     """
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
@@ -58,7 +58,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     tally, published = Tally(now=services.clock()), PublishedManifests()
     summary = read_document(services, plan_summary_key(execution), "manifestIds")
     page = ReportPage(services, execution, summary)
-    for rows in current_row_pages(services, summary["manifestIds"]):
+    for rows in current_row_pages(services, summary["manifestIds"], tally.add_lost):
         _add(rows, tally, published)
         page.add(rows)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from lake.errors import TerminalError
 from lake.ledger import ConvertedCounts, ManifestCounts, ManifestRow, PublishedTotals, State
 from lake.settings import NotifyQuarantine
 from lake.texts import format_count, printable, with_options
@@ -85,6 +86,9 @@ class Tally(ManifestCounts):
     first_failed: ManifestRow | None = None
     first_open: ManifestRow | None = None
     """A missing permission stops every manifest of a run, so a reason that names one comes before all others."""
+    lost: int = 0
+    """Manifests whose rows are damaged or missing; they count as open."""
+    first_lost: TerminalError | None = None
 
     def add(self, row: ManifestRow) -> None:
         self.datasets.add(row)
@@ -99,6 +103,11 @@ class Tally(ManifestCounts):
             self.worked_on += is_worked_on(row, self.now)
             if self.first_open is None or _order_of_reason(row) < _order_of_reason(self.first_open):
                 self.first_open = row
+
+    def add_lost(self, manifests: int, error: TerminalError) -> None:
+        self.open += manifests
+        self.lost += manifests
+        self.first_lost = self.first_lost or error
 
     def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
         self.datasets.add_totals(row, totals)
@@ -233,6 +242,11 @@ def _failure(tally: Tally) -> str:
     if tally.first_failed is not None:
         row = tally.first_failed
         parts.append(f"{format_count(tally.failed, 'manifest')} failed (first: {row.id}, {_cut(str(row.reason))})")
+    if tally.lost:
+        rows = format_count(
+            tally.lost, "manifest has no row that can be used", "manifests have no row that can be used"
+        )
+        parts.append(f"{rows} (first: {_cut(str(tally.first_lost))})")
     if tally.first_open is not None:
         row = tally.first_open
         why = f", {_cut(row.reason)}" if row.reason else ""

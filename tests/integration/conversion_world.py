@@ -121,7 +121,7 @@ class ConversionWorld:
         )
 
     def put_run_document(self, manifests: Sequence[str]) -> str:
-        key = run_key("execution-1", 0)
+        key = run_key("execution-1", "nonce", 0)
         body = {"execution": "execution-1", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
         bucket = self.services.resources.control_bucket
         self.services.s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())

@@ -90,7 +90,11 @@ class FakeS3:
         self.buckets[Bucket] = {}
         return {}
 
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Response:
+    def put_object(
+        self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "", IfNoneMatch: str = ""
+    ) -> Response:
+        if IfNoneMatch and Key in self.buckets[Bucket]:
+            raise ClientError({"Error": {"Code": "PreconditionFailed", "Message": Key}}, "PutObject")
         etag = self._etag(Bucket, Body)
         self.buckets[Bucket][Key] = Object(Body, etag, self.now)
         response = {"ETag": f'"{etag}"'}

@@ -85,6 +85,8 @@ def s3_responses(s3: Any, bucket: str) -> list[Any]:
     responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket, StartAfter=first).get("Contents", [])])
     with pytest.raises(s3.exceptions.NoSuchKey):
         s3.get_object(Bucket=bucket, Key=first)
+    put = {"Bucket": bucket, "Key": first, "Body": b"new", "IfNoneMatch": "*"}
+    responses += [done_or_code(s3.put_object, **put) for _ in range(2)]
     responses.append(s3.get_object(Bucket=bucket, Key=second)["Body"].read())
     return responses
 

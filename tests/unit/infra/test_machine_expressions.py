@@ -154,6 +154,35 @@ def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_th
     assert len({first, following, redriven}) == 3
 
 
+def test_a_reprocess_whose_answer_was_lost_counts_what_it_has_queued(library: Path) -> None:
+    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
+    expression = machine["States"]["Reprocess"]["Assign"]["search"][2:-2]
+    # Given a repetition that finds two manifests queued, and queues one
+    case = {"states": {"result": {"Payload": {"queued": 1, "repeated": 2}}}, "variables": {"search": {"found": 5}}}
+    (answer,) = evaluate(library, [{"expression": expression, **case}])
+    assert answer["value"] == {"found": 5, "reprocessed": 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({}, "due"),
+        ({"date": "2026-11-20"}, "2026-11-20"),
+        ({"Date": "2026-11-20"}, '{"Date":"2026-11-20"}'),
+        ({"date": None}, "null"),
+        ({"date": 20261120}, "20261120"),
+        ("2026-11-20", "2026-11-20"),
+    ],
+)
+def test_a_verification_of_a_wrong_input_gets_it_as_its_date_which_the_job_refuses(
+    library: Path, given: Any, argument: str
+) -> None:
+    machine = json.loads((HERE.parents[2] / "statemachines" / "verify.asl.json").read_text())
+    expression = machine["States"]["Compare"]["Arguments"]["Arguments"]["--verify"][2:-2]
+    (answer,) = evaluate(library, [{"expression": expression, "states": {"input": given}}])
+    assert answer["value"] == argument
+
+
 DAY_SECONDS = 24 * 60 * 60
 MAX_EVENTS = 25_000
 """Maximum of one execution; Step Functions ends it above (AWS Step Functions Developer Guide, "Service quotas")."""

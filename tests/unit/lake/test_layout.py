@@ -25,7 +25,7 @@ def test_keys_have_their_documented_form() -> None:
     assert layout.quarantine_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.jsonl"
     assert layout.pointer_key(MANIFEST, "n", urgent=False) == f"inbox/{MANIFEST}-n.json"
     assert layout.pointer_key(MANIFEST, "n", urgent=True) == f"inbox/urgent-{MANIFEST}-n.json"
-    assert layout.run_key("overnight", 12) == "plans/overnight/runs/00012.json"
+    assert layout.run_key("overnight", "5f", 12) == "plans/overnight/5f/runs/00012.json"
 
 
 def test_a_lake_key_names_its_manifest_and_generation() -> None:

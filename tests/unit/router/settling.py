@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock, patch
 
 from lake.commit import SourceCount
-from lake.layout import lake_key, quarantine_key
+from lake.layout import lake_key, quarantine_key, run_key
 from lake.ledger import ManifestRow
 from router.plan.handler import plan
 from router.settle.handler import settle
@@ -12,13 +13,18 @@ from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import upload
 
+NONCE = "nonce"
+RUN = f"s3://control/{run_key('overnight', NONCE, 0)}"
+"""The first run of a planned execution."""
+
 
 def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
     """A planned execution with one manifest per name, each in a partition of its own."""
     rows = []
     for hour, name in enumerate(names):
         rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))
-    plan({"execution": "overnight"}, deployment.services)
+    with patch("router.plan.handler.secrets", Mock(token_hex=lambda _: NONCE)):
+        plan({"execution": "overnight"}, deployment.services)
     return rows
 
 

@@ -13,6 +13,7 @@ from lake.ledger import State
 from lake.ledger.arrivals import EXPIRY, Arrivals, arrival_key
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
+from lake.settings.operation import CLOCK_MARGIN
 from lake.time import iso_utc
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.requests.backfill import backfill
@@ -106,6 +107,22 @@ def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deploy
         backfill({"action": "validate", "input": request}, deployment.services)
     kept = {**request, "from": "2026-09-22T10"}
     assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"
+
+
+def test_a_backfill_goes_on_when_its_first_hour_is_forgotten_meanwhile(deployment: Deployment) -> None:
+    # Given: a valid request that begins with the first hour that is kept, and a file of it
+    keep(deployment)
+    deployment.raw_s3.put_object(Bucket="input", Key="orders/old.json", Body=b"{}\n")
+    modified = deployment.raw_s3.head_object(Bucket="input", Key="orders/old.json")["LastModified"]
+    hour = f"{modified:%Y-%m-%dT%H}"
+    deployment.now = modified + timedelta(days=KEEP_DAYS) - CLOCK_MARGIN - timedelta(hours=1)
+    given = {"dataset": "orders", "from": hour, "to": hour}
+    request = backfill({"action": "validate", "input": given}, deployment.services)
+    # When, then: it does not wait for an owner of the file, which may have been converted
+    deployment.wait(timedelta(hours=2))
+    found = backfill({"action": "find", "request": request, "token": None}, deployment.services)
+    assert (found["token"], found["waitSeconds"], found["recorded"]) == (None, 0, 0)
+    assert manifests(deployment) == 0
 
 
 def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployment) -> None:

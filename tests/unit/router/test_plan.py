@@ -1,5 +1,6 @@
 """plan: collections to manifests, and the backlog to runs; every file is in exactly one manifest."""
 
+import json
 import threading
 from collections import Counter
 from datetime import timedelta
@@ -9,6 +10,7 @@ from unittest.mock import Mock, patch
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.documents import put_first_document
 from lake.errors import InvalidInputError
 from lake.layout import part_key
 from lake.ledger import CommitReference, DatasetMeasurement, State
@@ -103,7 +105,7 @@ def test_only_a_publish_that_takes_too_long_is_planned(deployment: Deployment) -
     deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
     assert planned(deployment, plan_overnight(deployment)) == []
     deployment.wait(timedelta(minutes=5))
-    assert planned(deployment, plan_overnight(deployment)) == [row.id]
+    assert planned(deployment, plan_overnight(deployment, execution="next")) == [row.id]
 
 
 def test_a_manifest_without_a_document_is_left_to_the_job(deployment: Deployment) -> None:
@@ -137,7 +139,7 @@ def test_a_damaged_part_keeps_no_other_from_being_planned(deployment: Deployment
 def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deployment: Deployment, code: str) -> None:
     # Given files that an earlier plan has divided, and those of the last hour, which cannot be divided now
     collected(deployment, "early", HOURS[0])
-    plan_overnight(deployment)
+    plan_overnight(deployment, execution="earlier")
     collected(deployment, "late", HOURS[3])
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "PutObject")
     with patch.object(divide, "write_division", Mock(side_effect=error)), patch("time.sleep"):
@@ -147,7 +149,8 @@ def test_an_hour_that_cannot_be_divided_keeps_no_other_from_being_planned(deploy
         with pytest.raises(ClientError):
             plan_overnight(deployment, **{"from": "2026-11-20T09"})
         # ... but for a dataset of which the hour holds none
-        assert plan_overnight(deployment, dataset="clicks", **{"from": "2026-11-20T09"})["manifests"] == 0
+        fields = {"execution": "next", "dataset": "clicks", "from": "2026-11-20T09"}
+        assert plan_overnight(deployment, **fields)["manifests"] == 0
 
 
 def test_a_damaged_row_keeps_no_other_manifest_from_being_planned(deployment: Deployment) -> None:
@@ -199,9 +202,9 @@ BARRIER_SECONDS = 30
 """Only a failing test waits for it."""
 
 
-def counted_plan(deployment: Deployment) -> tuple[Counter[str], dict[str, Any]]:
+def counted_plan(deployment: Deployment, execution: str = "overnight") -> tuple[Counter[str], dict[str, Any]]:
     with counted_requests() as counts:
-        answer = plan_overnight(deployment)
+        answer = plan_overnight(deployment, execution=execution)
     return counts, answer
 
 
@@ -220,13 +223,56 @@ def test_run_documents_are_written_side_by_side_and_the_index_after_them(
         keys.append(key)
         return write_document(services, key, body)
 
+    def write_summary(s3: Any, bucket: str, key: str, body: bytes) -> bool:
+        keys.append(key)
+        return put_first_document(s3, bucket, key, body)
+
     monkeypatch.setattr("router.plan.handler.write_document", write)
+    monkeypatch.setattr("router.plan.handler.put_first_document", write_summary)
     # When
     answer = plan_overnight(deployment)
     # Then
     index = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
     assert len({item["run"] for item in index}) == 2
     assert keys[2:] == [answer["index"]["key"], answer["summary"].removeprefix("s3://control/")]
+
+
+def test_two_invocations_for_one_execution_answer_with_the_plan_that_was_written_first(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: one that is overtaken by another one before it has written its index, and a manifest more
+    deployment.queued("a.json")
+    others: list[dict[str, Any]] = []
+
+    def write(services: Any, key: str, body: object) -> str:
+        if key.endswith("index.json") and len(others) == 0:
+            others.append({})
+            deployment.queued("b.json")
+            others.append(plan_overnight(deployment))
+        return write_document(services, key, body)
+
+    monkeypatch.setattr("router.plan.handler.write_document", write)
+    # When
+    answers = [plan_overnight(deployment), plan_overnight(deployment), others[1]]
+    # Then: the runs, the summary and the ledger have the same plan
+    assert len({json.dumps(answer) for answer in answers}) == 1
+    manifests = planned(deployment, answers[0])
+    assert len(manifests) == answers[0]["manifests"] == 2
+    assert sorted(document(deployment, answers[0]["summary"])["manifestIds"]) == sorted(manifests)
+    execution = deployment.ledger.executions.get("overnight")
+    assert execution is not None
+    assert execution["plan"]["manifests"] == 2
+
+
+@pytest.mark.parametrize(("dry_run", "later"), [(True, timedelta()), (False, timedelta(days=90))])
+def test_a_dry_run_and_an_earlier_execution_of_the_name_are_not_its_plan(
+    deployment: Deployment, dry_run: bool, later: timedelta
+) -> None:
+    plan_overnight(deployment, dryRun=dry_run)
+    deployment.wait(later)
+    deployment.queued("a.json")
+    answer = plan_overnight(deployment)
+    assert len(planned(deployment, answer)) == len(document(deployment, answer["summary"])["manifestIds"]) == 1
 
 
 @pytest.mark.parametrize("manifests", [1, 12])
@@ -252,7 +298,7 @@ def test_a_queued_manifest_costs_no_request(deployment: Deployment) -> None:
     for number in range(8):
         deployment.queued(f"{number}.json")
     # When
-    nine, answer = counted_plan(deployment)
+    nine, answer = counted_plan(deployment, "next")
     # Then
     assert nine == one
     assert (answer["runs"], answer["manifests"]) == (1, 9)

@@ -25,9 +25,8 @@ from router.services import Services
 from router.sweep.handler import sweep
 from router.telemetry import Metric, metrics
 from tests.unit.router.conftest import Deployment
-from tests.unit.router.settling import done, planned
+from tests.unit.router.settling import RUN, done, planned
 
-RUN = "s3://control/plans/overnight/runs/00000.json"
 START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
 BILL = {
     "StartedOn": START,

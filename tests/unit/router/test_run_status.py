@@ -27,9 +27,8 @@ from router.telemetry import metrics
 from tests.unit.lake.world import LEASE, MORNING
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document, plan_overnight
-from tests.unit.router.settling import done, planned, settled
+from tests.unit.router.settling import RUN, done, planned, settled
 
-RUN = "s3://control/plans/overnight/runs/00000.json"
 REFUSAL = (
     "Glue.AccessDeniedException: User: arn:aws:sts::1:assumed-role/r/s is not authorized to perform: glue:StartJobRun"
 )
@@ -110,7 +109,7 @@ def test_without_a_list_nothing_counts_as_denied(deployment: Deployment) -> None
     (row,) = planned(deployment, "a.json")
     write_denied(deployment.raw_s3, "control", RUN.replace("00000", "00001"), [row.id])
     assert run_status({"run": RUN}, deployment.services)["denied"] == 0
-    deployment.raw_s3.put_object(Bucket="control", Key=denial_key("plans/overnight/runs/00000.json"), Body=b"{")
+    deployment.raw_s3.put_object(Bucket="control", Key=denial_key(RUN.removeprefix("s3://control/")), Body=b"{")
     # When, Then
     assert run_status({"run": RUN}, deployment.services)["denied"] == 0
 

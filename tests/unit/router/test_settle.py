@@ -1,6 +1,5 @@
 """settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import Mock
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.errors import InvalidInputError
 from lake.layout import result_key
 from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
@@ -20,7 +19,7 @@ from tests.model.fake_s3 import FakeS3, after_empty_pages
 from tests.unit.lake.world import MORNING
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import document
-from tests.unit.router.settling import done, planned, settled
+from tests.unit.router.settling import RUN, done, planned, settled
 
 VERDICT = "s3://control/plans/overnight/verdict.json"
 
@@ -82,7 +81,7 @@ def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment)
     rest = deployment.manifest("b.json")
     deployment.ledger.manifests.supersede(source, [urgent, rest], "promoted", deployment.now)
     # When, Then: the run waits for the other one only, and so does the verdict
-    run = {"run": "s3://control/plans/overnight/runs/00000.json"}
+    run = {"run": RUN}
     assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     done(deployment, deployment.row(rest.id), 3)
     assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
@@ -95,11 +94,27 @@ def test_run_status_reads_run_documents_only(deployment: Deployment, run: object
         run_status({"run": run}, deployment.services)
 
 
-def test_a_plan_that_names_an_unknown_manifest_is_refused(deployment: Deployment) -> None:
-    body = json.dumps({"manifestIds": ["ghost"]}).encode()
-    deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=body)
-    with pytest.raises(InvalidDocumentError, match="no manifest ghost"):
-        settled(deployment)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_row_that_cannot_be_used_keeps_no_other_manifest_from_being_judged(
+    deployment: Deployment, is_there: bool
+) -> None:
+    # Given: a manifest that is done, and one whose row was changed or deleted by hand
+    bad, good = planned(deployment, "a.json", "b.json")
+    done(deployment, good, 20)
+    if is_there:
+        deployment.damage(bad)
+    else:
+        key = {"pk": f"manifest#{bad.id}", "sk": "manifest"}
+        deployment.dynamodb.delete_item(TableName="ledger", Key=key)
+    # When, Then
+    assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
+    result = settled(deployment)
+    assert (result["verdict"], result["done"], result["open"], result["rows"]) == ("FAILED", 1, 1, 20)
+    problem = (
+        f"the ledger row of manifest {bad.id} is damaged" if is_there else f"the ledger has no row of manifest {bad.id}"
+    )
+    assert result["message"].startswith(f"1 manifest has no row that can be used (first: {problem}")
+    assert "restore the ledger to a point in time before" in result["message"]
 
 
 @pytest.fixture
