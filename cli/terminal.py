@@ -96,14 +96,18 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def ended_by_signal() -> Iterator[None]:
-    """The first signal ends the block as Ctrl-C does; further ones do not disturb its end."""
+    """The first signal ends the block as Ctrl-C does; further ones do not disturb its end.
+
+    One that is ignored stays so: under nohup a closed terminal ends nothing.
+    """
 
     def end(_number: int, _frame: Any) -> None:  # noqa: ANN401
         for number in END_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, end) for number in END_SIGNALS}
+    heard = [number for number in END_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heard}
     try:
         yield
     finally:

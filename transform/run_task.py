@@ -265,7 +265,8 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
                 Uploads(s3_client(task.region)) as uploads,
                 tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
             ):
-                yield run_task(task, Source.in_region(task.region, task.input_keys), uploads, Path(folder))
+                source = Source.in_region(task.region, task.input_keys, task.input_bucket)
+                yield run_task(task, source, uploads, Path(folder))
         except Exception as error:
             fault = fault_of(error)
             if fault is None:

@@ -64,9 +64,11 @@ class Source:
         open_store: Callable[[str], S3Store],
         open_client: Callable[[], S3Client],
         input_keys: Collection[str] | None = None,
+        input_bucket: str | None = None,
     ) -> None:
         self._open_store = open_store
         self._input_keys = input_keys
+        self._input_bucket = input_bucket
         self._open_client = open_client
         self._stores: dict[str, S3Store] = {}
 
@@ -75,9 +77,13 @@ class Source:
         return self._open_client()
 
     @classmethod
-    def in_region(cls, region: str, input_keys: Collection[str] | None) -> Self:
-        """Reads buckets of this region of AWS; ``input_keys`` is ``Settings.input_kms_keys``."""
-        return cls(partial(object_store, region), partial(s3_client, region), input_keys)
+    def in_region(cls, region: str, input_keys: Collection[str] | None, input_bucket: str | None = None) -> Self:
+        """Reads buckets of this region of AWS; ``input_keys`` is ``Settings.input_kms_keys``.
+
+        ``input_bucket``: the one in which a file without a version was put before the bucket got versions. In others,
+        such as the control bucket, its ETag alone says which file it is.
+        """
+        return cls(partial(object_store, region), partial(s3_client, region), input_keys, input_bucket)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.
@@ -119,7 +125,7 @@ class Source:
             options["range"] = (start, end)
         try:
             answer = obstore.get(self._store(file.bucket), file.key, options=options)  # type: ignore[arg-type]
-            _refuse_later_version(file, answer.meta["version"])
+            self._refuse_later_version(file, answer.meta["version"])
             return answer.bytes()
         except (BaseError, FileNotFoundError, NoCredentialsError):
             # Its text holds the URL, and so the key, and "not found" can be the bucket or a proxy: only the structured
@@ -143,10 +149,15 @@ class Source:
         try:
             answer = self._client.get_object(**request)
             with closing(answer["Body"]) as body:
-                _refuse_later_version(file, answer.get("VersionId"))
+                self._refuse_later_version(file, answer.get("VersionId"))
                 return _receive(body, file)
         except (ClientError, BotoCoreError) as error:
             raise _read_error(file, error, self._input_keys) from error
+
+    def _refuse_later_version(self, file: ObjectVersion, version: str | None) -> None:
+        """What is put after the bucket got versions is another file, also if it has the same bytes."""
+        if file.bucket == self._input_bucket and file.version_id is None and version not in (None, UNVERSIONED):
+            raise UnreadableFileError(_deleted(file))
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:
@@ -177,12 +188,6 @@ def needs_client(key: str) -> bool:
     """Whether obstore's paths cannot express the key (empty, ``.`` and ``..`` segments, control characters)."""
     segments = key.split("/")
     return any(part in ("", ".", "..") for part in segments) or any(ord(char) < 32 or ord(char) == 127 for char in key)
-
-
-def _refuse_later_version(file: ObjectVersion, version: str | None) -> None:
-    """What is put after the bucket got versions is another file, also if it has the same bytes."""
-    if file.version_id is None and version not in (None, UNVERSIONED):
-        raise UnreadableFileError(_deleted(file))
 
 
 def _deleted(file: ObjectVersion) -> str:

@@ -75,6 +75,8 @@ class Task:
     settings: ConvertSettings
     input_keys: tuple[str, ...] | None = None
     """``Settings.input_kms_keys``."""
+    input_bucket: str | None = None
+    """None: no deployment, whose files were listed just now."""
     unnumbered: frozenset[str] | None = None
     """Columns without a field id (``DatasetRow.unnumbered``); None: the dataset has no Iceberg table, nor do its files
     have field ids."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError
 
-from lake.faults import KEY_CODES, Fault, error_code, judge
+from lake.faults import KEY_CODES, Fault, error_code, is_denial, judge
 from lake.manifest import UNVERSIONED, ObjectVersion
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
         try:
             return s3.get_object(**request, Range=f"bytes={start}-{end - 1}")
         except ClientError as error:
-            if judge(error) != Fault.FILE:
+            # Of the version null a caller without s3:GetObjectVersion learns nothing.
+            if judge(error) != Fault.FILE and not (gone is not None and is_denial(error)):
                 raise
             gone = gone or error
     assert gone is not None

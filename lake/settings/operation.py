@@ -206,8 +206,8 @@ class PriceSettings:
         return LISTED if all(getattr(self, item.name) == item.default for item in prices) else OWN
 
 
-MAX_SNAPSHOTS = 43_200
-"""Of 30 days, one a minute. With six times as many the document of a table has 126 MB, which each batch writes anew."""
+MAX_KEEP_HOURS = 720
+"""With a snapshot a minute. With six a minute the document of a table has 126 MB, which each batch writes anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class TablesSettings:
     ] = 60
     keep_hours: Annotated[
         float,
-        Range(0, 720, "hours"),
+        Range(0, MAX_KEEP_HOURS, "hours"),
         "Time for which a snapshot of a table can be read after the next one, and with it the rows that were replaced; "
         "a tag of yours keeps it for longer.",
     ] = 24
@@ -232,9 +232,10 @@ class TablesSettings:
     ] = False
 
     def conflicts(self) -> Iterator[InvalidSettingsError]:
-        hours = MAX_SNAPSHOTS * self.commit_seconds // 3600
+        # Rounded as ``tables`` does, which has a minute.
+        hours = MAX_KEEP_HOURS // max(1, 60 // self.commit_seconds)
         if self.keep_hours > hours:
-            expected = f"expected at most {hours}, or a longer tables.commit_seconds: each one makes a snapshot"
+            expected = f"expected at most {hours}, or a longer tables.commit_seconds: each batch makes a snapshot"
             yield InvalidSettingsError("tables.keep_hours", self.keep_hours, expected)
 
 

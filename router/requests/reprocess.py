@@ -432,11 +432,10 @@ class InputLook:
         if file.bucket != self._services.resources.input_bucket:
             # Repaired lines: nothing deletes them, and the function may not list the control bucket.
             return True
-        versions = list_versions(self._services.s3, file.bucket, file.key)
-        found = (item for item in versions if _is_version(file, item["VersionId"], item["ETag"].strip('"')))
         return any(
-            item.get("StorageClass") not in ARCHIVES or "RestoreExpiryDate" in item.get("RestoreStatus", {})
-            for item in found
+            _is_version(file, item["VersionId"], item["ETag"].strip('"'))
+            and (item.get("StorageClass") not in ARCHIVES or "RestoreExpiryDate" in item.get("RestoreStatus", {}))
+            for item in list_versions(self._services.s3, file.bucket, file.key)
         )
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 import pytest
@@ -25,10 +25,14 @@ def converted(output: Path, *arguments: str) -> tuple[int, dict[str, object]]:
     return found.exit_code, json.loads(found.stdout)
 
 
-def test_a_folder_of_a_bucket_is_converted_once(cloud: LocalCloud, tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", ["Suspended", "Enabled"])
+def test_a_folder_of_a_bucket_is_converted_once(
+    cloud: LocalCloud, tmp_path: Path, status: Literal["Suspended", "Enabled"]
+) -> None:
     # Given objects of two datasets below a prefix, one beside it, and one that is not NDJSON
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
     for key in ("orders/a b+%.ndjson", "orders/deep/b.ndjson", "orders2/c.ndjson", "orders/notes.txt"):
         s3.put_object(Bucket=bucket, Key=key, Body=b'{"a": 1}\n{"a": 2}\n')
     # When the folder is named without its slash, and then an object

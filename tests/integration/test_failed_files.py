@@ -4,6 +4,7 @@ import gzip
 
 from pyspark.sql import SparkSession
 
+from lake.layout import resubmitted_lines_key
 from lake.manifest import ObjectVersion
 from tests.integration.conversion_world import ConversionWorld
 
@@ -117,3 +118,17 @@ def test_the_same_bytes_that_are_put_after_the_bucket_got_versions_are_another_f
     assert world.lake() == [{"a": "1"}]
     (record,) = world.quarantine()
     assert record["reason"] == "it was deleted after it arrived"
+
+
+def test_repaired_lines_are_read_by_their_etag_where_control_keeps_versions(
+    world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given lines as `resubmit` names them, in a stage with protection.versions
+    s3, bucket, key = world.services.s3, world.services.resources.control_bucket, resubmitted_lines_key("repaired")
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket=bucket, Key=key, Body=GOOD)
+    head = s3.head_object(Bucket=bucket, Key=key)
+    file = ObjectVersion.of(bucket, key, head["ETag"], head["ContentLength"], head["LastModified"], None)
+    # When, Then
+    world.convert([world.enqueue([file])], spark)
+    assert (world.lake(), world.quarantine()) == ([{"a": "1"}], [])

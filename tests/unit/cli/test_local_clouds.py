@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from cli.local_stage.local_clouds import (
 )
 from cli.local_stage.local_up import local_up
 from cli.main import app
-from cli.terminal import END_SIGNALS
+from cli.terminal import END_SIGNALS, ended_by_signal
 from lake.errors import InvalidInputError
 from local.isolation import AccessKey
 
@@ -114,7 +115,21 @@ def leave(folder: Path, stage: str) -> Path:
     return cloud
 
 
-@pytest.mark.parametrize("number", END_SIGNALS)
+@pytest.fixture(params=END_SIGNALS)
+def number(request: pytest.FixtureRequest) -> Iterator[int]:
+    """A signal that this process does not ignore, as it can under nohup."""
+    before = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+def test_a_signal_that_is_ignored_stays_so_as_under_nohup(number: int) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    with ended_by_signal():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) == signal.SIG_IGN
+
+
 def test_a_cloud_that_is_ended_leaves_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:

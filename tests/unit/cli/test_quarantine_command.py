@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.errors import ExitCode
 from cli.quarantine import listing, records
@@ -243,7 +244,7 @@ def test_a_line_after_a_byte_order_mark_is_found(world: World, capsys: pytest.Ca
 
 @pytest.mark.parametrize("has_versions", [False, True])
 def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
-    world: World, capsys: pytest.CaptureFixture[str], *, has_versions: bool
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, has_versions: bool
 ) -> None:
     quarantined(world, BODY, **REJECTS)
     if has_versions:
@@ -252,6 +253,16 @@ def test_a_replaced_file_has_context_only_if_the_bucket_got_versions_before(
     gone = ["{", "(no line number: the file cannot be read any more: S3 answers PreconditionFailed)"]
     told = show(world, capsys, 0)
     assert "3: {" in told if has_versions else told[2:4] == gone
+    # And s3:GetObject alone, without s3:GetObjectVersion, shows what it showed before the bucket had versions
+    read = world.raw_s3.get_object
+
+    def get_object(**request: Any) -> Any:
+        if "VersionId" in request:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "GetObject")
+        return read(**request)
+
+    monkeypatch.setattr(world.raw_s3, "get_object", get_object)
+    assert show(world, capsys, 0)[2:4] == gone
 
 
 def test_what_is_read_of_a_file_is_bounded(

@@ -120,6 +120,13 @@ def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key:
     assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
 
 
+@pytest.mark.parametrize(("seconds", "hours"), [(10, 120.0), (25, 360.0), (31, 720.0)])
+def test_snapshots_are_kept_as_long_as_their_number_allows(seconds: int, hours: float) -> None:
+    # The function looks for what is published a whole number of times a minute.
+    settings = parse_settings({"stage": "dev", "tables": {"commit_seconds": seconds, "keep_hours": hours}})
+    assert settings.tables.keep_hours == hours
+
+
 @pytest.mark.parametrize("value", [[["list"] * 100_000], 1 << 20_000], ids=["list", "more digits than Python writes"])
 def test_a_value_that_is_too_long_for_a_message_is_cut(value: object) -> None:
     with pytest.raises(InvalidSettingsError, match=r"settings: stream\.jobs = .* is wrong: expected a") as caught:

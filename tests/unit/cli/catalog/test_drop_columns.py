@@ -127,11 +127,11 @@ def test_a_conversion_that_the_index_does_not_show_yet_keeps_its_columns(
     assert len(columns(world)) == 4
 
 
-def by_closed_terminal() -> BaseException:
-    """What the command meets when its terminal is closed."""
-    assert callable(signal.getsignal(signal.SIGHUP)), "the process would end without a word"
+def by_sigterm() -> BaseException:
+    """What the command meets when it is ended."""
+    assert callable(signal.getsignal(signal.SIGTERM)), "the process would end without a word"
     try:
-        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
     except KeyboardInterrupt as error:
         return error
     raise AssertionError
@@ -139,7 +139,7 @@ def by_closed_terminal() -> BaseException:
 
 @pytest.mark.parametrize(
     ("error", "kind"),
-    [(lambda: ReadTimeoutError(endpoint_url="s3"), ReadTimeoutError), (by_closed_terminal, KeyboardInterrupt)],
+    [(lambda: ReadTimeoutError(endpoint_url="s3"), ReadTimeoutError), (by_sigterm, KeyboardInterrupt)],
 )
 def test_an_error_after_the_drop_takes_it_back(
     world: World,
