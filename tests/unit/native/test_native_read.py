@@ -148,6 +148,7 @@ def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
         ([b'{"a":1}{"a":2}'], 0, "objects without newlines between them; expected one JSON object on each line, or"),
         ([b"\xef\xbb\xbf{} {}", b'{"a":1} {"a":2}'], 0, "objects without newlines"),
         ([b"a,b,c", b"1,2,3", b"4,5,6"], 0, "CSV"),
+        ([b"2026-11-20 08:00:00,123,ok", b"2026-11-20 08:00:01,4567,ok"], 0, "CSV"),
         ([b"a\tb", b"1\t2"], 0, "tab-separated"),
         ([b"PAR1\x15\x04"], 0, "a Parquet file"),
         ([b'a\t{"b":1,"c":2}', b"1\t{}"], 0, "tab-separated"),
@@ -182,6 +183,9 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b'{"a":1,"b":', b'{"a":2,"b":"x'], 0),
         ([b'{"a":['], 0),
         ([b'{"a":"[,', b"x"], 0),
+        # Torn rows among good ones: two of them end where JSON can be broken
+        ([b'{"a":1,"b":[', b'{"a":2,"b":[1],"c":', b'{"a":3,"b":"x'], 2),
+        ([b'{"a":1,', b'"b":2}', b'{"a":3,"b":4'], 2),
         ([b'{"a":1}{"a":2}'], 1),
         ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
         ([b"a,b", b"1,2,3"], 0),
