@@ -37,7 +37,7 @@ QUOTED = re.compile(rb'"[^"]*"')
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
-MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}\b)")
+MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}(?!\d))")
 """Those of a log's time, which can have a comma."""
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20

@@ -190,6 +190,7 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b'{"a":1,"b"', b'"c":2,"d":3}'], 0),
         ([b"a,b", b"1,2,3"], 0),
         ([b"2026-11-20 08:00:00,123 [INFO] a", b"2026-11-20 08:00:01,456 [INFO] b"], 0),
+        ([b"2026-11-20T08:00:00,123Z [INFO] a", b"2026-11-20T08:00:01,456Z [INFO] b"], 0),
         ([b'stdout F {"a":1,"b":2}', b'stdout F {"a":3,"b":4}'], 0),
         ([rb'line="{\"a\":1,\"b\":2}" F', rb'line="{\"a\":3,\"b\":4}" F'], 0),
         ([b"\x1b[1;31mFirst\x1b[0m", b"\x1b[1;31mSecond\x1b[0m"], 0),
