@@ -17,9 +17,10 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from botocore.exceptions import ClientError, IncompleteReadError
+from botocore.exceptions import ClientError
 
-from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
+from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.faults import ForeignBodyError
 from lake.layout import parse_s3_uri
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
 def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> bytes:
     """The body of a document whose SHA-256 (hexadecimal) the ledger has recorded.
 
-    Raises ``InvalidDocumentError`` when it is gone or was changed after that; ``TransientError``: the answer was not
+    Raises ``InvalidDocumentError`` when it is gone or was changed after that; ``ForeignBodyError``: the answer was not
     the object.
     """
     body = get_document(s3, bucket, key)
@@ -76,15 +77,13 @@ def get_bound_document(s3: S3Client, bucket: str, key: str, sha256: str) -> byte
 
 
 def refuse_foreign_body(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
-    """Raise ``TransientError`` if ``body``, an answer of S3 that cannot be used, is not what the object has.
+    """Raise ``ForeignBodyError`` if ``body``, an answer of S3 that cannot be used, is not what the object has.
 
     A proxy can cut or change an answer: what follows from a damaged document cannot be undone.
     """
     again = get_document(s3, bucket, key)
-    size = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]
-    if again != body or size != len(body):
-        cause = IncompleteReadError(actual_bytes=len(body), expected_bytes=size)
-        raise TransientError(f"an answer for s3://{bucket}/{key} was not the object and is tried again") from cause
+    if again != body or s3.head_object(Bucket=bucket, Key=key)["ContentLength"] != len(body):
+        raise ForeignBodyError(uri=f"s3://{bucket}/{key}")
 
 
 def find_document(s3: S3Client, bucket: str, key: str, *members: str) -> dict[str, Any] | None:

@@ -167,6 +167,12 @@ class ForeignAnswerError(HTTPClientError):
     fmt = "a proxy or firewall has answered {operation} with status {status} in place of AWS: check the network"
 
 
+class ForeignBodyError(IncompleteReadError):
+    """A body that is not what the object has."""
+
+    fmt = "an answer for {uri} was not the object: check the network"
+
+
 def refuse_foreign_answers(session: boto3.Session) -> None:
     """Let every S3 and DynamoDB client of the session raise ``ForeignAnswerError`` for an answer without a request id.
 

@@ -43,6 +43,9 @@ PATIENCE_SHARE = 0.1
 """Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
 Glue's auto scaling goes by how long micro-batches take."""
 
+MAX_SILENCE = timedelta(minutes=10)
+"""Without the ledger a run converts nothing, and no other one, which may reach it, is started while this one lives."""
+
 
 @dataclass(slots=True, eq=False)
 class OpenMicroBatch:
@@ -131,6 +134,7 @@ class InboxStream:
                 query.stop()
 
     def _watch(self, query: StreamingQuery) -> bool:
+        answered = self._context.clock()
         while True:
             self._wake.wait(look_seconds(self._context))
             if self._error is not None:
@@ -141,7 +145,10 @@ class InboxStream:
                 self._meter.count()
                 if self._may_end():
                     return False
+                answered = self._context.clock()
             except (BotoCoreError, ClientError) as error:
+                if self._context.clock() - answered > MAX_SILENCE:
+                    raise
                 # Files would wait for minutes until another run has started.
                 pass_over(self._context, error)
             if self._full:

@@ -138,6 +138,7 @@ def _version(
     """``planned``: manifest -> execution that runs now and has it, or one that it has superseded, in its plan."""
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
+    outcome = _outcome(stack, trace)
     waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
     executions = (planned[row.id] for row in trace.manifests if row.id in planned)
     return ExplainedVersion(
@@ -147,7 +148,7 @@ def _version(
         recorded_at=arrival.recorded_at,
         decided_lane=arrival.lane.value if arrival.lane else None,
         reason=arrival.reason,
-        outcome=_outcome(stack, trace),
+        outcome=outcome,
         lane=current.lane.value if current else arrival.lane.value if arrival.lane else None,
         lane_since=_lane_since(trace) if current or arrival.lane is None else arrival.recorded_at,
         waits_for=waits_for,
@@ -155,7 +156,7 @@ def _version(
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
-        put_again=_put_again(stack, trace),
+        put_again=_put_again(stack, trace) if outcome == "UNREADABLE" else None,
     )
 
 
@@ -186,9 +187,8 @@ def _outcome(stack: DeployedStack, trace: Trace) -> str:
 
 def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
     """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
-    at = find_put_again(stack.s3, trace.arrival.file) if _outcome(stack, trace) == "UNREADABLE" else None
-    command = f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}" if at else ""
-    return PutAgain(at, command) if at else None
+    at = find_put_again(stack.s3, trace.arrival.file)
+    return PutAgain(at, f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}") if at else None
 
 
 def _lane_since(trace: Trace) -> str | None:

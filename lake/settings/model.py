@@ -44,9 +44,9 @@ STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}(?<!_tables)")
 """A dataset's name that is short enough for the longest limited name of a stage: that of the application of EMR
 Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication). The
 database of the stage ``x_tables`` would be that of the Iceberg tables of the stage ``x``."""
-TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{1,256}", re.ASCII | re.IGNORECASE)
-"""A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html). EMR
-Serverless takes no other letters; CloudFormation takes no empty value for an alarm or a state machine."""
+TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{1,256}", re.IGNORECASE)
+"""A tag of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html).
+CloudFormation takes no empty value for an alarm or a state machine."""
 STAGE_TAG = "hybrid-router:stage"
 """Tag of every resource: bills can be split by it."""
 MAX_TAGS = 50
@@ -88,7 +88,10 @@ class Settings:
     ] = 1000
     tags: Annotated[
         tuple[str, ...],
-        Text(TAG, "name=value, both of letters a to z, digits, spaces and .:/=+@_-, such as team=data"),
+        Text(
+            TAG,
+            "name=value of letters (EMR Serverless: a to z), digits, spaces and .:/=+@_-, such as team=data",
+        ),
         "Tags of every resource of the stack, in addition to hybrid-router:stage.",
     ] = ()
     input: InputSettings = field(default_factory=InputSettings)
@@ -114,7 +117,7 @@ class Settings:
 
     def conflicts_of_tables(self) -> Iterator[tuple[tuple[str, ...], Iterator[InvalidSettingsError]]]:
         """The tables that are compared, and lazily what does not fit together in them."""
-        yield ("tags",), self._tag_conflicts()
+        yield ("tags", "batch", "stream"), self._tag_conflicts()
         yield ("datasets",), rule_conflicts(self.datasets)
         yield (
             ("records", "stage", "datasets", "input"),
@@ -134,6 +137,8 @@ class Settings:
             yield InvalidSettingsError("tags", len(self.tags), f"expected at most {MAX_TAGS - 1} tags")
         names = {STAGE_TAG}
         for tag in self.tags:
+            if self.uses_emr and not tag.isascii():
+                yield InvalidSettingsError("tags", tag, "expected letters a to z: EMR Serverless takes no others")
             name = tag.partition("=")[0].lower()
             if name in names:
                 yield InvalidSettingsError("tags", tag, f"expected each name once, in any case, and not {STAGE_TAG}")

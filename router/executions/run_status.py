@@ -211,10 +211,8 @@ def current_row_pages(
     for page in follow(services.ledger, manifests, follows=_is_superseded, on_damage=damaged.append):
         lost = [manifest for manifest, row in page if row is None]
         if lost:
-            missing = (
-                f"the ledger has no row of manifest {lost[0]}, which was planned: restore the ledger to a point in"
-            )
-            error = damaged[0] if damaged else InvalidDocumentError(f"{missing} time before it was deleted")
+            missing = f"the ledger has no row of manifest {lost[0]}, which was planned: restore the ledger to a point"
+            error = damaged[0] if damaged else InvalidDocumentError(f"{missing} in time before it was deleted")
             logger.error("manifests left out", manifests=len(lost), error=str(error))
             on_lost(len(lost), error)
             damaged.clear()

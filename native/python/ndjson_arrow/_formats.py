@@ -37,7 +37,7 @@ QUOTED = re.compile(rb'"[^"]*"')
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
-MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}\b)")
+MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}(?!\d))")
 """Those of a log's time, which can have a comma."""
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
@@ -67,7 +67,7 @@ def recognise(
         return CONCATENATED_VALUES if is_concatenated else None
     # A file with more rows than rejected lines only has broken lines.
     text = lines[0].removeprefix(BYTE_ORDER_MARK)
-    if opens_file and sum(rejects.values()) > max(rows, 1) and _is_printed(text, b"".join(lines[1:2])):
+    if opens_file and sum(rejects.values()) > max(rows, 1) and _is_printed(text, lines[1:]):
         return f"it looks like JSON that is printed over many lines; {EXPECTED_VALUES}"
     if rows == 0 and CONCATENATED.match(text):
         return CONCATENATED_VALUES
@@ -75,15 +75,15 @@ def recognise(
     return None if format_name is None else f"it looks like {format_name}; {EXPECTED}"
 
 
-def _is_printed(first: bytes, second: bytes) -> bool:
-    """Whether the first line opens an object and ends where printers break lines.
+def _is_printed(first: bytes, others: Sequence[bytes]) -> bool:
+    """Whether the first line opens an object, and each line that leaves something open ends where printers break lines.
 
-    Rows that were cut off can end there too, but hardly two of them.
+    Rows that were cut off can end there too, but hardly all of them.
     """
-    end = _open_end(first)
-    if not first.lstrip().startswith(b"{") or not end or end not in LINE_BREAKS:
+    ends = [_open_end(line) for line in (first, *others)]
+    if not first.lstrip().startswith(b"{") or not ends[0] or any(end not in LINE_BREAKS for end in ends):
         return False
-    return not second.lstrip().startswith(b"{") or (end != b"," and _open_end(second) in LINE_BREAKS)
+    return ends[0] != b"," or not b"".join(others[:1]).lstrip().startswith(b"{")
 
 
 def _open_end(line: bytes) -> bytes:
@@ -107,8 +107,7 @@ def _table(lines: Sequence[bytes]) -> str | None:
     """
     if len(lines) < MIN_TABLE_LINES:
         return None
-    lines = [MILLISECONDS.sub(rb"\1.", line) for line in lines]
-    starts = [BRACKET.split(QUOTED.sub(b"", line), 1)[0] for line in lines]
+    starts = [BRACKET.split(MILLISECONDS.sub(rb"\1.", QUOTED.sub(b"", line)), 1)[0] for line in lines]
     for separator in SEPARATORS:
         count = lines[0].count(separator)
         if all(separator in start for start in starts) and all(line.count(separator) == count for line in lines):

@@ -154,6 +154,14 @@ def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_th
     assert len({first, following, redriven}) == 3
 
 
+def test_a_dry_run_of_a_backfill_does_not_replace_the_plan_of_an_overnight_execution_of_its_name(library: Path) -> None:
+    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
+    expression = machine["States"]["Plan"]["Arguments"]["Payload"][2:-2]
+    case = {"states": {"context": {"Execution": {"Name": "a"}}}, "variables": {"request": {"from": "b", "force": True}}}
+    (answer,) = evaluate(library, [{"expression": expression, **case}])
+    assert answer["value"] == {"from": "b", "execution": "dry-run-a", "raiseRefusal": True}
+
+
 def test_a_reprocess_whose_answer_was_lost_counts_what_it_has_queued(library: Path) -> None:
     machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
     expression = machine["States"]["Reprocess"]["Assign"]["search"][2:-2]

@@ -11,7 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from lake.documents import encode_body, find_document, read_uri
-from lake.errors import InvalidDocumentError, InvalidInputError, NewerDocumentError, TransientError
+from lake.errors import InvalidDocumentError, InvalidInputError, NewerDocumentError
+from lake.faults import ForeignBodyError
 from lake.layout import manifest_key
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, decode_manifest, new_manifest_id
@@ -85,7 +86,7 @@ def test_an_answer_that_is_not_the_object_does_not_condemn_it(world: World, docu
         "exclusions/": lambda: read_exclusions(s3, "control", key, manifest),
     }
     # When it is read, then the error is a fault of the network that passes
-    with pytest.raises(TransientError, match=document) as raised:
+    with pytest.raises(ForeignBodyError, match=document) as raised:
         read[document]()
     fault = fault_of(raised.value)
     assert fault is not None

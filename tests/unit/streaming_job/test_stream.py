@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from lake.errors import TransientError
 from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
@@ -137,6 +137,29 @@ def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_the_run(
     else:
         with pytest.raises(ClientError, match=code):
             found._watch(query)
+
+
+def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a run that reaches the ledger for three minutes
+    found, begun = InboxStream(context_of(world)), world.now
+    original = Stream.record_heartbeat
+
+    def wait(_: float) -> None:
+        world.wait(timedelta(minutes=1))
+        assert world.now - begun < timedelta(hours=1)
+
+    def record_heartbeat(row: Stream, run: str, now: Any) -> None:
+        if now - begun > timedelta(minutes=3):
+            raise EndpointConnectionError(endpoint_url="https://dynamodb")
+        original(row, run, now)
+
+    found._wake = SimpleNamespace(wait=wait)  # type: ignore[assignment]
+    monkeypatch.setattr(Stream, "record_heartbeat", record_heartbeat)
+    # When, Then
+    query: Any = SimpleNamespace(isActive=True)
+    with pytest.raises(EndpointConnectionError):
+        found._watch(query)
+    assert world.now - begun == timedelta(minutes=3) + stream.MAX_SILENCE + timedelta(minutes=1)
 
 
 def test_urgent_manifests_begin_again_after_a_window_was_opened_for_a_run_that_should_stop(world: World) -> None:
