@@ -6,12 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-import router.ownership.resolve
-import router.sweep.leftovers
-import router.tables.committer
 from lake.ledger import State
 from lake.ledger.transitions import Manifests
 from local.cloud import LocalCloud
@@ -20,10 +18,11 @@ from tests.chaos import runtime_patches
 from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
 from tests.chaos.processes import Clients, clients
-from transform.spark_job import JobFailedError, SparkJob
+from transform.spark_job import JobFailedError
 
 EVERY = 29
 """One fault in this number is played here; each night 320 histories follow, with other inputs."""
+JOB_FAILS = Mock(side_effect=JobFailedError("every job fails"))
 IDS_AND_TIMES = re.compile(r"\d{8}T[0-9a-f]+|[0-9a-f]{16,}|in [0-9.]+ s")
 
 
@@ -45,15 +44,6 @@ def test_every_line_is_published_once_under_faults_of_every_kind(shared: Clients
         inputs += report.inputs
     assert fired >= len(seeds) // 2
     assert unpublished < inputs // 2, f"{unpublished} of {inputs} inputs were in FAILED manifests"
-
-
-def test_a_manifest_that_fails_without_a_cause_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(self: SparkJob, _tasks: object) -> Any:
-        raise JobFailedError(f"every job of {self} fails")
-
-    monkeypatch.setattr(SparkJob, "run", run)
-    (first, *_) = violations(shared, seeds_of("partition row"))
-    assert "FAILED without a cause" in first
 
 
 def test_one_history_has_no_violation(shared: Clients) -> None:
@@ -89,27 +79,28 @@ def violations(shared: Clients, seeds: list[int]) -> list[str]:
     return []
 
 
-def test_a_supersede_that_leaves_its_sources_live_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    def supersede(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
-        return all(self.enqueue(manifest) == State.QUEUED for manifest in successors)
-
-    monkeypatch.setattr(Manifests, "supersede", supersede)
-    assert violations(shared, seeds_of("supersede"))
+def supersede_nothing(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
+    return all(self.enqueue(manifest) == State.QUEUED for manifest in successors)
 
 
-def test_a_roll_forward_that_completes_no_upload_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lake.publish.complete_all", lambda *_: defaultdict(str))
-    assert violations(shared, seeds_of("commit"))
+def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
+    return commit_batch(metadata, files, replace(batch, add=()), *times)
 
 
-def test_uploads_that_are_never_aborted_are_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router.sweep.leftovers, "may_abort", lambda *_: False)
-    assert violations(shared, seeds_of("upload part"))
-
-
-def test_a_table_that_misses_a_published_file_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    def commit_nothing(metadata: Any, files: Any, batch: Any, *times: int) -> Any:
-        return commit_batch(metadata, files, replace(batch, add=()), *times)
-
-    monkeypatch.setattr(router.tables.committer, "commit_batch", commit_nothing)
-    assert "the table does not show it" in " ".join(violations(shared, seeds_of("table mark")))
+@pytest.mark.parametrize(
+    ("point", "place", "other", "told"),
+    [
+        ("partition row", "transform.spark_job.SparkJob.run", JOB_FAILS, "FAILED without a cause"),
+        ("supersede", "lake.ledger.transitions.Manifests.supersede", supersede_nothing, ""),
+        ("commit", "lake.publish.complete_all", lambda *_: defaultdict(str), ""),
+        ("upload part", "router.sweep.leftovers.may_abort", lambda *_: False, ""),
+        ("table mark", "router.tables.committer.commit_batch", commit_nothing, "the table does not show it"),
+    ],
+)
+def test_a_removed_rule_is_detected(
+    shared: Clients, monkeypatch: pytest.MonkeyPatch, point: str, place: str, other: object, told: str
+) -> None:
+    monkeypatch.setattr(place, other)
+    found = violations(shared, seeds_of(point))
+    assert found
+    assert told in " ".join(found)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.conformance import tools
 from tests.conformance.expressions import reference_jsonata
 from tests.conformance.opinion import Opinion
-from tests.conformance.protocol import dynamodb_local, minio_server, old_models, template_checks
+from tests.conformance.protocol import dynamodb_local, minio_server, old_models
 from tests.conformance.readers import parquet_readers
 
 PAGE = tools.REPOSITORY / "docs" / "conformance.md"
@@ -36,9 +36,9 @@ def main() -> int:
         (folder / "minio").mkdir()
         # DynamoDB Local takes longest: the others run beside it.
         with ThreadPoolExecutor(1) as pool:
-            objects = pool.submit(lambda: [minio_server(folder / "minio"), template_checks(folder / "minio")])
+            objects = pool.submit(minio_server, folder / "minio")
             ledger = dynamodb_local(folder)
-            opinions = [ledger, old_models(folder), reference_jsonata(), parquet_readers(folder), *objects.result()]
+            opinions = [ledger, old_models(folder), reference_jsonata(), parquet_readers(folder), objects.result()]
     PAGE.write_text(_page(opinions), encoding="utf-8")
     surprises = [surprise for opinion in opinions for surprise in opinion.surprises()]
     for opinion in opinions:

@@ -104,17 +104,11 @@ def _problem(model: ServiceModel, operation: str, parameters: dict[str, object])
     return "; ".join(error.partition(", must be one of")[0] for error in unknown)
 
 
-def template_checks(folder: Path) -> Opinion:
-    results = _run_tests(folder, ["tests/unit/infra/test_template_limits.py"], [])
-    asked = "The template in every variant: its resources; sizes of policies, limits of names, which AWS checks last"
-    return Opinion("cfn-lint, and the limits of AWS's pages", asked, len(results), {}, _failed(results))
-
-
-def _run_tests(folder: Path, arguments: Sequence[str], plugin: Sequence[str] = PLUGIN) -> dict[str, str]:
+def _run_tests(folder: Path, arguments: Sequence[str]) -> dict[str, str]:
     """Test -> "" or how it failed."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", *plugin, "-q", f"--junit-xml={report}", *arguments]
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "-q", f"--junit-xml={report}", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if done.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise ToolError(f"pytest exited with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")

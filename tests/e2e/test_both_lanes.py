@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,11 @@ from cli.inspect.report import night_report
 from lake.layout import S3Uri, lake_prefix, report_key
 from lake.ledger import State
 from lake.manifest import ObjectVersion
-from lake.settings import PeakSettings
 from local.limits import Limits
-from router.route.handler import route
-from tests.e2e.scenario import Scenario, event_body
-from tests.e2e.stack_settings import URGENT_BY_TAG, e2e_settings
+from tests.e2e.scenario import Scenario
+from tests.e2e.stack_settings import URGENT_BY_TAG
 from tests.e2e.waiting import wait_for
 from tests.records import KINESIS_STREAM
-from tests.unit.router.events import batch, raw_message
 
 DATASET, BACKFILLED, CLICKS = "orders", "backfilled", "clicks"
 MARKED: dict[str, dict[str, Any]] = {
@@ -114,22 +110,6 @@ def test_records_of_a_kinesis_stream_are_rows(scenario: Scenario, recorded: Obje
     assert scenario.lake_rows(CLICKS, tmp_path) == Counter(json.dumps(row, sort_keys=True) for row in rows)
     assert manifest.published is not None
     assert (manifest.published.totals.rows, sum(manifest.published.totals.rejects.values())) == (2, 1)
-
-
-def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:
-    # Given a file whose event has not been delivered, and noon of a Monday in Berlin.
-    with notifications_paused(scenario.deployment):
-        file = scenario.put(f"{DATASET}/peak.ndjson", lines_of("peak"))
-    noon = datetime(2026, 11, 23, 11, 0, tzinfo=UTC)
-    settings = replace(e2e_settings(), peak=PeakSettings(hours=("08:00-20:00",), days=("mon",)))
-    # When route handles the event.
-    answer = route(batch(raw_message("1", event_body(file))), scenario.services(settings, lambda: noon))
-    # Then it is acknowledged, goes to the stream lane and is published.
-    assert answer == {"batchItemFailures": []}
-    arrival = scenario.deployment.ledger.arrivals.get(file)
-    assert arrival is not None
-    assert arrival.reason == "peak hours 08:00-20:00 Europe/Berlin"
-    assert scenario.wait_state(file, State.DONE).lane == "stream"
 
 
 def test_the_idle_stream_ends_by_itself(scenario: Scenario, urgent: ObjectVersion) -> None:
@@ -230,5 +210,5 @@ def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
 
 def test_the_lake_has_the_rows_of_all_files(scenario: Scenario, tmp_path: Path) -> None:
     """Row by row, with a reader that shares no code with the product; it needs the files of the tests above."""
-    origins = ("urgent", "peak", "overnight", "scheduled")
+    origins = ("urgent", "overnight", "scheduled")
     assert scenario.lake_rows(DATASET, tmp_path) == expected(*origins)

@@ -1,6 +1,6 @@
 """Converts one hostile file in a process of its own, under a memory limit, and reads it as ``verify`` does in another.
 
-python -m tests.hostile.conversion convert NUMBER COUNT GRACE
+python -m tests.hostile.conversion convert NUMBER COUNT
 python -m tests.hostile.conversion verify NUMBER COUNT
 """
 
@@ -22,7 +22,6 @@ from lake.settings import ConvertSettings
 from offline.output_folder import StagedFiles
 from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from tests.hostile.corpus import CORPUS, MIB, HostileFile
-from transform import file_deadline
 from transform.file_deadline import GRACE_SECONDS
 from transform.plan_attempt import output_ratio, split_file
 from transform.run_task import run_task
@@ -88,9 +87,9 @@ class CountingSource:
             return stream.read(end - start)
 
 
-def cost_of(file: HostileFile, count: int, grace: float = GRACE_SECONDS) -> Cost:
-    """Convert the file in a new process, with this grace before its speed counts; raises what ``_new_process`` does."""
-    return Cost(**_new_process("convert", file, count, grace))
+def cost_of(file: HostileFile, count: int) -> Cost:
+    """Convert the file in a new process; raises what ``_new_process`` does."""
+    return Cost(**_new_process("convert", file, count))
 
 
 def problems_of_verify(file: HostileFile, count: int, cost: Cost) -> list[str]:
@@ -103,9 +102,9 @@ def problems_of_verify(file: HostileFile, count: int, cost: Cost) -> list[str]:
     return problems
 
 
-def _new_process(work: str, file: HostileFile, *numbers: float) -> dict[str, Any]:
+def _new_process(work: str, file: HostileFile, count: int) -> dict[str, Any]:
     """What the work on the file prints. Raises ``RuntimeError``: the process failed; with the end of its output."""
-    command = [sys.executable, "-m", __name__, work, str(CORPUS.index(file)), *map(str, numbers)]
+    command = [sys.executable, "-m", __name__, work, str(CORPUS.index(file)), str(count)]
     # One heap, as in the jobs (infra/jobs.py).
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -165,9 +164,8 @@ def _read(file: HostileFile, count: int, folder: Path) -> dict[str, Any]:
     return {"peak": peak_bytes(), "lines": lines}
 
 
-def main(work: str, number: str, count: str, grace: str = "0") -> None:
+def main(work: str, number: str, count: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    file_deadline.GRACE_SECONDS = float(grace)
     with tempfile.TemporaryDirectory(prefix="hybrid-router-hostile-") as folder:
         given = (CORPUS[int(number)], int(count), Path(folder))
         print(json.dumps(asdict(_convert(*given)) if work == "convert" else _read(*given)))

@@ -151,24 +151,6 @@ def test_provenance_tells_two_versions_of_a_key_apart(world: ConversionWorld, sp
     assert dataset.provenance
 
 
-def test_the_original_key_is_in_the_parquet_metadata(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given
-    long_key = "x" * 300
-    body = f'{{"userId":1,"date":2,"{long_key}":3,"":4}}\n'.encode()
-    manifest = world.enqueue([world.put("orders/a.json", body)])
-
-    # When
-    world.convert([manifest], spark)
-
-    # Then
-    resources = world.services.resources
-    (key,) = world.keys(resources.lake_bucket)
-    file = io.BytesIO(world.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
-    keys = {field.name: (field.metadata or {}).get(b"original_key") for field in pq.read_schema(file)}
-    assert keys.pop("_rescued") is None
-    assert sorted(key for key in keys.values() if key is not None) == [b"", b"date", b"userId", long_key.encode()]
-
-
 def test_known_columns_come_first_and_new_ones_are_remembered(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a dataset with known columns, and keys that drift from row to row
     world.services.ledger.datasets.reserve_columns("orders", ["b", "z"], 1000)

@@ -1,7 +1,6 @@
 """The stream lane's job against S3: pointers give the same lake as the batch lane's run documents."""
 
 import tempfile
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import batch_job.main
 from lake.layout import INBOX
 from lake.manifest import Lane
 from streaming_job import stream
-from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_manifests
+from streaming_job.micro_batch import convert_manifests
 from streaming_job.stream import InboxStream
 from tests.integration.conversion_world import ConversionWorld
 from transform.outcome import ConversionOutcome
@@ -116,56 +115,6 @@ def test_a_stop_request_ends_the_run_between_micro_batches(world: ConversionWorl
     InboxStream(stream_context(world, spark)).run()
     assert world.log_lines[-1] == "stopped as requested"
     assert world.services.ledger.stream.get().heartbeat_at is None
-
-
-def test_the_micro_batch_waits_for_a_held_manifest(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a manifest that another run holds until that run ends during the wait
-    manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
-    manifests = world.services.ledger.manifests
-    assert manifests.claim(world.row(manifest), "run-x", datetime.now(UTC), timedelta(hours=1))
-    waits: list[float] = []
-
-    def wait(seconds: float) -> None:
-        waits.append(seconds)
-        world.dead_runs.add("run-x")
-
-    # When
-    context = replace(stream_context(world, spark), wait=wait)
-    outcomes = convert_manifests(context, [manifest, "20260101T000000x"])
-
-    # Then
-    assert {outcome.manifest: outcome.state for outcome in outcomes} == {
-        manifest: "DONE",
-        "20260101T000000x": "UNKNOWN",
-    }
-    assert waits == [HELD_WAIT_SECONDS]
-    assert len(world.lake()) == 2
-
-
-def test_the_pointer_of_a_micro_batch_that_died_is_read_by_the_next_run(
-    world: ConversionWorld, spark: SparkSession
-) -> None:
-    # Given a run that dies within its micro-batch
-    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
-    manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
-    world.put_pointer(manifest)
-    row = world.row(manifest)
-    assert world.services.ledger.manifests.claim(row, "run-x", datetime.now(UTC), timedelta(hours=1))
-
-    def die(_seconds: float) -> None:
-        raise ArithmeticError
-
-    with pytest.raises(ArithmeticError):
-        InboxStream(replace(stream_context(world, spark), wait=die)).run()
-    world.dead_runs.add("run-x")
-
-    # When
-    InboxStream(stream_context(world, spark)).run()
-
-    # Then
-    assert world.row(manifest).state == "DONE"
-    assert len(world.lake()) == 2
-    assert not any(key.startswith(INBOX) for key in world.keys(world.services.resources.control_bucket))
 
 
 def test_spark_remembers_no_pointer_that_it_has_listed(world: ConversionWorld, spark: SparkSession) -> None:

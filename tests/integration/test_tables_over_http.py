@@ -1,10 +1,8 @@
-"""The committer over HTTP: two of it at once and readers while they work, and a fault at each of its writes."""
+"""The committer over HTTP: two of it at once and readers while they work."""
 
 import io
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
@@ -22,7 +20,7 @@ from local.isolation import BUCKET_PLACE, REGION
 from router.services import Services
 from tests.integration.conversion_world import remove_bucket
 from tests.ledger_table import create_ledger_table
-from tests.unit.lake.faults import Crash, Faults
+from tests.unit.lake.faults import Faults
 from tests.unit.lake.world import BUCKETS, RESOURCES
 from tests.unit.router.conftest import SETTINGS, Deployment
 from tests.unit.router.tables.tabling import TABLES, commit, forced, listed, publish, shown
@@ -35,20 +33,20 @@ ROWS = 50
 @pytest.fixture(scope="module")
 def deployment(cloud: LocalCloud) -> Iterator[Deployment]:
     """A control plane on the local cloud, without a catalog table or a row."""
-    s3, faults = s3_client(REGION), Faults()
+    s3 = s3_client(REGION)
     for bucket in BUCKETS:
         s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
     dynamodb, glue = boto3.resource("dynamodb").meta.client, boto3.client("glue")
     create_ledger_table(dynamodb, RESOURCES.ledger_table)
     glue.create_database(DatabaseInput={"Name": RESOURCES.tables_database})
-    ledger = Ledger.over(faults.wrap(dynamodb), RESOURCES.ledger_table)
-    deployment = Deployment(faults.wrap(s3), s3, ledger, faults, dynamodb, glue=glue)
+    ledger = Ledger.over(dynamodb, RESOURCES.ledger_table)
+    deployment = Deployment(s3, s3, ledger, Faults(), dynamodb, glue=glue)
     deployment.services = Services(
         settings=parse_settings({**SETTINGS, "datasets": TABLES}),
         resources=RESOURCES,
         ledger=ledger,
-        s3=deployment.s3,
-        glue=faults.wrap(glue),
+        s3=s3,
+        glue=glue,
         clock=deployment.clock,
     )
     deployment.ledger.datasets.register("orders")
@@ -71,11 +69,6 @@ def generation_file(row: ManifestRow) -> Callable[[str], bytes]:
 
 def published(deployment: Deployment, row: ManifestRow) -> ManifestRow:
     return publish(deployment, row, body=generation_file(row), rows=ROWS)
-
-
-def commit_all(deployment: Deployment) -> None:
-    while commit(deployment) is not None:
-        pass
 
 
 @dataclass
@@ -105,7 +98,7 @@ class Reader:
 def test_readers_see_one_generation_of_each_file_while_two_committers_replace_them(
     deployment: Deployment, cloud: LocalCloud
 ) -> None:
-    # Given a table with four manifests, in addition to those of other tests
+    # Given a table with four manifests
     rows = [published(deployment, listed(deployment, name)) for name in "abcd"]
     commit(deployment)
     before = len(shown(deployment))
@@ -131,28 +124,7 @@ def test_readers_see_one_generation_of_each_file_while_two_committers_replace_th
     # Then no reader has seen a row twice, or none of a file
     assert [reader.wrong for reader in readers] == [[], []]
     assert all(reader.reads for reader in readers)
-    commit_all(deployment)
+    while commit(deployment) is not None:
+        pass
     assert len(shown(deployment)) == before + 4
     assert {f"{row.id}-g5" for row in rows} < set(shown(deployment))
-
-
-@pytest.mark.parametrize("fault", ["crash_before", "drop", "lose_answer_of", "repeat", "delay"])
-def test_a_fault_at_each_write_of_a_batch(deployment: Deployment, fault: str) -> None:
-    row, faults = published(deployment, listed(deployment, fault)), deployment.faults
-    for number in itertools.count(1):
-        faults.reset()
-        setattr(faults, fault, number)
-        with suppress(Crash, Exception):
-            commit(deployment)
-        writes = len(faults.writes)
-        # When another process finishes what there is, and the late request arrives after that
-        faults.reset()
-        commit_all(deployment)
-        faults.deliver()
-        commit_all(deployment)
-        # Then the table shows the last generation of the file, and no other
-        assert [name for name in shown(deployment) if row.id in name] == [f"{row.id}-g{row.generation}"]
-        if writes < number:
-            assert number > 5
-            return
-        row = published(deployment, forced(deployment, row))

@@ -13,7 +13,6 @@ from local.limits import Limits
 from tests.chaos.runtime_patches import connect_to
 from tests.load.lanes import stream_load, urgent_load
 from tests.load.large_file import large_file_load
-from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
 
 MAX_MEMORY_GROWTH = 1.2
@@ -35,7 +34,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --urgent-backlog-bytes each")
     parser.add_argument("--urgent-files", type=int, default=60, help="one a second")
     parser.add_argument("--urgent-backlog-bytes", type=int, default=3_500_000)
-    parser.add_argument("--backlog", type=int, default=2_000, help="manifests")
     parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
     options = parser.parse_args(argv)
     if unknown := set(options.names) - set(LOAD_TESTS):
@@ -55,12 +53,6 @@ def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
 
 def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
     return urgent_load(cloud, options.urgent_backlog, options.urgent_backlog_bytes, options.urgent_files, 1.0)
-
-
-def _backlog(options: argparse.Namespace, cloud: LocalCloud, folder: Path) -> bool:
-    execution = overnight_load(cloud, folder, options.backlog)
-    print(f"backlog: {execution}: {execution.manifests_per_second:.1f} manifests/s", flush=True)
-    return execution.status == "SUCCEEDED"
 
 
 def _large(options: argparse.Namespace, _: LocalCloud, folder: Path) -> bool:
@@ -85,7 +77,6 @@ def _settle(_: argparse.Namespace, __: LocalCloud, ___: Path) -> bool:
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
     "urgent": _urgent,
-    "backlog": _backlog,
     "large": _large,
     "settle": _settle,
 }

@@ -6,6 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tests.unit.router.glue import glue_client
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,25 +23,11 @@ USED = {
 """What every job run of an execution has used."""
 
 
-class ConcurrentRunsExceededException(Exception):  # noqa: N818
-    """As boto3 names it."""
-
-
-class ResourceNumberLimitExceededException(Exception):  # noqa: N818
-    """As boto3 names it."""
-
-
-class Exceptions:
-    ConcurrentRunsExceededException = ConcurrentRunsExceededException
-    ResourceNumberLimitExceededException = ResourceNumberLimitExceededException
-
-
 class FakeGlue:
     """The calls that the product makes. A started run is an actor that the history has anyway."""
 
-    exceptions = Exceptions
-
     def __init__(self, world: World) -> None:
+        self.exceptions = glue_client().exceptions
         self._world = world
 
     def get_job_run(self, *, JobName: str, RunId: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_stepfunctions as sfn
 
 if TYPE_CHECKING:
@@ -36,13 +35,10 @@ class ProbeStack(cdk.Stack):
         overnight = self._machine(
             "Overnight", HERE / "probe_overnight.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
         )
-        outer = self._machine("Outer", HERE / "probe_outer.asl.json", {"Overnight": overnight.state_machine_arn})
-        self._schedule(overnight)
         outputs = {
             "Bucket": bucket.bucket_name,
             "Function": function.function_name,
             "Overnight": overnight.state_machine_arn,
-            "Outer": outer.state_machine_arn,
         }
         for key, value in outputs.items():
             cdk.CfnOutput(self, f"Out{key}", value=value).override_logical_id(key)
@@ -74,21 +70,6 @@ class ProbeStack(cdk.Stack):
         )
         machine.add_to_role_policy(iam.PolicyStatement(actions=["*"], resources=["*"]))
         return machine
-
-    def _schedule(self, machine: sfn.StateMachine) -> None:
-        role = iam.Role(self, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
-        machine.grant_start_execution(role)
-        scheduler.CfnSchedule(
-            self,
-            "Nightly",
-            name="nightly",
-            schedule_expression="cron(30 2 * * ? *)",
-            schedule_expression_timezone="Europe/Berlin",
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=machine.state_machine_arn, role_arn=role.role_arn, input='{"bucket": "none", "key": "none"}'
-            ),
-        )
 
 
 if __name__ == "__main__":

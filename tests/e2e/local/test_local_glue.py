@@ -1,34 +1,9 @@
 """Glue runs on the local cloud: real processes with Glue's states and limits, ended as Glue ends them."""
 
-import io
-import zipfile
-
-import pyarrow.parquet as pq
 import pytest
 
 from local.processes import has_ended
 from tests.e2e.waiting import wait_for
-
-
-def test_spark_job_reads_and_writes_s3_with_no_setting_of_its_own_but_the_region(probe):
-    # Given a file, and a zip with a module for the job
-    s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as modules:
-        modules.writestr("extra_module.py", "SUFFIX = '!'")
-    s3.put_object(Bucket=bucket, Key="code/extra.zip", Body=archive.getvalue())
-    s3.put_object(Bucket=bucket, Key="spark/in/a.txt", Body="grüße\nb\n".encode())
-    # When the job runs
-    arguments = {"task": "spark", "source": f"s3a://{bucket}/spark/in/", "target": f"s3://{bucket}/spark/out"}
-    run = probe.ended_run(
-        "probe-batch", probe.start_run("probe-batch", extra_py_files=f"s3://{bucket}/code/extra.zip", **arguments)
-    )
-    # Then its output is on S3
-    assert run["JobRunState"] == "SUCCEEDED", run
-    assert run["CompletedOn"] >= run["StartedOn"]
-    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket, Prefix="spark/out/part")["Contents"]]
-    tables = [pq.read_table(io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())) for key in keys]
-    assert [value for table in tables for value in table["line"].to_pylist()] == ["GRÜSSE!", "B!"]
 
 
 def test_stop_ends_all_processes_of_the_run_and_allows_another_run(probe):

@@ -20,13 +20,6 @@ def test_distributed_map_over_a_list_on_s3_runs_one_glue_run_each(probe):
     assert json.loads(end["output"]) == {"states": [{"state": "SUCCEEDED"}, failed, {"state": "SUCCEEDED"}]}
 
 
-def test_nested_execution_waits_and_returns_the_inner_output(probe):
-    key = probe.put_json("items/one.json", [{"mode": "succeed"}])
-    end = probe.ended_execution(probe.execute("Outer", {"bucket": probe.outputs["Bucket"], "key": key, "started": "-"}))
-    assert end["status"] == "SUCCEEDED", end
-    assert json.loads(end["output"]) == {"states": [{"state": "SUCCEEDED"}]}
-
-
 def test_failed_function_is_caught_by_its_exceptions_class_name(probe):
     # Given no items, and a last step whose function raises ProbeError
     key = probe.put_json("items/none.json", [])

@@ -7,33 +7,6 @@ from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reader_driver import ReadResult, assert_same, read_file
 
 
-@pytest.mark.parametrize(
-    ("key", "name"),
-    [
-        ("user_id", "user_id"),
-        ("userId", "user__id"),
-        ("ID", "__i__d"),
-        ("a b", "a__020_b"),
-        ("ö", "__0f6_"),
-        ("\U0001f600", "__01f600_"),
-        ("", "__0_"),
-        ("a_", "a_"),
-        ("a__b", "a__05f__b"),
-        ("date", "date__"),
-        ("Date", "__date"),
-        ("_offset", "_offset__"),
-    ],
-)
-def test_a_key_is_encoded_by_the_rule_and_decoded(key: str, name: str) -> None:
-    assert column_name(key) == name
-    assert original_key(name) == key
-
-
-@pytest.mark.parametrize("name", ["date", "hour", "_rescued", "Foo", "a b", "a___", "__0061_", "__9", ""])
-def test_a_name_that_no_key_has_is_not_decoded(name: str) -> None:
-    assert original_key(name) is None
-
-
 def test_known_columns_come_first_and_exist_without_values() -> None:
     # Given two known columns, one of which the file does not have
     data = b'{"new":1,"b":2}\n{"b":3}\n'

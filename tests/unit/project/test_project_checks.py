@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from tests.chaos.fault_space import fault_space
-from tests.conformance.protocol import KNOWN_OF_MINIO, OBJECTS
 
 CHECKOUT = Path(__file__).parents[3]
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
@@ -22,15 +21,6 @@ def test_every_check_is_a_hook_and_every_hook_is_a_check() -> None:
     assert re.findall(r"^ +- id: (.*)$", HOOKS, re.MULTILINE) == checks
     entries = re.findall(r"^ +entry: (.*)$", HOOKS, re.MULTILINE)
     assert entries == [f"make --no-print-directory {name}" for name in checks]
-
-
-def test_second_opinions_are_asked_with_tests_that_exist() -> None:
-    paths = [CHECKOUT / name for name in OBJECTS]
-    assert [path.name for path in paths if not path.exists()] == []
-    files = {file.stem: file for path in paths for file in (path.glob("test_*.py") if path.is_dir() else [path])}
-    for name in KNOWN_OF_MINIO:
-        file, test = name.partition("[")[0].split("::")
-        assert f"def {test}(" in files[file].read_text(encoding="utf-8")
 
 
 def test_two_nights_play_every_fault() -> None:
