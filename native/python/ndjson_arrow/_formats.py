@@ -29,16 +29,18 @@ MAGIC_NUMBERS = (
     (b"\x00{", "UTF-16 text"),
     (b"\x1e", "a JSON text sequence (RFC 7464)"),
     (b"%PDF", "a PDF file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"7z\xbc\xaf", "a 7z archive"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
-BRACKET = re.compile(rb"[{\[]")
-QUOTED = re.compile(rb'"[^"]*"')
+BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
-MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}\b)")
-"""Those of a log's time, which can have a comma."""
+NO_SEPARATOR = re.compile(rb'"[^"]*"|(?<=:\d\d),(?=\d{3}\b)')
+"""Text in quotes, and the comma in a log's time."""
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
 MIN_TABLE_LINES = 2
@@ -81,9 +83,12 @@ def _is_printed(first: bytes, second: bytes) -> bool:
     Rows that were cut off can end there too, but hardly two of them.
     """
     end = _open_end(first)
-    if not first.lstrip().startswith(b"{") or not end or end not in LINE_BREAKS:
+    if not first.lstrip().startswith(b"{") or end in (b"", b'"'):
         return False
-    return not second.lstrip().startswith(b"{") or (end != b"," and _open_end(second) in LINE_BREAKS)
+    follows = second.lstrip()[:1]
+    if follows == b"{":
+        return end in b"{[:" and _open_end(second) in LINE_BREAKS
+    return follows == b"," or end in LINE_BREAKS
 
 
 def _open_end(line: bytes) -> bytes:
@@ -95,22 +100,22 @@ def _open_end(line: bytes) -> bytes:
 
 
 def _magic(line: bytes) -> str | None:
+    if line[257:262] == b"ustar":
+        return "a tar archive"
     return next((name for magic, name in MAGIC_NUMBERS if line.startswith(magic)), None) or (
         "XML or HTML" if line.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<") else None
     )
 
 
 def _table(lines: Sequence[bytes]) -> str | None:
-    """Lines with the same number of separators, one of which is before any JSON: a log has JSON after other text.
-
-    A quoted value can be JSON, and a quoted text of a log can have separators.
-    """
+    """Lines with the same number of separators; only tabs are some in lines of a log, which all have brackets."""
     if len(lines) < MIN_TABLE_LINES:
         return None
-    lines = [MILLISECONDS.sub(rb"\1.", line) for line in lines]
-    starts = [BRACKET.split(QUOTED.sub(b"", line), 1)[0] for line in lines]
+    lines = [NO_SEPARATOR.sub(b"", line) for line in lines]
+    if all(map(BRACKET.search, lines)):
+        lines = [b"\t" * BRACKET.split(line, 1)[0].count(b"\t") for line in lines]
     for separator in SEPARATORS:
-        count = lines[0].count(separator)
-        if all(separator in start for start in starts) and all(line.count(separator) == count for line in lines):
+        counts = {line.count(separator) for line in lines}
+        if len(counts) == 1 and counts != {0}:
             return "CSV" if separator != b"\t" else "tab-separated text"
     return None
