@@ -33,6 +33,8 @@ BZIP2 = re.compile(rb"BZh[1-9]")
 ZSTD = re.compile(rb"(?:\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)")
 GZIP_WINDOW = 31
 """zlib's number for a gzip header and the largest window."""
+PADDING = b"\0\r\n"
+"""What can be between and after members: zeros to a block size, and an appended end of a line."""
 
 
 class GoneError(Exception):
@@ -92,11 +94,10 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
 class InflatedStream(io.RawIOBase):
     """All members of a gzip or bzip2 file; raises ``OSError`` if it is damaged and ``EOFError`` if it is truncated."""
 
-    def __init__(self, stream: io.BufferedReader[Any], new_member: Callable[[], Any], padding: bytes) -> None:
+    def __init__(self, stream: io.BufferedReader[Any], new_member: Callable[[], Any]) -> None:
         super().__init__()
         self._stream = stream
         self._new_member = new_member
-        self._padding = padding
         self._member: Any = new_member()
         self._rest = b""
 
@@ -119,7 +120,7 @@ class InflatedStream(io.RawIOBase):
     def _begins_member(self) -> bool:
         """Whether the file goes on after the last member."""
         while self._rest or self._read():
-            self._rest = self._rest.lstrip(self._padding)
+            self._rest = self._rest.lstrip(PADDING)
             if self._rest:
                 self._member = self._new_member()
                 return True
@@ -148,10 +149,9 @@ def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
     if ZSTD.match(head):
         inflated: Any = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
     elif GZIP.match(head):
-        # gzip files can be padded with zeros to a block size.
-        inflated = InflatedStream(stream, lambda: zlib.decompressobj(GZIP_WINDOW), padding=b"\0")
+        inflated = InflatedStream(stream, lambda: zlib.decompressobj(GZIP_WINDOW))
     elif BZIP2.match(head):
-        inflated = InflatedStream(stream, bz2.BZ2Decompressor, padding=b"")
+        inflated = InflatedStream(stream, bz2.BZ2Decompressor)
     else:
         return stream
     return io.BufferedReader(inflated, BUFFER_BYTES)

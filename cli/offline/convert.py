@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -367,11 +367,12 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
             "to input.suffixes of --settings"
         )
     for when, quarantined in (("", summary.quarantined), (" by an earlier call", summary.earlier)):
-        counts = chain(
-            (f"{format_count(count, 'line')}: {reason}" for reason, count in quarantined.lines.items()),
-            (f"{format_count(count, 'file')}: {printable(reason)}" for reason, count in quarantined.files.items()),
-        )
-        for text in counts:
+        listed = quarantined.files.most_common(MAX_NAMED)
+        texts = [f"{format_count(count, 'line')}: {reason}" for reason, count in quarantined.lines.items()]
+        texts += [f"{format_count(count, 'file')}: {printable(reason)}" for reason, count in listed]
+        if others := quarantined.files.total() - sum(count for _, count in listed):
+            texts.append(f"{format_count(others, 'file')} for other reasons: --json names them")
+        for text in texts:
             typer.echo(f"quarantined{when} below {output / 'quarantine'}: {text}")
     if summary.stopped is not None:
         typer.echo(f"hybrid-router: stopped before the last file: {printable(summary.stopped)}", err=True)

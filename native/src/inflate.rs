@@ -75,8 +75,8 @@ impl Inflater {
                 if rest.is_empty() {
                     break;
                 }
-                if self.finished_members > 0 && self.codec == Codec::Gzip && rest[0] == 0 {
-                    // gzip files can be padded with zeros to a block size; gzip(1) ignores them too.
+                if self.finished_members > 0 && self.codec != Codec::Zstd && matches!(rest[0], 0 | b'\r' | b'\n') {
+                    // Zeros up to a block size, or an appended end of a line: gzip(1) and bzip2(1) ignore them too.
                     read += 1;
                     self.compressed_bytes += 1;
                     self.check_limits()?;
@@ -213,9 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn zeros_after_gzip_are_padding() {
-        let packed = [pack_gzip(b"text"), vec![0; 1000]].concat();
-        assert_eq!(inflate_in_chunks(&packed, 10, 10).unwrap(), b"text");
+    fn zeros_and_ends_of_lines_are_padding() {
+        for (packed, padding) in [(pack_gzip(b"text"), &[0; 1000][..]), (pack_bzip2(b"text"), b"\r\n")] {
+            assert_eq!(inflate_in_chunks(&[&packed[..], padding].concat(), 10, 10).unwrap(), b"text");
+        }
     }
 
     #[test]

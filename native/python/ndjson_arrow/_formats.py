@@ -29,14 +29,17 @@ MAGIC_NUMBERS = (
     (b"\x00{", "UTF-16 text"),
     (b"\x1e", "a JSON text sequence (RFC 7464)"),
     (b"%PDF", "a PDF file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"7z\xbc\xaf", "a 7z archive"),
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
-BRACKET = re.compile(rb"[{\[]")
-QUOTED = re.compile(rb'"[^"]*"')
+BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
+QUOTED = re.compile(rb'"[^"]*"')
 MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}(?!\d))")
 """Those of a log's time, which can have a comma."""
 SEPARATORS = (b",", b";", b"\t", b"|")
@@ -81,9 +84,10 @@ def _is_printed(first: bytes, others: Sequence[bytes]) -> bool:
     Rows that were cut off can end there too, but hardly all of them.
     """
     ends = [_open_end(line) for line in (first, *others)]
-    if not first.lstrip().startswith(b"{") or not ends[0] or any(end not in LINE_BREAKS for end in ends):
+    if not first.lstrip().startswith(b"{") or not ends[0] or b'"' in ends:
         return False
-    return ends[0] != b"," or not b"".join(others[:1]).lstrip().startswith(b"{")
+    follows = b"".join(others[:1]).lstrip()[:1]
+    return follows == b"," or (all(end in LINE_BREAKS for end in ends) and (ends[0], follows) != (b",", b"{"))
 
 
 def _open_end(line: bytes) -> bytes:
@@ -95,21 +99,22 @@ def _open_end(line: bytes) -> bytes:
 
 
 def _magic(line: bytes) -> str | None:
+    if line[257:262] == b"ustar":
+        return "a tar archive"
     return next((name for magic, name in MAGIC_NUMBERS if line.startswith(magic)), None) or (
         "XML or HTML" if line.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<") else None
     )
 
 
 def _table(lines: Sequence[bytes]) -> str | None:
-    """Lines with the same number of separators, one of which is before any JSON: a log has JSON after other text.
-
-    A quoted value can be JSON, and a quoted text of a log can have separators.
-    """
+    """Lines with the same number of separators; only tabs are some in lines of a log, which all have brackets."""
     if len(lines) < MIN_TABLE_LINES:
         return None
-    starts = [BRACKET.split(MILLISECONDS.sub(rb"\1.", QUOTED.sub(b"", line)), 1)[0] for line in lines]
+    lines = [QUOTED.sub(b"", line) for line in lines]
+    if all(map(BRACKET.search, lines)):
+        lines = [b"\t" * BRACKET.split(line, 1)[0].count(b"\t") for line in lines]
     for separator in SEPARATORS:
-        count = lines[0].count(separator)
-        if all(separator in start for start in starts) and all(line.count(separator) == count for line in lines):
+        is_used = all(separator in MILLISECONDS.sub(rb"\1", line) for line in lines)
+        if is_used and len({line.count(separator) for line in lines}) == 1:
             return "CSV" if separator != b"\t" else "tab-separated text"
     return None

@@ -76,8 +76,10 @@ def test_a_damaged_file_is_read_up_to_its_damage(compress: Compress) -> None:
         assert "bad state" not in cause
 
 
-def test_gzip_can_be_padded_with_zeros() -> None:
-    assert_same(read_file(gzip.compress(ROWS) + bytes(2000), cuts=[500]), oracle.read(ROWS))
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("padding", [bytes(2000), b"\r\n"])
+def test_what_is_compressed_can_be_padded(compress: Compress, padding: bytes) -> None:
+    assert_same(read_file(compress(ROWS) + padding, cuts=[500]), oracle.read(ROWS))
 
 
 def test_a_skippable_frame_can_precede_a_zstd_frame() -> None:

@@ -1,6 +1,7 @@
 """hybrid-router convert: files of this machine become a lake, each version once, and what cannot be read is named."""
 
 import errno
+import gzip
 import io
 import os
 import shutil
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from cli.demo.sample_data import sample_files
 from cli.errors import ExitCode
 from cli.main import app
-from cli.offline.convert import MAX_KEPT_FILES, PIPE, Request, convert_files, parse_destination
+from cli.offline.convert import MAX_KEPT_FILES, MAX_NAMED, PIPE, Request, convert_files, parse_destination
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion, Partition
 from offline.conversion import Conversion
@@ -92,6 +93,22 @@ def test_a_second_call_converts_only_what_is_new(
     assert told["earlier"] == {"quarantined": {"not JSON": 1}, "unreadable": {"truncated gzip at byte 160": 1}}
     # When only files are named of which every line is a row
     assert convert_files(request(folder / "orders" / "a.ndjson", output=output)) == ExitCode.FINE
+
+
+def test_reasons_that_differ_in_each_file_are_listed_up_to_a_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given copies that were interrupted at different bytes
+    folder, packed = tmp_path / "orders", gzip.compress(GOOD)
+    folder.mkdir()
+    for cut in range(MAX_NAMED + 2):
+        (folder / f"{cut}.ndjson.gz").write_bytes(packed[: len(packed) - 1 - cut])
+    # When
+    convert_files(replace(request(folder, output=tmp_path / "out"), as_json=False))
+    # Then
+    quarantined = [line for line in capsys.readouterr().out.splitlines() if line.startswith("quarantined below")]
+    assert len(quarantined) == MAX_NAMED + 1
+    assert quarantined[-1].endswith(": 2 files for other reasons: --json names them")
 
 
 def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Path) -> None:
