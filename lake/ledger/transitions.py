@@ -229,7 +229,10 @@ class Manifests:
         return True
 
     def commit(self, claim: Claim, document: CommitReference, now: datetime) -> None:
-        """RUNNING to PUBLISHING: the commit point. Raises ``LeaseLostError`` when the claim no longer holds."""
+        """RUNNING to PUBLISHING: the commit point; the reasons of earlier attempts are over.
+
+        Raises ``LeaseLostError`` when the claim no longer holds.
+        """
         changes = {
             "state": State.PUBLISHING,
             "document": encode(document),
@@ -238,7 +241,7 @@ class Manifests:
         }
         conditions = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
         try:
-            self._table.update(manifest_row_key(claim.row.id), assign=changes, conditions=conditions)
+            self._table.update(manifest_row_key(claim.row.id), assign=changes, remove=["reason"], conditions=conditions)
         except RefusedError as error:
             current = self._current(claim.row.id)
             published = current.published
