@@ -10,13 +10,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Self
 
+from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError, TransientError
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.texts import advise_reprocess
 from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
-from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
+from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, done_outcome
 from transform.plan_attempt import find_kept_generation
 from transform.task_model import ConversionContext, JobServices
 
@@ -50,7 +51,9 @@ def claim_or_finish(
             control, buckets = resources.control_bucket, resources.output_buckets
             try:
                 has_table = services.settings.has_table(row.partition.dataset)
-                roll_forward(services.s3, services.ledger, control, row, clock, buckets, has_table=has_table)
+                state = roll_forward(services.s3, services.ledger, control, row, clock, buckets, has_table=has_table)
+                if state == State.DONE and row.owner == context.run and row.document is not None:
+                    return done_outcome(read_commit(services.s3, control, row.document))
             except NewerDocumentError as error:
                 return ConversionOutcome(manifest, WAITING, reason=str(error))
         elif row.state == State.RUNNING:

@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError
 from lake.commit import SourceCount
 from lake.documents import put_document
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError
-from lake.layout import manifest_key
-from lake.ledger import Claim, ManifestRow, State
+from lake.layout import lake_key, manifest_key
+from lake.ledger import Claim, CostShare, ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
@@ -24,7 +24,8 @@ from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
 from tests.model.fake_spark import FakeSparkJob
 from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import World
+from tests.unit.lake.uploads import upload
+from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
 from transform import convert as convert_module
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
@@ -93,9 +94,18 @@ def publishing(world: World) -> ManifestRow:
     return world.committed(world.claimed(world.queued("a.json"), "jr_0"))
 
 
-def test_a_committed_manifest_is_published_and_not_converted(world: World) -> None:
-    row = publishing(world)
-    assert given(world, row.id) == ConversionOutcome(row.id, State.DONE)
+@pytest.mark.parametrize("run", ["jr_1", "jr_2"])
+def test_a_committed_manifest_is_published_and_counted_by_the_run_that_has_converted_it(world: World, run: str) -> None:
+    # Given what the run jr_1 has committed
+    claim = world.claimed(world.queued("a.json"))
+    row = claim.row
+    item = upload(world.raw_s3, "lake", lake_key(PARTITION, row.id, 1, 0), b"rows", 3)
+    source = SourceCount("s3://input/orders/a.json", "v1", 100, 4, 3, 0, {"not JSON": 1}, "not JSON", None)
+    world.committed(claim, objects=(item,), sources=(source,))
+    # When, Then
+    share = CostShare("orders", 0, 100, 1, 1, 1, 1, 4)
+    own = ConversionOutcome(row.id, State.DONE, 3, 1, converted=share)
+    assert given(world, row.id, run) == (own if run == "jr_1" else ConversionOutcome(row.id, State.DONE))
     assert world.row(row.id).state == State.DONE
 
 
