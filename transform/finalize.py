@@ -14,7 +14,6 @@ from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
 from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
 from lake.publish import roll_forward
-from lake.texts import format_count
 from transform.audit import audit
 from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
 from transform.outcome import ConversionOutcome, done_outcome
