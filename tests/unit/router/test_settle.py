@@ -14,7 +14,7 @@ from lake.layout import result_key
 from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
-from router.executions.run_status import run_status
+from router.executions.run_status import current_row_pages, run_status
 from router.settle import handler
 from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3, after_empty_pages
@@ -70,11 +70,11 @@ def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a settle that waits after it has read the rows, and meanwhile they end, and another one judges them
-    (row,), read = planned(deployment, "a.json"), handler.current_row_pages
+    (row,) = planned(deployment, "a.json")
 
     def read_and_wait(*arguments: Any) -> Any:
         monkeypatch.undo()
-        yield from list(read(*arguments))
+        yield from list(current_row_pages(*arguments))
         deployment.wait(timedelta(minutes=3))
         done(deployment, row, 20)
         assert settled(deployment)["verdict"] == "SUCCEEDED"
