@@ -460,7 +460,7 @@ class Backlog:
     bytes: int
     oldest: Instant
     states: Annotated[dict[str, int], "manifests by state: QUEUED, RUNNING, PUBLISHING"]
-    blocked: Annotated[int, "QUEUED manifests of which an attempt ended without a result"]
+    blocked: Annotated[int, "QUEUED or PUBLISHING manifests that wait after an attempt without a result"]
 
 
 @dataclass(frozen=True, slots=True)

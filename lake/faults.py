@@ -135,6 +135,9 @@ FILE_ANSWERS = frozenset(
     {("GetObject", FOREIGN_KEY_CODE), ("HeadObject", "404"), ("HeadObject", "405"), ("HeadObject", "412")}
 )
 """Operation and code. HeadObject has statuses in place of codes, because its answers have no body."""
+HEAD_REFUSED = ("HeadObject", "400")
+"""Operation and code of the answer to expired credentials. An object with a key that only its writer has gets the same,
+so ``can_pass`` does not count it."""
 CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
 NETWORK_ERRORS = (FlexibleChecksumError, HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -215,6 +218,8 @@ def can_pass(error: BaseException) -> bool:
         return False
     if not isinstance(error, ClientError) or error_code(error) in LOAD_CODES | CREDENTIAL_CODES:
         return True
+    if (error.operation_name, error_code(error)) == HEAD_REFUSED:
+        return False
     return error_code(error) not in RIGHTS_CODES | RESOURCE_CODES and http_status(error) != FORBIDDEN
 
 
@@ -265,6 +270,7 @@ def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fau
         return Fault.FILE
     if code in FILE_CODES or (error.operation_name, code) in FILE_ANSWERS:
         return Fault.FILE
-    if code in ENVIRONMENT_CODES or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
+    refused = code in ENVIRONMENT_CODES or (error.operation_name, code) == HEAD_REFUSED
+    if refused or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN

@@ -7,6 +7,7 @@ Schedule expressions of Amazon EventBridge Scheduler: the times of day and the d
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -117,12 +118,15 @@ class Schedule:
 
     @property
     def longest_pause(self) -> timedelta:
-        """Longest time between two starts, by the wall clock; a day if times and days of the week do not decide."""
+        """Longest time between two starts, by the wall clock, in any years; a day if it has one start."""
         if rate := RATE.fullmatch(self.expression):
             return timedelta(**{f"{rate['unit']}s": int(rate["number"])})
-        starts = sorted(_DAY * day + timedelta(minutes=minute) for day in self.days or () for minute in self.times)
-        pauses = (after - before for before, after in pairwise([*starts, *(start + 7 * _DAY for start in starts[:1])]))
-        return max(pauses, default=_DAY)
+        if self.days is not None:
+            days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in self.days]
+        else:
+            days = _dates_of(self.expression) if self.times else []
+        starts = (_DAY * day + timedelta(minutes=minute) for day in days for minute in self.times)
+        return max((after - before for before, after in pairwise(starts)), default=_DAY)
 
     def next_start(self, time_zone: str, now: datetime) -> datetime | None:
         """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide.
@@ -177,6 +181,33 @@ def _parse_cron(expression: str) -> Schedule:
         # Scheduler counts from Sunday, which is 1.
         days = frozenset((day + 5) % 7 for day in weekdays or range(1, 8))
     return Schedule(expression, tuple(sorted(60 * hour + minute for hour in hours for minute in minutes)), days)
+
+
+def _dates_of(expression: str) -> list[int]:
+    """Ordinals of the dates of five years that are in the fields of the days; of ``15W`` the 15th, of ``LW`` the last
+    day, up to two days from the working day.
+    """
+    _, _, of_month, month, of_week, _ = expression.removeprefix("cron(").removesuffix(")").upper().split()
+    months, numbers, weekdays = (
+        _values(text, *_FIELDS[index]) for text, index in ((month, 3), (of_month, 2), (of_week, 4))
+    )
+    name, _, nth = of_week.partition("#")
+    weekday = _number(name.removesuffix("L"), 1, _FIELDS[4][3])
+
+    def falls_on(day: date) -> bool:
+        last, of_sunday = monthrange(day.year, day.month)[1], day.isoweekday() % 7 + 1
+        if months is None or day.month not in months:
+            return False
+        if of_week == "?":
+            number = last if of_month.startswith("L") else int(of_month.removesuffix("W") if numbers is None else 0)
+            return day.day in (numbers or (number,))
+        if weekdays is not None:
+            return of_sunday in weekdays
+        is_nth = (day.day - 1) // 7 + 1 == int(nth) if nth else weekday is None or day.day + 7 > last
+        return of_sunday == (weekday or 7) and is_nth
+
+    first = date(2027, 1, 1).toordinal()
+    return [number for number in range(first, first + 5 * 366) if falls_on(date.fromordinal(number))]
 
 
 def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:

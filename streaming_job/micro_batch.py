@@ -14,7 +14,7 @@ from lake.settings.lanes import BATCH_FILES, SECONDS_PER_CORE
 from lake.speed import Speeds
 from lake.texts import format_count
 from streaming_job.inbox import find_row
-from transform.convert import convert
+from transform.convert import convert, repeat_while_passing
 from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm
 from transform.preflight import check_environment
 from transform.task_model import ConversionContext
@@ -50,7 +50,7 @@ def convert_manifests(
     manifest be converted: the micro-batch is to be repeated; ``TransientError``: from ``convert``, or requests for a
     manifest got no answer: the micro-batch is to be repeated.
     """
-    sizes = input_sizes(context, manifests)
+    sizes = repeat_while_passing(context, lambda: input_sizes(context, manifests))
     if check_first and manifests:
         check_environment(context, manifests, queued_manifests(context))
     whole = side_by_side_limit(context)

@@ -211,7 +211,6 @@ class InboxStream:
             self._open.append(begun)
             # Not those of others that are open: a query that has read no other pointers would be followed without end.
             self._read += len(begun.keys)
-            self._context.services.ledger.stream.begin_micro_batch(self._open[0].begun)
         self._threads.submit(self._convert, begun)
         return begun
 
@@ -250,11 +249,6 @@ class InboxStream:
                 keys, ended.keys = ended.keys, set()
                 if not keys:
                     self._open.remove(ended)
-                    row = self._context.services.ledger.stream
-                    if self._open:
-                        row.begin_micro_batch(self._open[0].begun)
-                    else:
-                        row.end_micro_batch()
                     return
             with self._deleting:
                 self._undeleted = delete_pointers(self._context, sorted(keys.union(self._undeleted)))
@@ -288,7 +282,9 @@ class InboxStream:
         self._last_work = self._context.clock()
 
     def _record_heartbeat(self) -> None:
-        self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock())
+        with self._changed:
+            since = self._open[0].begun if self._open else None
+        self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock(), since)
 
     def _may_end(self) -> bool:
         """Whether to end now; after True no micro-batch begins."""

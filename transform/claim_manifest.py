@@ -5,18 +5,20 @@ Leases of attempts are renewed while their work goes on; the work stops when all
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Self
 
+from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError, TransientError
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from lake.texts import advise_reprocess
 from transform.give_up import attempts_allowed, format_given_up, supersede_or_fail
-from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
+from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, done_outcome
 from transform.plan_attempt import find_kept_generation
 from transform.task_model import ConversionContext, JobServices
 
@@ -46,20 +48,9 @@ def claim_or_finish(
             successors = _batch_successors(services, row)
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
-            resources = services.resources
-            control, buckets = resources.control_bucket, resources.output_buckets
-            try:
-                has_table = services.settings.has_table(row.partition.dataset)
-                roll_forward(services.s3, services.ledger, control, row, clock, buckets, has_table=has_table)
-            except NewerDocumentError as error:
-                return ConversionOutcome(manifest, WAITING, reason=str(error))
+            ended = _publish(context, row)
         elif row.state == State.RUNNING:
-            # A live lease of this very run belongs to another call in it.
-            own = row.owner == context.run
-            if row.has_live_lease(clock()) and (own or not context.run_is_terminal(row.owner or "")):
-                return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
-            reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
-            manifests.release(row, reason, clock())
+            ended = _release_ended(context, row)
         elif skip_tried and row.tries:
             return None
         else:
@@ -70,9 +61,39 @@ def claim_or_finish(
             else:
                 if claim is not None:
                     return claim
+            ended = None
+        if ended is not None:
+            return ended
     raise TransientError(
         f"manifest {manifest} changed its state {MAX_READS} times while it was claimed: try again later"
     )
+
+
+def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
+    """Roll a PUBLISHING manifest forward; None: read its row again."""
+    services, resources = context.services, context.services.resources
+    control, buckets = resources.control_bucket, resources.output_buckets
+    has_table = services.settings.has_table(row.partition.dataset)
+    try:
+        state = roll_forward(services.s3, services.ledger, control, row, context.clock, buckets, has_table=has_table)
+    except NewerDocumentError as error:
+        return ConversionOutcome(row.id, WAITING, reason=str(error))
+    if state != State.DONE or row.owner != context.run or row.document is None:
+        return None
+    return done_outcome(read_commit(services.s3, control, row.document))
+
+
+def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
+    """Queue a RUNNING manifest whose attempt has ended; HELD: it goes on."""
+    now, own = context.clock(), row.owner == context.run
+    is_live = row.has_live_lease(now)
+    if is_live and (row.claim_nonce in context.claims if own else not context.run_is_terminal(row.owner or "")):
+        return ConversionOutcome(row.id, HELD, reason=f"run {row.owner} is working on it")
+    reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
+    if own and is_live:
+        reason = f"a request of run {row.owner} in attempt {row.attempt} got no answer"
+    context.services.ledger.manifests.release(row, reason, now, counted=not (own and is_live))
+    return None
 
 
 def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
@@ -90,8 +111,15 @@ def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
     elif is_given_up:
         supersede_or_fail(services, row, now)
     else:
-        lease = timedelta(seconds=services.settings.batch.lease_seconds)
-        return services.ledger.manifests.claim(row, context.run, now, lease)
+        lease, nonce = timedelta(seconds=services.settings.batch.lease_seconds), secrets.token_hex(8)
+        context.claims.add(nonce)
+        claim = None
+        try:
+            claim = services.ledger.manifests.claim(row, context.run, now, lease, nonce)
+        finally:
+            if claim is None:
+                context.claims.discard(nonce)
+        return claim
     return None
 
 
@@ -108,7 +136,8 @@ RENEWALS_PER_LEASE = 4
 
 
 class LeaseKeeper:
-    """A context manager that renews the claims that it is given, in the background.
+    """A context manager that renews the claims that it is given, in the background. At its end the run holds none of
+    them.
 
     ``on_all_lost``: called in the background, more than once, when claims were lost and none is left: the work is of no
     use now.
@@ -117,6 +146,7 @@ class LeaseKeeper:
     def __init__(self, context: ConversionContext, on_all_lost: Callable[[], None]) -> None:
         self._context = context
         self._claims: dict[str, Claim] = {}
+        self._nonces: set[str | None] = set()
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
         self._on_all_lost = on_all_lost
         self._ended = threading.Event()
@@ -131,6 +161,7 @@ class LeaseKeeper:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        self._context.claims.difference_update(self._nonces)
 
     def lost(self, manifest: str) -> bool:
         """Whether the lease of this manifest was lost: another run may have taken it over."""
@@ -139,6 +170,7 @@ class LeaseKeeper:
     def add(self, claim: Claim) -> None:
         with self._lock:
             self._claims[claim.row.id] = claim
+            self._nonces.add(claim.row.claim_nonce)
 
     def stop_renewing(self, manifest: str) -> None:
         """No more renewals of this manifest: it is committed or given up."""

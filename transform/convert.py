@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,6 +27,7 @@ DRIVER_THREADS = 8
 PARALLEL_JOBS = 16
 """Spark jobs side by side. Spark gives free cores to the oldest job first, so the manifests of the first one are
 published while the others are converted, and a slow file holds up those of its own job only."""
+Answer = TypeVar("Answer")
 MAX_ROUNDS = 60
 """Attempts are bounded per manifest; this bounds rounds in which no manifest gets any further."""
 MAX_WAITS = 3
@@ -123,16 +125,12 @@ class _Conversion:
         self, claim: Claim, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
     ) -> ConversionOutcome | None:
         """Back to QUEUED; without an answer the claim ends with its lease, and then it has used up an attempt."""
-        for number in range(MAX_WAITS + 1):
-            try:
-                give_up(self._context, claim, reason, uploaded, counted=fault is None)
-                break
-            except Exception as error:
-                second = fault_of(error)
-                self._log_error(claim.row.id, error, "its claim ends with its lease unless it was released")
-                if second is None or not second.passing or number == MAX_WAITS:
-                    break
-                self._context.wait(_seconds_before_try(number))
+        try:
+            repeat_while_passing(
+                self._context, lambda: give_up(self._context, claim, reason, uploaded, counted=fault is None)
+            )
+        except Exception as error:
+            self._log_error(claim.row.id, error, "its claim ends with its lease unless it was released")
         if fault is None:
             return None
         record_fault(self._context, claim.row.id, fault)
@@ -224,6 +222,22 @@ class _Conversion:
 
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
             return [outcome for outcome in pool.map(finalize_or_give_up, attempts) if outcome is not None]
+
+
+def repeat_while_passing(context: ConversionContext, request: Callable[[], Answer]) -> Answer:
+    """The answer of idempotent requests, which are repeated up to ``MAX_WAITS`` times after load or network faults;
+    raises the last fault, and any other error at once.
+    """
+    for number in range(MAX_WAITS):
+        try:
+            return request()
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None or not fault.passing:
+                raise
+            context.log(f"it is tried again soon: {fault}")
+            context.wait(_seconds_before_try(number))
+    return request()
 
 
 def _seconds_before_try(number: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -11,12 +12,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key
-from lake.ledger import Claim, CommitReference, CostShare, DatasetMeasurement, State
+from lake.ledger import Claim, CommitReference, DatasetMeasurement, State
 from lake.publish import roll_forward
-from lake.texts import format_count
 from transform.audit import audit
 from transform.give_up import denied_files, exclude_and_give_up, fault_of, give_up, set_apart, slow_files
-from transform.outcome import ConversionOutcome
+from transform.outcome import ConversionOutcome, done_outcome
 from transform.plan_attempt import Attempt, measure_conversion
 from transform.quarantine_writer import quarantine_excluded
 from transform.task_model import ConversionContext, JobServices, TaskResult
@@ -194,23 +194,7 @@ def _done(
         services.ledger.datasets.add_measurement(dataset, measured)
     except (BotoCoreError, ClientError) as error:
         context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
-    rejects = sum(sum(source.rejects.values()) for source in document.sources)
-    failed = [source for source in document.sources if source.failed is not None]
-    reason = (
-        f"{format_count(len(failed), 'file')} failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
-    )
-    if attempt.kept is not None:
-        reason = "; ".join(filter(None, (attempt.kept.reason, reason)))
-    kept = {(file.uri, file.version) for file in attempt.kept_sources}
-    inputs = [source for source in document.sources if (source.uri, source.version) not in kept]
-    converted = CostShare(
-        dataset,
-        0,
-        sum(source.size for source in inputs),
-        len(inputs),
-        1,
-        document.task_milliseconds,
-        len(document.written),
-        sum(item.size for item in document.written),
-    )
-    return ConversionOutcome(document.manifest, State.DONE, document.rows, rejects, reason, converted=converted)
+    outcome = done_outcome(document, {(file.uri, file.version) for file in attempt.kept_sources})
+    if attempt.kept is None:
+        return outcome
+    return replace(outcome, reason="; ".join(filter(None, (attempt.kept.reason, outcome.reason))))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.commit import CommitDocument
 from lake.ledger import CostShare, State
 from lake.texts import format_count
 
@@ -52,6 +53,30 @@ class ConversionOutcome:
     def terminal(self) -> bool:
         """No run has work left on this manifest; its successors are manifests of their own."""
         return self.state in TERMINAL_MANIFEST_STATES
+
+
+def done_outcome(document: CommitDocument, kept: Collection[tuple[str, str]] = ()) -> ConversionOutcome:
+    """The outcome of a manifest that this run has converted and published.
+
+    ``kept``: URI and version of the files whose rows an earlier generation has published.
+    """
+    failed = [source for source in document.sources if source.failed is not None]
+    reason = (
+        f"{format_count(len(failed), 'file')} failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
+    )
+    inputs = [source for source in document.sources if (source.uri, source.version) not in kept]
+    converted = CostShare(
+        document.partition.dataset,
+        0,
+        sum(source.size for source in inputs),
+        len(inputs),
+        1,
+        document.task_milliseconds,
+        len(document.written),
+        sum(item.size for item in document.written),
+    )
+    rejects = document.rejects.total()
+    return ConversionOutcome(document.manifest, State.DONE, document.rows, rejects, reason, converted=converted)
 
 
 def format_outcome(outcome: ConversionOutcome) -> str:

@@ -76,7 +76,7 @@ def _backlog(lane: Lane, dataset: str, rows: Sequence[ManifestRow]) -> Backlog:
         bytes=sum(row.bytes for row in rows),
         oldest=min(row.created_at for row in rows),
         states={state.value: sum(row.state == state for row in rows) for state in OPEN_STATES},
-        blocked=sum(row.state == State.QUEUED and row.reason is not None for row in rows),
+        blocked=sum(row.blocked for row in rows),
     )
 
 

@@ -173,7 +173,7 @@ def _outcome(stack: DeployedStack, trace: Trace) -> str:
     """The state of the current manifest, or what became of the file where that is DONE."""
     source = trace.source
     current = trace.manifests[-1] if trace.manifests else None
-    if current is not None and current.state == State.QUEUED and current.reason is not None:
+    if current is not None and current.blocked:
         return FailureKind.BLOCKED.value
     if current is not None and current.collection is not None:
         apart = CollectionId(CollectionId.parse(current.collection).hour, current.id)
@@ -347,7 +347,7 @@ def _format_hour(hour: FileHour, options: str) -> str:
 def _format_outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str], options: str) -> str:
     if version.outcome == FailureKind.BLOCKED:
         part = f"its part cannot be divided: 'hybrid-router sweep{options}' names what to restore"
-        attempt = "an attempt ended without a result; remove the cause, which its manifest has, then it is converted"
+        attempt = "an attempt ended without a result; remove the cause, which its manifest has, then it goes on"
         return attempt if version.manifests else part
     if version.outcome == State.FAILED and version.result:
         return "not converted again, and what was published stays; its manifest says why"

@@ -135,6 +135,7 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
                 (manifests.failures(lane, Failure.FAILED), _failed),
                 (manifests.failures(lane, Failure.UNREADABLE), partial(_unreadable, limit=limit)),
                 (manifests.open(lane, State.QUEUED), _blocked),
+                (manifests.open(lane, State.PUBLISHING), _blocked),
             ):
                 unread = iter(listed)
                 scanned = islice(unread, max(MAX_SCANNED_ROWS, limit))
@@ -163,8 +164,8 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
 
 
 def _is_asked(row: ManifestRow, dataset: str | None) -> bool:
-    """Whether it is of the dataset; a QUEUED manifest without a reason only waits for its turn."""
-    return dataset in (None, row.partition.dataset) and (row.state != State.QUEUED or row.reason is not None)
+    """Whether it is of the dataset; an open manifest that is not blocked only waits for its turn."""
+    return dataset in (None, row.partition.dataset) and (row.blocked or not row.open)
 
 
 def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
@@ -185,7 +186,8 @@ def _blocked(_stack: DeployedStack, row: ManifestRow) -> list[Trouble]:
         Lane.BATCH: "remove the cause: the next night converts it",
         Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
     }
-    return [_of_row(FailureKind.BLOCKED, row, row.reason, again[row.lane], None)] if row.reason else []
+    advice = again[row.lane] if row.state == State.QUEUED else "remove the cause: the sweep publishes it"
+    return [_of_row(FailureKind.BLOCKED, row, row.reason, advice, None)] if row.reason else []
 
 
 def _unreadable(stack: DeployedStack, row: ManifestRow, limit: int) -> list[Trouble]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -79,10 +79,10 @@ def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDo
 
 
 def _missed_events_until(stack: DeployedStack, listing: str) -> str | None:
-    """How far the sweep has compared the input bucket with the ledger; None: no sweep has listed it yet."""
+    """End of the last hour whose objects the sweep has compared with the ledger; None: no sweep has listed it yet."""
     found = find_document(stack.s3, stack.resources.control_bucket, sweep_key(listing)) or {}
     until = found.get("covered_until")
-    return iso_utc(datetime.strptime(until, HOUR_FORMAT).replace(tzinfo=UTC)) if until else None
+    return iso_utc(datetime.strptime(until, HOUR_FORMAT).replace(tzinfo=UTC) + timedelta(hours=1)) if until else None
 
 
 def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:

@@ -199,6 +199,11 @@ class ManifestRow:
     def open(self) -> bool:
         return self.state in OPEN_STATES
 
+    @property
+    def blocked(self) -> bool:
+        """Whether it waits after an attempt without a result, or after a fault while it was published."""
+        return self.state in (State.QUEUED, State.PUBLISHING) and self.reason is not None
+
 
 def manifest_row_key(manifest: str) -> Key:
     return Key(f"manifest#{manifest}", "manifest")

@@ -117,16 +117,14 @@ class Stream:
             self._key, assign=beginning, remove=("micro_batch_since", "start_token", "start_at", *START_ATTRIBUTES)
         )
 
-    def begin_micro_batch(self, now: datetime) -> None:
-        """The run converts a micro-batch from ``now`` (aware) on."""
-        self._table.update(self._key, assign={"micro_batch_since": iso_utc(now)})
-
-    def end_micro_batch(self) -> None:
-        self._table.update(self._key, remove=("micro_batch_since",))
-
-    def record_heartbeat(self, run: str, now: datetime) -> None:
-        """The run is alive at ``now`` (aware)."""
-        self._table.update(self._key, assign={"run": run, "heartbeat_at": iso_utc(now)}, remove=START_ATTRIBUTES)
+    def record_heartbeat(self, run: str, now: datetime, micro_batch_since: datetime | None = None) -> None:
+        """The run is alive at ``now`` (aware), and its oldest open micro-batch has begun at ``micro_batch_since``."""
+        alive = {"run": run, "heartbeat_at": iso_utc(now)}
+        if micro_batch_since is None:
+            self._table.update(self._key, assign=alive, remove=("micro_batch_since", *START_ATTRIBUTES))
+        else:
+            changes = {**alive, "micro_batch_since": iso_utc(micro_batch_since)}
+            self._table.update(self._key, assign=changes, remove=START_ATTRIBUTES)
 
     def end(self) -> None:
         """The run is about to end: from now on, the next process with work for the stream starts another run."""

@@ -146,13 +146,15 @@ def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] |
 
 
 def _read_avro(files: Files, path: str, decode: Callable[[bytes], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The records of a file. Raises ``InvalidDocumentError``: it is damaged."""
+    """The records of a file. Raises ``InvalidDocumentError``: it is damaged; ``TransientError``: only an answer was."""
     body = files.read(path)
     try:
         return decode(body)
     except MemoryError:
         raise
     except Exception as error:  # Its decoders have no common error for damage.
+        if files.read(path) != body:
+            raise TransientError(f"an answer for {path} was not the object and is tried again") from error
         raise InvalidDocumentError(f"{path} cannot be read ({type(error).__name__}: {error}): restore it") from error
 
 

@@ -8,7 +8,9 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lake.errors import InvalidDocumentError, InvalidInputError, UnusableDocumentError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import InvalidDocumentError, InvalidInputError, TransientError, UnusableDocumentError
 from lake.ledger import CollectionId, ManifestRow, State
 from lake.manifest import Identity, Lane, Manifest, ObjectVersion, new_manifest_id
 from lake.manifest_documents import read_manifest, write_manifest
@@ -102,6 +104,10 @@ class Promotion:
             ensure_all_running(self._services, sorted(self._waiting))
         except EndingRunError as error:
             self._report.messages.insert(0, str(error))
+        except (BotoCoreError, ClientError, TransientError) as error:
+            # The files have moved: a failed promote would hide it.
+            message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
+            self._report.messages.insert(0, message)
 
     def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         try:

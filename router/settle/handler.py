@@ -10,7 +10,7 @@ from typing import Any
 
 from lake.bills import MICRO
 from lake.documents import to_json
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TransientError
 from lake.faults import can_pass
 from lake.layout import REPORT_INDEX, plan_summary_key, report_key, verdict_key
 from lake.ledger import CostRow, ManifestRow, State
@@ -50,7 +50,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Judge an execution by the ledger and the published objects; OPEN while a manifest is worked on. Idempotent.
 
     A manifest whose row is damaged or missing is not done. Raises ``InvalidInputError``: ``execution`` is
-    missing or was never planned.
+    missing or was never planned; ``TransientError``: another settle, which began later, has recorded its verdict.
     """
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
@@ -66,7 +66,10 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
     verdict = judge(tally, services.settings.alarms.max_quarantined_share)
-    night = read_night_outcome(services.ledger.executions.get(execution) or {}, services.clock())
+    recorded = services.ledger.executions.get(execution) or {}
+    if recorded.get("verdict", {}).get("settled_at", "") > iso_utc(tally.now):
+        raise TransientError(f"a later settle has recorded a verdict on execution {execution} meanwhile: settle again")
+    night = read_night_outcome(recorded, services.clock())
     # Also while it is OPEN: after its last round an execution ends so.
     return page.add_to(_record(services, execution, tally, verdict, night), verdict, night)
 
@@ -82,7 +85,8 @@ def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifest
 
 def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
     unreadable = read_unreadable_files(services, tally.unreadable)
-    settled_at = iso_utc(services.clock())
+    # The begin: of two at the same time, the one that has read the rows later has the verdict.
+    settled_at = iso_utc(tally.now)
     body = {
         **_format_verdict(verdict),
         "execution": execution,

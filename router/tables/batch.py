@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from lake.commit import read_commit
-from lake.documents import decode_body, encode_body, get_bound_document, get_document, parse_document, put_document
+from lake.documents import (
+    decode_body,
+    encode_body,
+    get_bound_document,
+    get_document,
+    parse_document,
+    put_document,
+    refuse_foreign_body,
+)
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError, UnusableDocumentError
 from lake.layout import batch_key, parse_s3_uri, table_location
 from lake.ledger import BatchReference, ManifestRow, OutboxEntry, State, TableRow
@@ -238,7 +246,8 @@ class TableCatalog:
     def load(self) -> CatalogEntry | None:
         """The current entry; None: there is no table of this name.
 
-        Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged.
+        Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged;
+        ``TransientError``: only an answer for it was.
         """
         table = self._table()
         if table is None:
@@ -248,7 +257,13 @@ class TableCatalog:
             raise InvalidDocumentError(
                 f"the table {self.dataset} of the database {self._database} is not an Iceberg table: delete it"
             )
-        return CatalogEntry(table["VersionId"], location, table, parse_document(self.read(location), location))
+        body = self.read(location)
+        try:
+            return CatalogEntry(table["VersionId"], location, table, parse_document(body, location))
+        except InvalidDocumentError:
+            place = parse_s3_uri(location)
+            refuse_foreign_body(self.services.s3, place.bucket, place.key, body)
+            raise
 
     def exists(self) -> bool:
         """Whether the database has a table of this name."""

@@ -141,6 +141,12 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, monkeypatch: 
     for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
         claim = world.claimed(world.queued(name, lane=lane))
         world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
+    # And: one whose publishing met a fault; that an attempt failed before its commit is over
+    tried = world.claimed(world.queued("p"))
+    world.ledger.manifests.release(tried.row, "worker lost", world.now)
+    row = world.committed(world.claimed(world.row(tried.row.id)))
+    assert row.id not in [item["manifest"] for item in listed(world)]
+    world.ledger.manifests.record_reason(row, "the credentials have expired")
     # And: more manifests than the limit that only wait for their turn
     world.queued("c")
     world.queued("d")
@@ -156,10 +162,12 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World, monkeypatch: 
     assert not failures_document(stack, None, 1).complete
     assert failures_document(stack, None, 10).complete
     found = listed(world)
-    assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 2
-    advised = {item["lane"]: item["advice"] for item in found}
-    assert "next night" in advised["batch"]
-    assert "stream lane" in advised["stream"]
+    assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 3
+    advised = {(item["lane"], item["reason"]): item["advice"] for item in found}
+    assert "next night" in advised["batch", "s3:GetObject is denied"]
+    assert "stream lane" in advised["stream", "s3:GetObject is denied"]
+    assert "sweep publishes it" in advised["batch", "the credentials have expired"]
+    assert sum(item.blocked for item in status_document(stack, 10, world.now).backlog) == 3
 
 
 def test_a_hint_of_the_index_that_is_no_longer_so_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,10 +49,11 @@ def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given: a sweep that has listed all datasets up to three hours ago
-    until = world.now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
-    search = InputSearch(covered_until=until.strftime(HOUR_FORMAT))
-    old = InputSearch(covered_until=(until - timedelta(days=1)).strftime(HOUR_FORMAT))
+    # Given: a sweep that has listed all datasets up to the end of an hour
+    hour = world.now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=4)
+    until = hour + timedelta(hours=1)
+    search = InputSearch(covered_until=hour.strftime(HOUR_FORMAT))
+    old = InputSearch(covered_until=(hour - timedelta(days=1)).strftime(HOUR_FORMAT))
     for listing, position in ((LISTING, search), (OLD_DAYS, old)):
         world.raw_s3.put_object(Bucket="control", Key=sweep_key(listing), Body=json.dumps(asdict(position)).encode())
     # When

@@ -72,6 +72,7 @@ class ErrorOfAnEndedDriver(Exception):  # noqa: N818
         (answer("NoSuchKey", 404), Fault.FILE),
         (answer("404", 404, operation="HeadObject"), Fault.FILE),
         (answer("404", 404), Fault.UNKNOWN),
+        (answer("400", 400, operation="HeadObject"), Fault.ENVIRONMENT),
         (answer("InvalidObjectState", 403), Fault.FILE),
         (answer("KMS.DisabledException", 400), Fault.FILE),
         (answer("InvalidRequest", 400), Fault.FILE),
@@ -132,6 +133,8 @@ def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
     ("error", "passes"),
     [
         (answer("SlowDown", 503), True),
+        # It can be an object with a key that only its writer has.
+        (answer("400", 400, operation="HeadObject"), False),
         (answer("a code of tomorrow", 500), True),
         (answer("a code of tomorrow", 403), False),
         (answer("RequestTimeTooSkewed", 403), True),

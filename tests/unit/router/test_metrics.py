@@ -80,10 +80,9 @@ def test_the_watch_of_the_stream_records_its_run_and_its_backlog(deployment: Dep
     make_slow(deployment)
     act(deployment, "start")
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
-    deployment.ledger.stream.begin_micro_batch(deployment.now)
     deployment.queued("a", "b", lane=Lane.STREAM)
     deployment.wait(timedelta(minutes=2))
-    deployment.ledger.stream.record_heartbeat("jr_1", deployment.now)
+    deployment.ledger.stream.record_heartbeat("jr_1", deployment.now, deployment.now - timedelta(minutes=2))
     # Then
     names = (Metric.STREAM_RUNNING, Metric.STREAM_BACKLOG_BYTES, Metric.STREAM_SPILLING, Metric.MICRO_BATCH_MINUTES)
     assert recorded(lambda: act(deployment, "watch"), *names) == [1, 200, 1, 2]

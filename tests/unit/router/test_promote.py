@@ -63,6 +63,16 @@ def test_files_that_are_moved_while_the_last_run_is_ending_are_reported_with_wha
     assert "is ending: run 'hybrid-router stream start' in a minute" in answer["messages"][0]
 
 
+def test_files_that_are_moved_where_no_run_may_be_started_are_reported_with_the_reason(deployment: Deployment) -> None:
+    owned(deployment, "a")
+    denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun")
+    with patch.object(deployment.glue, "start_job_run", Mock(side_effect=denied)):
+        answer = ask(deployment, "a")
+    assert counts(answer) == {"promoted": 1, "manifests": 1}
+    assert "not allowed" in answer["messages"][0]
+    assert "the sweep starts it" in answer["messages"][0]
+
+
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
     # Given: three files in one manifest of the batch lane
     source = owned(deployment, "a", "b", "c")

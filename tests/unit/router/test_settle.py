@@ -1,6 +1,7 @@
 """settle: the verdict on an execution, by the ledger and the objects of lake and quarantine."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
 
@@ -8,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TransientError
 from lake.layout import result_key
 from lake.ledger import ManifestRow
 from lake.ledger.manifest_row import digest_objects
 from lake.manifest import Lane
-from router.executions.run_status import run_status
+from router.executions.run_status import current_row_pages, run_status
+from router.settle import handler
 from router.settle.published import list_digests
 from tests.model.fake_s3 import FakeS3, after_empty_pages
 from tests.unit.lake.world import MORNING
@@ -62,6 +64,29 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     recorded = deployment.ledger.executions.get("overnight")
     assert recorded is not None
     assert {"plan", "verdict"} <= set(recorded)
+
+
+def test_a_settle_that_began_before_another_one_does_not_overwrite_its_verdict(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a settle that waits after it has read the rows, and meanwhile they end, and another one judges them
+    (row,) = planned(deployment, "a.json")
+
+    def read_and_wait(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        yield from list(current_row_pages(*arguments))
+        deployment.wait(timedelta(minutes=3))
+        done(deployment, row, 20)
+        assert settled(deployment)["verdict"] == "SUCCEEDED"
+
+    monkeypatch.setattr(handler, "current_row_pages", read_and_wait)
+    # When, Then
+    with pytest.raises(TransientError, match="a later settle"):
+        settled(deployment)
+    assert document(deployment, VERDICT)["verdict"] == "SUCCEEDED"
+    recorded = deployment.ledger.executions.get("overnight")
+    assert recorded is not None
+    assert recorded["verdict"]["outcome"] == "SUCCEEDED"
 
 
 def test_an_empty_execution_has_the_verdict_empty(deployment: Deployment) -> None:

@@ -308,9 +308,9 @@ def test_a_watch_measures_the_micro_batch_of_a_live_run(deployment: Deployment) 
     # Given a run that is at a micro-batch for 7 minutes
     stream.begin_run("jr_1", deployment.now)
     assert act(deployment, "watch")["microBatchMinutes"] == 0
-    stream.begin_micro_batch(deployment.now)
+    begun = deployment.now
     deployment.wait(timedelta(minutes=7))
-    stream.record_heartbeat("jr_1", deployment.now)
+    stream.record_heartbeat("jr_1", deployment.now, begun)
     assert act(deployment, "watch")["microBatchMinutes"] == 7
     # When it has died, Then its micro-batch is none
     deployment.wait(timedelta(minutes=4))

@@ -1,11 +1,13 @@
 """One micro-batch: its pointers, its portions, and that portions are converted side by side."""
 
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
 from lake.ledger import ManifestRow, State
@@ -122,6 +124,32 @@ def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPa
     convert_gibibytes(monkeypatch, conversions, 160, compressed=compressed, max_workers=11)
     # Then each of the 40 cores has one
     assert conversions.most_bytes == 40 * GIB
+
+
+@pytest.mark.parametrize(
+    ("refusals", "code"), [(3, "ThrottlingException"), (1, "AccessDenied"), (9, "InternalServerError")]
+)
+def test_a_ledger_that_does_not_answer_for_a_while_does_not_end_a_micro_batch(
+    monkeypatch: pytest.MonkeyPatch, refusals: int, code: str
+) -> None:
+    # Given a ledger that refuses the first reads
+    answers, waits = [ClientError({"Error": {"Code": code}}, "GetItem")] * refusals, list[float]()
+
+    def get(manifest: str) -> ManifestRow:
+        if answers:
+            raise answers.pop()
+        return row_of(manifest, 0)
+
+    conversions = Conversions()
+    monkeypatch.setattr(micro_batch, "convert", conversions)
+    services = SimpleNamespace(
+        ledger=SimpleNamespace(manifests=SimpleNamespace(get=get)), settings=parse_settings({"stage": "test"})
+    )
+    context: Any = SimpleNamespace(services=services, log=lambda _: None, wait=waits.append)
+    # When, Then
+    with nullcontext() if refusals == 3 else pytest.raises(ClientError, match=code):
+        assert len(convert_manifests(context, ["000"])) == 1
+    assert len(waits) == (0 if code == "AccessDenied" else 3)
 
 
 def test_after_an_error_no_other_portion_begins(monkeypatch: pytest.MonkeyPatch) -> None:

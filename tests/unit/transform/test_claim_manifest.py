@@ -9,13 +9,13 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.commit import SourceCount
 from lake.documents import put_document
 from lake.errors import InvalidDocumentError, LeaseLostError, NewerDocumentError
-from lake.layout import manifest_key
-from lake.ledger import Claim, ManifestRow, State
+from lake.layout import lake_key, manifest_key
+from lake.ledger import Claim, CostShare, ManifestRow, State
 from lake.ledger.transitions import Manifests
 from lake.manifest import Lane, Partition
 from lake.manifest_documents import read_manifest, write_exclusions
@@ -24,7 +24,8 @@ from tests.model import world as model
 from tests.model.actors import conversion, fake_runtime
 from tests.model.fake_spark import FakeSparkJob
 from tests.unit.lake.transitions import row_in_state
-from tests.unit.lake.world import World
+from tests.unit.lake.uploads import upload
+from tests.unit.lake.world import PARTITION, World
 from transform import claim_manifest
 from transform import convert as convert_module
 from transform.claim_manifest import LeaseKeeper, claim_or_finish
@@ -93,9 +94,18 @@ def publishing(world: World) -> ManifestRow:
     return world.committed(world.claimed(world.queued("a.json"), "jr_0"))
 
 
-def test_a_committed_manifest_is_published_and_not_converted(world: World) -> None:
-    row = publishing(world)
-    assert given(world, row.id) == ConversionOutcome(row.id, State.DONE)
+@pytest.mark.parametrize("run", ["jr_1", "jr_2"])
+def test_a_committed_manifest_is_published_and_counted_by_the_run_that_has_converted_it(world: World, run: str) -> None:
+    # Given what the run jr_1 has committed
+    claim = world.claimed(world.queued("a.json"))
+    row = claim.row
+    item = upload(world.raw_s3, "lake", lake_key(PARTITION, row.id, 1, 0), b"rows", 3)
+    source = SourceCount("s3://input/orders/a.json", "v1", 100, 4, 3, 0, {"not JSON": 1}, "not JSON", None)
+    world.committed(claim, objects=(item,), sources=(source,))
+    # When, Then
+    share = CostShare("orders", 0, 100, 1, 1, 1, 1, 4)
+    own = ConversionOutcome(row.id, State.DONE, 3, 1, converted=share)
+    assert given(world, row.id, run) == (own if run == "jr_1" else ConversionOutcome(row.id, State.DONE))
     assert world.row(row.id).state == State.DONE
 
 
@@ -148,12 +158,7 @@ def test_a_plan_whose_end_the_ledger_refuses_stops_no_other_manifest(
 
 @pytest.mark.parametrize(
     ("holder", "ended", "held"),
-    [
-        ("jr_0", (), True),
-        ("jr_0", ("jr_0",), False),
-        # Another call of this run, whatever Glue says of it.
-        ("jr_1", ("jr_1",), True),
-    ],
+    [("jr_0", (), True), ("jr_0", ("jr_0",), False)],
 )
 def test_a_live_lease_is_kept_until_its_run_has_ended(
     world: World, holder: str, ended: tuple[str, ...], held: bool
@@ -166,6 +171,36 @@ def test_a_live_lease_is_kept_until_its_run_has_ended(
     else:
         assert_claimed(world, row.id, found, attempt=2)
         assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
+
+
+def test_a_run_holds_what_another_call_in_it_has_claimed(world: World) -> None:
+    context = context_of(world, "jr_1", "jr_1")
+    row = world.queued("a.json")
+    with LeaseKeeper(context, lambda: None) as keeper:
+        claim = claim_or_finish(context, row.id)
+        assert isinstance(claim, Claim)
+        keeper.add(claim)
+        # Then, whatever Glue says of the run
+        held = ConversionOutcome(row.id, HELD, reason="run jr_1 is working on it")
+        assert claim_or_finish(context, row.id) == held
+        keeper.stop_renewing(row.id)
+        assert claim_or_finish(context, row.id) == held
+    # When that call has ended without having given it back
+    assert_claimed(world, row.id, claim_or_finish(context, row.id), attempt=2)
+
+
+def test_a_claim_that_got_no_answer_is_not_held_by_its_run(world: World) -> None:
+    # Given a claim that was applied, and neither its answer nor any other read arrives
+    row, context = world.queued("a.json"), context_of(world)
+    world.faults.reset()
+    world.faults.lose_answer_of = 1
+    with pytest.raises(ReadTimeoutError):
+        claim_or_finish(context, row.id)
+    assert world.row(row.id).state == State.RUNNING
+    # When, Then the run claims it again, and no try was used up
+    claim = claim_or_finish(context, row.id)
+    assert_claimed(world, row.id, claim, attempt=2)
+    assert world.row(row.id).tries == 1
 
 
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
