@@ -1,6 +1,7 @@
 """``hybrid-router``: the command line. The same commands work on AWS and on the local cloud (``--local``)."""
 
 import gc
+import os
 import re
 import sys
 from io import TextIOWrapper
@@ -60,6 +61,9 @@ def run() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # What the terminal's character set lacks, such as a letter of a key, is escaped, as on stderr.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if region := os.environ.get("AWS_REGION"):
+        # The variable of the AWS command line; boto3 reads the other one only.
+        os.environ["AWS_DEFAULT_REGION"] = region
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")

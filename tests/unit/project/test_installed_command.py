@@ -95,10 +95,11 @@ def test_the_doctor_looks_at_what_is_there(command: Callable[..., subprocess.Com
     assert command("local", "ls").returncode == ExitCode.FINE
 
 
+@pytest.mark.parametrize("region", [{"AWS_REGION": "eu-central-1"}, {"AWS_DEFAULT_REGION": "eu-central-1"}])
 def test_a_command_for_aws_asks_for_credentials_in_one_line(
-    command: Callable[..., subprocess.CompletedProcess[str]],
+    command: Callable[..., subprocess.CompletedProcess[str]], region: dict[str, str]
 ) -> None:
-    status = command("status", AWS_DEFAULT_REGION="eu-central-1")
+    status = command("status", **region)
     assert status.returncode == ExitCode.NOT_REACHABLE
     assert "Unable to locate credentials" in status.stderr
     assert len(status.stderr.splitlines()) == 1
