@@ -4,8 +4,6 @@ Dataclasses become plain values and back by their type hints, for rows of the le
 their fields in camelCase and a JSON Schema.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -15,15 +13,13 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from botocore.exceptions import ClientError, IncompleteReadError
 
+from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.layout import parse_s3_uri
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 def encode_document(body: object) -> bytes:

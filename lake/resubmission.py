@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.documents import decode_body, get_bound_document
 from lake.layout import resubmission_key
 from lake.manifest import Partition
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
     from lake.ledger import ResubmissionRow
 
 MAX_LINES = 100_000

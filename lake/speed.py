@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from lake.compression import has_compressed_name
 from lake.ledger import DatasetSpeed, ManifestRow
+from lake.manifest import ObjectVersion
 
 if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
     from lake.settings import Settings
 
 MEGABYTE = 1_000_000

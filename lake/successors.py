@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
@@ -15,8 +16,6 @@ from lake.manifest import Identity, ObjectVersion
 from lake.manifest_documents import find_division, read_manifest
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
     from lake.resource_names import ResourceNames
 
 

@@ -1,7 +1,5 @@
 """The page about the last days: one address for the morning. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Executions in order of time: outcome and reason of each, and its plan beside what came of it. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Text and tables as HTML. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

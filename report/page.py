@@ -1,7 +1,5 @@
 """A report as one HTML page that needs nothing else: no network, no font, no file. Pure."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The sections of a page: a chart with its figures, and the table with the same figures. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -22,14 +22,11 @@ from botocore.exceptions import NoCredentialsError
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
+from lake.aws_types import Buffer, DynamoDBClient, S3Client
 from lake.engines import ENGINES
 from lake.faults import refuse_foreign_answers
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_s3 import S3Client
-    from typing_extensions import Buffer
-
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
 

@@ -3,8 +3,6 @@
 Python's regular expressions find the next byte that decides anything; every other byte belongs to the element.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

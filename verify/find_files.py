@@ -4,8 +4,6 @@ Who has them is in a database on disk, so memory does not grow with their number
 second look at the rows of a few buckets tells.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections import Counter
@@ -64,7 +62,7 @@ class TimeOverError(Exception):
 
 
 def find_files(
-    stack: Stack, hours: Hours, index: FileIndex, stop_at: datetime | None = None, *, old_days: bool = True
+    stack: Stack, hours: Hours, index: "FileIndex", stop_at: datetime | None = None, *, old_days: bool = True
 ) -> dict[str, UnownedFiles]:
     """List the dataset's prefixes, every version; the files that have a manifest are added to ``index``.
 
@@ -91,7 +89,7 @@ def find_files(
     return unowned
 
 
-def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str, ManifestRow | None]:
+def current_rows(stack: Stack, index: "FileIndex", report: HourReport) -> dict[str, ManifestRow | None]:
     """The rows of the manifests that have the files of the report's hour now; ``index`` says the same afterwards.
 
     The files of a superseded manifest, and of a part, go to those that have them now; a file that none has is reported.
@@ -166,7 +164,7 @@ class FileIndex:
         self._database = sqlite3.connect(folder / "files.sqlite", isolation_level=None)
         self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
 
-    def __enter__(self) -> FileIndex:
+    def __enter__(self) -> "FileIndex":
         return self
 
     def __exit__(

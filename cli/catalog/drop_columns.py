@@ -1,7 +1,5 @@
 """``hybrid-router catalog drop-columns``: gives a dataset the room back of columns that no published file has."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A bounded sample of a dataset's published Parquet objects, or of a folder's files, the newest hours first."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Iterator
@@ -9,21 +7,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
+from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError
 from lake.faults import Fault, error_code, judge
 from lake.layout import parse_generation
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from typing_extensions import Buffer
-
 
 T = TypeVar("T")
 

@@ -1,7 +1,5 @@
 """``hybrid-router try``: what would happen to one file of this machine or of S3, without a stage."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
@@ -9,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import boto3
 import pyarrow.parquet as pq
@@ -19,6 +17,7 @@ from botocore.exceptions import ClientError
 from cli.commands import ALL_CORES, BucketRegion, Cores, Json, SettingsFile, command
 from cli.errors import ExitCode, NotReachableError
 from cli.offline.convert import parse_destination, region_of_environment
+from lake.aws_types import S3Client
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.faults import error_code
@@ -32,14 +31,8 @@ from offline.input_bytes import SCHEME, LocalFile
 from offline.input_files import InputFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
-from router.route.decide_lane import Attribute, NotRead, decide_lane
+from router.route.decide_lane import Attribute, Attributes, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from router.route.decide_lane import Attributes
-
 
 MAX_NAMED_COLUMNS = 40
 ASIDE = "tried"

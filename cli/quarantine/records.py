@@ -1,7 +1,5 @@
 """The published records of the quarantine, read page by page, and which of them were given back."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Mapping
@@ -59,7 +57,7 @@ class QuarantineRecord:
         return self.source, self.version, self.offset
 
     @classmethod
-    def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> QuarantineRecord:
+    def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> "QuarantineRecord":
         line = data["line"].encode() if "line" in data else None
         if "line_base64" in data:
             line = base64.b64decode(data["line_base64"])

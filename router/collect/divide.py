@@ -20,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.faults import can_pass
 from lake.hours import ONE_HOUR
+from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
 from lake.ledger.transitions import MAX_LISTED
 from lake.manifest import Manifest, Partition, new_manifest_id
 from lake.manifest_documents import DividedManifest, Division, read_division, read_part, write_division, write_manifest
@@ -29,7 +30,6 @@ from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
     from router.requests.selection import Selection
 
 

@@ -19,7 +19,7 @@ from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
 from lake.layout import list_versions
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
+from lake.manifest import UNVERSIONED, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
 from lake.successors import files_by_successor, follow
 from lake.texts import format_count
@@ -42,8 +42,6 @@ from router.telemetry import logger
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from lake.manifest import Partition
 
 
 TIME_PER_CALL = timedelta(minutes=5)

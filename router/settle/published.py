@@ -12,21 +12,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from lake.aws_types import ObjectTypeDef, S3Client
 from lake.commit import CommitDocument, PendingObject, read_commit
 from lake.errors import InvalidDocumentError
 from lake.layout import after_empty_page, lake_prefix, list_objects, manifest_prefix, partition_prefix
-from lake.ledger import ManifestRow, State
+from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
+from lake.manifest import Partition
 from lake.result import read_result
 from lake.texts import format_count
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ObjectTypeDef
-
-    from lake.ledger import PublishedObjects, PublishedTotals
-    from lake.manifest import Partition
     from router.services import Services
 
 
