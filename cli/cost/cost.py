@@ -1,6 +1,5 @@
 """``hybrid-router cost``: what the conversion of some days has cost."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,9 +10,8 @@ import typer
 from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.terminal import print_table
+from cli.terminal import print_answer, print_table
 from lake.bills import MICRO
-from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
@@ -92,21 +90,18 @@ def print_cost(
     today = str(datetime.now(UTC).date())
     days = _days(today if first is None else first, today if last is None else last)
     report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack, *days)
-    if as_json:
-        body = {
-            "from": str(days[0]),
-            "to": str(days[-1]),
-            "by": by,
-            "metered": source,
-            "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
-            "total": {**_sum(report.total), "jobRuns": report.job_runs},
-            "nights": to_json(report.nights),
-            "estimated": asdict(report.estimated),
-            "differences": report.differences,
-        }
-        typer.echo(json.dumps(body, indent=2))
-    else:
-        _print(report, by, source)
+    body = {
+        "from": str(days[0]),
+        "to": str(days[-1]),
+        "by": by,
+        "metered": source,
+        "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
+        "total": {**_sum(report.total), "jobRuns": report.job_runs},
+        "nights": report.nights,
+        "estimated": asdict(report.estimated),
+        "differences": report.differences,
+    }
+    print_answer(body, lambda: _print(report, by, source), as_json=as_json)
     return ExitCode.NOT_SO if report.differences else ExitCode.FINE
 
 

@@ -17,7 +17,7 @@ from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, St
 from cli.connect import connect_to_stage
 from cli.cost.cost import parse_day
 from cli.deployed_stack import DeployedStack
-from cli.terminal import print_table
+from cli.terminal import print_answer, print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings, load_settings
 from lake.speed import FAST, SLOW
@@ -78,10 +78,7 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
         found = _simulate_ledger(source.ledger, settings, _parse_day(day))
     else:
         found = simulate_profile(_profile(source, settings), settings, _progress)
-    if as_json:
-        typer.echo(json.dumps(asdict(found), indent=1))
-    else:
-        _print(found, settings.time_zone)
+    print_answer(asdict(found), lambda: _print(found, settings.time_zone), as_json=as_json, indent=1)
 
 
 def _profile(source: Source, settings: Settings) -> Profile:

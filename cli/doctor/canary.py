@@ -4,7 +4,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
 from cli.inspect.backlog import live_runs
 from cli.inspect.executions import local_log, log_of_run, log_stream
-from cli.terminal import ended_by_signal, print_table, working
+from cli.terminal import ended_by_signal, print_answer, print_table, working
 from lake.bills import SUCCEEDED, Bill
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
@@ -212,11 +212,9 @@ def print_canary(
         rows = canary.run(jobs)
         if athena is not None:
             rows += [CanaryRow("athena", item.name, item.state, item.text) for item in ask_athena(stack, athena)]
-    if as_json:
-        typer.echo(json.dumps({"rows": [asdict(row) for row in rows], "seen": canary.seen}, indent=2))
-    else:
-        cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
-        print_table(f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do"), (), cells)
+    title, names = f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do")
+    cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
+    print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, names, (), cells), as_json=as_json)
     return ExitCode.NOT_SO if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.FINE
 
 

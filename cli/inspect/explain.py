@@ -28,9 +28,8 @@ from cli.documents import (
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
-from cli.terminal import working
+from cli.terminal import print_answer, working
 from lake.commit import SourceCount
-from lake.documents import format_json
 from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
@@ -109,12 +108,10 @@ def print_explanation(
             document = explain_file(stack, name, limit, now)
     if document is None:
         raise NotFoundError(_unknown(stack, name))
-    if as_json:
-        typer.echo(format_json(document))
-    elif isinstance(document, FileExplanation):
-        print_file(document, now, stack.options)
+    if isinstance(document, FileExplanation):
+        print_answer(document, lambda: print_file(document, now, stack.options), as_json=as_json)
     else:
-        print_object(document)
+        print_answer(document, lambda: print_object(document), as_json=as_json)
     return ExitCode.FINE
 
 

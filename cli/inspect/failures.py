@@ -19,9 +19,8 @@ from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.trace import find_put_again, trace_arrival
-from cli.terminal import working
+from cli.terminal import print_answer, working
 from lake.commit import SourceCount
-from lake.documents import format_json
 from lake.errors import InvalidDocumentError
 from lake.faults import is_denial
 from lake.layout import list_objects, parse_s3_uri
@@ -117,10 +116,7 @@ def print_failures(
             check_dataset_is_known(stack, dataset)
         zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        print_failures_document(document, zone, datetime.now(UTC))
+    print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
     failed = any(trouble.kind != FailureKind.REPLACED for trouble in document.failures)
     return ExitCode.NOT_SO if failed else ExitCode.FINE
 

@@ -26,8 +26,8 @@ from cli.inspect.executions import (
     read_runs,
     read_zone,
 )
-from cli.terminal import print_table, working
-from lake.documents import damaged, find_document, format_json
+from cli.terminal import print_answer, print_table, working
+from lake.documents import damaged, find_document
 from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
 from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
@@ -55,10 +55,7 @@ def print_night(
         document = None if execution is None else _night_document(stack, execution, limit)
     if document is None:
         raise NotFoundError(_unknown(which))
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        _print_night(stack, document, zone)
+    print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
     return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
 
@@ -70,10 +67,7 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
         zone = read_zone(stack)
         found = islice((item for item in list_executions(stack) if item.is_night), limit)
         document = NightsDocument(stack.name, tuple(found))
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        _print_nights(document, zone)
+    print_answer(document, lambda: _print_nights(document, zone), as_json=as_json)
     return ExitCode.FINE
 
 

@@ -16,8 +16,8 @@ from cli.inspect.alarms import read_alarms
 from cli.inspect.backlog import format_age, format_shards, read_open, read_shards
 from cli.inspect.executions import RUNNING, list_executions, read_next_night
 from cli.inspect.failures import count_dead_letters, list_not_delivered
-from cli.terminal import print_table, working
-from lake.documents import find_document, format_json
+from cli.terminal import print_answer, print_table, working
+from lake.documents import find_document
 from lake.layout import sweep_key
 from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
 from lake.time import iso_utc
@@ -35,10 +35,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
     now = datetime.now(UTC)
     with working("reading the ledger ..."):
         document = status_document(stack, limit, now)
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        print_status_document(document, now, stack.options)
+    print_answer(document, lambda: print_status_document(document, now, stack.options), as_json=as_json)
     return ExitCode.FINE
 
 

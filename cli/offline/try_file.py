@@ -1,6 +1,5 @@
 """``hybrid-router try``: what would happen to one file of this machine or of S3, without a stage."""
 
-import json
 import os
 import tempfile
 from collections.abc import Collection, Sequence
@@ -17,6 +16,7 @@ from botocore.exceptions import ClientError
 from cli.commands import ALL_CORES, BucketRegion, Cores, Json, SettingsFile, command
 from cli.errors import ExitCode, NotReachableError
 from cli.offline.convert import parse_destination, region_of_environment
+from cli.terminal import print_answer
 from lake.aws_types import S3Client
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
@@ -123,10 +123,7 @@ def _try(trial: Trial, *, as_json: bool) -> int:
         **_converted(trial, file, partition),
         "dollars": _dollars(settings, decision.lane, arrival),
     }
-    if as_json:
-        typer.echo(json.dumps(body, indent=2))
-    else:
-        _print(body)
+    print_answer(body, lambda: _print(body), as_json=as_json)
     is_fine = decision.lane is not None and not body["quarantined"] and body["unreadable"] is None
     return ExitCode.FINE if is_fine else ExitCode.NOT_SO
 
