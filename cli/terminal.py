@@ -81,6 +81,10 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
         typer.echo(f"{name:<{width}}{printable(text)}")
 
 
+def print_progress(text: str) -> None:
+    typer.echo(text, err=True)
+
+
 SHOWN_AFTER_SECONDS = 1.0
 
 

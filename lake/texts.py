@@ -3,10 +3,13 @@
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import TypeVar
 from zoneinfo import ZoneInfo
+
+T = TypeVar("T")
 
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -134,6 +137,10 @@ def format_duration(seconds: float) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     days, hours = divmod(hours, 24)
     return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def format_known(form: Callable[[T], str], value: T | None, unknown: str = "") -> str:
+    return unknown if value is None else form(value)
 
 
 SMALLEST_DOLLARS = 0.0001

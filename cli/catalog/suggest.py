@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
-from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_table, duckdb_view, spark_view
+from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_view, quoted, spark_view
 from cli.commands import Json, Local, Profile, Region, Stage, command
 from cli.connect import connect_to_stage
 from cli.deployed_stack import DeployedStack, unknown_dataset
@@ -148,7 +148,8 @@ def _views(
         else:
             account = stack.outputs.overnight.split(":")[4]
             attach = f"ATTACH IF NOT EXISTS '{account}' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');\n"
-            source = duckdb_table(database, dataset)
+            # Each query reads the last snapshot of a catalog that is attached as glue.
+            source = ".".join(quoted(name, Dialect.DUCKDB) for name in ("glue", database, dataset))
     return {
         Dialect.ATHENA: athena_view(database, dataset, columns, typed),
         Dialect.DUCKDB: attach + duckdb_view(source, dataset, columns, typed),

@@ -15,7 +15,7 @@ from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
-from lake.texts import format_count, format_size, printable
+from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
 from report.model import BY_ENGINES, CostPart
 from router.estimate.other_costs import Estimate, estimate
@@ -189,8 +189,7 @@ def _print(report: CostReport, by: str, source: str) -> None:
 
 
 def _cells(group: CostPart) -> tuple[str, ...]:
-    per_gb = group.dollars_per_gb
-    price = "" if per_gb is None else f"{per_gb:,.6f}"
+    price = format_known("{:,.6f}".format, group.dollars_per_gb)
     return f"{group.dollars:,.4f}", format_size(group.bytes), f"{group.files:,}", price
 
 

@@ -212,9 +212,9 @@ def print_canary(
         rows = canary.run(jobs)
         if athena is not None:
             rows += [CanaryRow("athena", item.name, item.state, item.text) for item in ask_athena(stack, athena)]
-    title, names = f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do")
+    title, heads = f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do")
     cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
-    print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, names, (), cells), as_json=as_json)
+    print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), as_json=as_json)
     return ExitCode.NOT_SO if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.FINE
 
 

@@ -30,7 +30,15 @@ from cli.terminal import print_answer, print_table, working
 from lake.documents import damaged, find_document
 from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
-from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
+from lake.texts import (
+    format_clock,
+    format_dollars,
+    format_duration,
+    format_known,
+    format_size,
+    printable,
+    read_instant,
+)
 from router.settle.published import DamagedObject, UnreadableFile
 
 LAST = "last"
@@ -262,17 +270,7 @@ def _duration(night: NightLine) -> str:
     return format_duration((read_instant(night.ended_at) - read_instant(night.started_at)).total_seconds())
 
 
-def _number(number: int | None) -> str:
-    return UNKNOWN if number is None else f"{number:,}"
-
-
-def _size(size: int | None) -> str:
-    return UNKNOWN if size is None else format_size(size)
-
-
-def _minutes(minutes: float | None) -> str:
-    return UNKNOWN if minutes is None else format_duration(minutes * 60)
-
-
-def _dollars(dollars: float | None) -> str:
-    return UNKNOWN if dollars is None else format_dollars(dollars)
+_number = partial(format_known, "{:,}".format, unknown=UNKNOWN)
+_size = partial(format_known, format_size, unknown=UNKNOWN)
+_minutes = partial(format_known, lambda minutes: format_duration(minutes * 60), unknown=UNKNOWN)
+_dollars = partial(format_known, format_dollars, unknown=UNKNOWN)

@@ -155,19 +155,15 @@ def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
 
 
 def _failures(document: StatusDocument, options: str) -> str:
-    parts = []
-    if document.failed_manifests:
-        parts.append(f"{format_count(document.failed_manifests, 'manifest')} FAILED")
-    if document.manifests_with_unreadable_files:
-        parts.append(f"{format_count(document.manifests_with_unreadable_files, 'manifest')} with unreadable files")
-    if blocked := sum(row.blocked for row in document.backlog):
-        parts.append(f"{format_count(blocked, 'manifest')} blocked")
-    if document.dead_letters:
-        parts.append(f"{format_count(document.dead_letters, 'dead letter')}")
-    if files := document.failed_record_files:
-        parts.append(f"{format_count(files, 'file')} of records that Firehose could not deliver")
-    if document.ignored_files:
-        parts.append(f"{format_count(document.ignored_files, 'file')} ignored")
+    counts = (
+        (document.failed_manifests, "manifest", " FAILED"),
+        (document.manifests_with_unreadable_files, "manifest", " with unreadable files"),
+        (sum(row.blocked for row in document.backlog), "manifest", " blocked"),
+        (document.dead_letters, "dead letter", ""),
+        (document.failed_record_files, "file", " of records that Firehose could not deliver"),
+        (document.ignored_files, "file", " ignored"),
+    )
+    parts = [f"{format_count(number, noun)}{what}" for number, noun, what in counts if number]
     return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
 
 

@@ -219,18 +219,13 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
         summary.not_replaced = withdraw_changed(output, found)
     todo, number, size = _find_todo(request, output, summary)
     # More files than that take too much memory: they are found again, one by one.
-    files = todo if number == len(todo) else _todo(request, output, summary)
+    again = (item for item in _found(request, output, summary) if not output.converted.is_done(item.file))
+    files = todo if number == len(todo) else again
     with _progress(size, shown=number > 0 and not request.as_json) as advance:
         settings, region = request.search.settings.convert, request.search.region
         conversion = Conversion(output, settings, request.cores, advance, region)
         for outcome in conversion.run(groups(files)):
             summary.add(outcome)
-
-
-def _todo(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    for item in _found(request, output, summary):
-        if not output.converted.is_done(item.file):
-            yield item
 
 
 def _find_todo(request: Request, output: OutputFolder, summary: Summary) -> tuple[list[InputFile], int, int]:

@@ -102,7 +102,9 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     if _has_peak(settings):
         start = Schedule.parse(settings.schedule.stream_start).describe()
         yield "", f"its window is {start} to {settings.schedule.stream_end}"
-    yield "batch lane", _batch(settings)
+    night = settings.schedule
+    when = Schedule.parse(night.overnight).describe()
+    yield "batch lane", f"everything else, {when}, to be complete by {night.deadline}"
     yield "engines", _engines(settings)
     yield "alarms", _alarms(settings)
 
@@ -205,20 +207,11 @@ def _stream(settings: Settings) -> str:
         parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
-    jobs = "" if settings.stream.jobs == 1 else f" in each of {settings.stream.jobs} streaming jobs"
-    return f"{files}; every {stream.trigger_seconds} s, {_stream_workers(settings, jobs)}"
-
-
-def _stream_workers(settings: Settings, jobs: str) -> str:
-    stream, cluster = settings.stream, stream_cluster(settings)
-    workers = f"{cluster.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}"
-    quiet = format_dollars(cluster.quiet_dollars)
-    return f"on {stream.engine} a driver and {workers}{jobs}, {quiet} an hour while one is quiet"
-
-
-def _batch(settings: Settings) -> str:
-    schedule = settings.schedule
-    return f"everything else, {Schedule.parse(schedule.overnight).describe()}, to be complete by {schedule.deadline}"
+    jobs = "" if stream.jobs == 1 else f" in each of {stream.jobs} streaming jobs"
+    cluster = stream_cluster(settings)
+    workers = f"{cluster.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}{jobs}"
+    quiet = f"{format_dollars(cluster.quiet_dollars)} an hour while one is quiet"
+    return f"{files}; every {stream.trigger_seconds} s, on {stream.engine} a driver and {workers}, {quiet}"
 
 
 def _engines(settings: Settings) -> str:
