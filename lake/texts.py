@@ -160,8 +160,9 @@ def format_instant(instant: str | float) -> str:
     return f"{read_instant(instant).astimezone(UTC):%Y-%m-%d %H:%M:%S}" if instant else ""
 
 
-def format_clock(instant: datetime, zone: ZoneInfo, now: datetime) -> str:
-    """An instant (aware) on the wall clock of ``zone``: ``tonight 22:00``, ``tomorrow 06:10``, ``2026-11-20 22:00``."""
+def format_clock(text: str, zone: ZoneInfo, now: datetime) -> str:
+    """An instant (ISO 8601) on the clock of ``zone``: ``tonight 22:00``, ``tomorrow 06:10``, ``2026-11-20 22:00``."""
+    instant = read_instant(text)
     local, today = instant.astimezone(zone), now.astimezone(zone).date()
     clock = f"{local:%H:%M}"
     if local.date() == today:

@@ -7,7 +7,6 @@ from typing import IO, Annotated, cast
 
 import pyarrow.parquet as pq
 import typer
-from botocore.exceptions import ClientError
 from rich.console import Console
 
 from cli.catalog.sample import RangeReader, reading_object
@@ -16,7 +15,6 @@ from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
 from cli.terminal import ended_by_signal
 from lake.errors import InvalidInputError
-from lake.faults import error_code
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.ledger.table import INDEX_WAIT_SECONDS
@@ -106,10 +104,8 @@ def _columns_of_files(stack: DeployedStack, dataset: str, read: set[str]) -> Ite
             file = RangeReader(stack.s3, bucket, item["Key"], item["Size"])
             with reading_object(bucket, item["Key"]):
                 names = set(pq.read_schema(cast("IO[bytes]", file)).names)
-        except ClientError as error:
+        except stack.s3.exceptions.NoSuchKey:
             # The sweep has deleted this generation since it was listed.
-            if error_code(error) != "NoSuchKey":
-                raise
-        else:
-            read.add(item["Key"])
-            yield names
+            continue
+        read.add(item["Key"])
+        yield names

@@ -3,7 +3,7 @@
 import io
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -47,13 +47,9 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     """Read the newest objects of a dataset: one of each hour, then the next of each hour."""
     sample, lake = DatasetSample(), stack.resources.lake_bucket
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
-        try:
-            with reading_object(lake, key):
-                _add_object(sample, _opened(stack.s3, lake, key, size))
-        except ClientError as error:
-            # The sweep has deleted this generation since it was listed.
-            if error_code(error) != "NoSuchKey":
-                raise
+        # The sweep may have deleted this generation since it was listed.
+        with suppress(stack.s3.exceptions.NoSuchKey), reading_object(lake, key):
+            _add_object(sample, _opened(stack.s3, lake, key, size))
     return sample
 
 

@@ -18,7 +18,7 @@ from cli.inspect.executions import read_zone
 from cli.inspect.failures import count_dead_letters
 from lake.errors import InvalidInputError
 from lake.faults import is_denial
-from lake.texts import format_clock, format_count, printable, read_instant
+from lake.texts import format_clock, format_count, printable
 from lake.time import iso_utc
 from router.route.events import AnnouncedVersion, parse_events
 
@@ -63,7 +63,7 @@ def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Jso
     zone, now = read_zone(stack), datetime.now(UTC)
     typer.echo(f"{stack.name}, times in {zone.key}")
     for letter in letters:
-        typer.echo(f"{format_clock(read_instant(letter.sent_at), zone, now)}  {printable(letter.subject)}")
+        typer.echo(f"{format_clock(letter.sent_at, zone, now)}  {printable(letter.subject)}")
         typer.echo(f"  {printable(letter.problem)}: {letter.advice}")
     if not letters:
         typer.echo("there is no dead letter")

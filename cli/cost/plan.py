@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -15,7 +16,7 @@ from cli.inspect.executions import read_zone
 from cli.terminal import print_answer, print_table
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
-from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
 
 RANGE = ("low", "high")
 DRY_RUN_PREFIX = "dry-run-"
@@ -42,9 +43,7 @@ def print_plan(
 
 
 def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
-    def clock(instant: str) -> str:
-        return format_clock(read_instant(instant), zone, now)
-
+    clock = partial(format_clock, zone=zone, now=now)
     forecast = answer["forecast"]
     typer.echo(
         f"backlog: {format_count(answer['files'], 'file')}, {format_size(answer['bytes'])}, "

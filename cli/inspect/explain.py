@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -37,7 +38,7 @@ from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane, Partition
 from lake.result import ResultObject, find_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import format_clock, format_count, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_size, printable
 from router.requests.selection import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
 
@@ -285,10 +286,7 @@ OUTCOMES = {
 def print_file(document: FileExplanation, now: datetime, options: str) -> None:
     """The versions of a file; instants are on the wall clock of the stage, and commands have these options."""
     zone = ZoneInfo(document.night.time_zone)
-
-    def clock(text: str) -> str:
-        return format_clock(read_instant(text), zone, now)
-
+    clock = partial(format_clock, zone=zone, now=now)
     if document.omitted_versions:
         older = format_count(document.omitted_versions, "older version")
         typer.echo(f"{printable(document.uri)}  {older}: pass a larger --limit")

@@ -29,7 +29,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant, shell_word
+from lake.texts import explain_command, format_clock, format_count, format_size, printable, shell_word
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
@@ -272,7 +272,7 @@ def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
     """A few lines for each; instants are on the wall clock of ``zone``."""
     for trouble in document.failures:
-        since = f" since {format_clock(read_instant(trouble.since), zone, now)}" if trouble.since else ""
+        since = f" since {format_clock(trouble.since, zone, now)}" if trouble.since else ""
         typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")
         typer.echo(f"  why   {printable(trouble.reason)}")
         typer.echo(f"  do    {trouble.advice}")

@@ -160,7 +160,7 @@ UNKNOWN = "-"
 
 
 def _print_nights(document: NightsDocument, zone: ZoneInfo) -> None:
-    clock = partial(_clock, zone=zone, now=datetime.now(UTC))
+    clock = _clock(zone)
     rows = [
         (
             clock(night.started_at),
@@ -184,7 +184,7 @@ def _print_nights(document: NightsDocument, zone: ZoneInfo) -> None:
 
 def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> None:
     """One execution on a page; instants are on the wall clock of ``zone``."""
-    clock = partial(_clock, zone=zone, now=datetime.now(UTC))
+    clock = _clock(zone)
     typer.echo(f"{printable(night.execution)}: {night.outcome}")
     typer.echo(f"  {clock(night.started_at)} to {clock(night.ended_at)}, times in {zone.key}")
     if night.message:
@@ -260,8 +260,8 @@ def _print_runs(night: NightDocument, clock: Callable[[str | None], str]) -> Non
             typer.echo(f"log of {run.job_run}: {run.log}")
 
 
-def _clock(text: str | None, *, zone: ZoneInfo, now: datetime) -> str:
-    return UNKNOWN if text is None else format_clock(read_instant(text), zone, now)
+def _clock(zone: ZoneInfo) -> Callable[[str | None], str]:
+    return partial(format_known, partial(format_clock, zone=zone, now=datetime.now(UTC)), unknown=UNKNOWN)
 
 
 def _duration(night: NightLine) -> str:

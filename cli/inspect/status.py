@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -19,7 +20,7 @@ from cli.inspect.failures import count_dead_letters, list_not_delivered
 from cli.terminal import print_answer, print_table, working
 from lake.documents import find_document
 from lake.layout import sweep_key
-from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 
@@ -95,10 +96,7 @@ def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:
     """Print it; instants are on the wall clock of the stage, and the commands that it names have these options."""
     zone = ZoneInfo(document.next_night.time_zone)
-
-    def clock(text: str) -> str:
-        return format_clock(read_instant(text), zone, now)
-
+    clock = partial(format_clock, zone=zone, now=now)
     typer.echo(f"{document.stack}, times in {zone.key}")
     collected = document.collected
     if document.backlog:

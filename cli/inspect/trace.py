@@ -116,9 +116,9 @@ def read_first_reject(
             if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
         ]
     except ClientError as error:
-        if error.response["Error"]["Code"] in RIGHTS_CODES:
-            return None
-        raise
+        if error.response["Error"]["Code"] not in RIGHTS_CODES:
+            raise
+        return None
     if not found:
         return None
     first = min(found, key=lambda record: int(record["offset"]))
