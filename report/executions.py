@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from lake.bills import MICRO
-from lake.ledger import CostRow
 from lake.texts import format_count, format_dollars, format_duration, format_instant, format_known, format_size
 from report.html import reason_line, safe
 from report.model import ExecutionFacts
@@ -87,7 +86,8 @@ def plan_beside_outcome(execution: ExecutionFacts) -> str:
     runs = execution.job_runs
     manifests = sum(verdict[name] for name in ("done", "failed", "open")) if verdict else None
     files, size = (sum(run.files for run in runs), sum(run.bytes for run in runs)) if runs else (None, None)
-    seconds, end = _seconds(plan.get("planned_at"), runs), max((run.end for run in runs), default=None)
+    begin, end = plan.get("planned_at"), max((run.end for run in runs), default=None)
+    seconds = end - datetime.fromisoformat(begin).timestamp() if begin and end else None
     planned_seconds = forecast["minutes"] * 60 if forecast else None
     dollars = sum(run.micro_dollars for run in runs)
     lines = [
@@ -99,7 +99,7 @@ def plan_beside_outcome(execution: ExecutionFacts) -> str:
         _fact("time", format_duration, planned_seconds, seconds),
         _fact("end", format_instant, forecast.get("end"), end),
         ("deadline", format_known(format_instant, forecast.get("deadline")), deadline_kept(execution)),
-        _fact("dollars", _format_micro, plan.get("micro_dollars"), dollars),
+        _fact("dollars", lambda micro: format_dollars(micro / MICRO), plan.get("micro_dollars"), dollars),
         _fact("rows", "{:,}".format, None, verdict.get("rows")),
         _fact("quarantined lines", "{:,}".format, None, verdict.get("rejects")),
         _fact("unreadable files", "{:,}".format, None, verdict.get("failed_files")),
@@ -135,13 +135,3 @@ def deadline_kept(execution: ExecutionFacts) -> str:
     late = max(run.end for run in execution.job_runs) - datetime.fromisoformat(deadline).timestamp()
     # In whole minutes, as the verdict has it.
     return f"{format_count(int(late // 60), 'minute')} late" if late >= 60 else "met"
-
-
-def _seconds(planned_at: str | None, runs: Sequence[CostRow]) -> float | None:
-    if planned_at is None or not runs:
-        return None
-    return max(run.end for run in runs) - datetime.fromisoformat(planned_at).timestamp()
-
-
-def _format_micro(micro: int) -> str:
-    return format_dollars(micro / MICRO)

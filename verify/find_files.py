@@ -246,7 +246,11 @@ def locate(
             missing.append((file, line, pairs))
     rest = [kept[digest] for digest in extra if digest in kept]
     found = [_missing(file, line, pairs, rest) for file, line, pairs in missing]
-    return found + [_extra(uri, pairs) for uri, pairs in rest[:MAX_FOUND]]
+    extras = (
+        Difference(uri, f"has a row of {len(pairs)} values that no input line of its manifest gives, or has it twice")
+        for uri, pairs in rest[:MAX_FOUND]
+    )
+    return [*found, *extras]
 
 
 def _missing(file: ObjectVersion, line: Line, pairs: Pairs, rest: list[tuple[str, Pairs]]) -> Difference:
@@ -258,9 +262,3 @@ def _missing(file: ObjectVersion, line: Line, pairs: Pairs, rest: list[tuple[str
     rest.remove((uri, similar))
     names = tuple(differing_columns(pairs, similar))
     return Difference(file.uri, f"the row differs in {uri}", file.version, line.number, line.offset, names)
-
-
-def _extra(uri: str, pairs: Pairs) -> Difference:
-    return Difference(
-        uri, f"has a row of {len(pairs)} values that no input line of its manifest gives, or has it twice"
-    )

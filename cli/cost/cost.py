@@ -46,12 +46,6 @@ class CostReport:
     """What does not add up; empty: everything does."""
 
 
-def _group_name(row: CostRow, share: CostShare, by: str) -> str:
-    if by == "dataset":
-        return share.dataset or NO_DATASET
-    return str({"lane": row.lane, "engine": row.engine, "day": row.day}[by])
-
-
 def _night_costs(rows: Sequence[CostRow], plans: Mapping[str, int | None]) -> Iterator[NightCost]:
     for execution, planned in plans.items():
         costs = [row.micro_dollars for row in rows if row.execution == execution]
@@ -131,7 +125,8 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     for row in ledger.costs.of_days(first, last):
         whole = CostShare("", 0)
         for share in row.shares:
-            groups.setdefault(_group_name(row, share, by), CostPart()).add(share)
+            name = share.dataset or NO_DATASET if by == "dataset" else str(getattr(row, by))
+            groups.setdefault(name, CostPart()).add(share)
             total.add(share)
             whole = whole.plus(share, share.micro_dollars)
         rows.append(replace(row, shares=(whole,)))

@@ -111,7 +111,11 @@ def _start_on_glue(job: CanaryJob, request: CanaryRequest) -> str:
 
 def _start_on_emr(job: CanaryJob, request: CanaryRequest) -> str:
     stream = job.lane == Lane.STREAM
-    launch = _stream_launch(job.stack) if stream else _batch_launch(job.stack)
+    if stream:
+        function = job.stack.functions.get_function_configuration(FunctionName=job.stack.outputs.stream_control)
+        launch = StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
+    else:
+        launch = _batch_launch(job.stack)
     body = replace(launch, timeout_minutes=TIMEOUT_MINUTES).request(FIRST_SHARD, job.job, secrets.token_hex(16))
     body["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     if not stream:
@@ -124,11 +128,6 @@ STARTS: dict[str, Callable[[CanaryJob, CanaryRequest], str]] = {
     "emr-serverless": _start_on_emr,
 }
 """By the service of an engine: what it takes to start a job as small as it can be."""
-
-
-def _stream_launch(stack: DeployedStack) -> StreamLaunch:
-    function = stack.functions.get_function_configuration(FunctionName=stack.outputs.stream_control)
-    return StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
 
 
 def _batch_launch(stack: DeployedStack) -> StreamLaunch:
