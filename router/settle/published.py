@@ -3,14 +3,11 @@
 Whether all objects of an execution's DONE manifests are still there is seen by listing their partitions.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from lake.aws_types import ObjectTypeDef, S3Client
 from lake.commit import CommitDocument, PendingObject, read_commit
@@ -22,10 +19,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Partition
 from lake.result import read_result
 from lake.texts import format_count
-
-if TYPE_CHECKING:
-    from router.services import Services
-
+from router.services import Services
 
 MAX_NAMED_OBJECTS = 20
 """Maximum number of damaged objects that a verdict names; all of them are counted."""
