@@ -1,6 +1,5 @@
 """``hybrid-router catalog drop-columns``: gives a dataset the room back of columns that no published file has."""
 
-import json
 import time
 from collections.abc import Iterator
 from typing import IO, Annotated, cast
@@ -13,7 +12,7 @@ from cli.catalog.sample import RangeReader, reading_object
 from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
-from cli.terminal import ended_by_signal
+from cli.terminal import ended_by_signal, print_answer
 from lake.errors import InvalidInputError
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
@@ -54,13 +53,10 @@ def print_dropped_columns(
         # A closed terminal must not keep it from putting back what it has to.
         with ended_by_signal():
             dropped = _drop(stack, dataset, row.columns, dropped, read)
-    if as_json:
-        typer.echo(json.dumps({"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}, indent=2))
-        return ExitCode.FINE
-    for name in dropped:
-        typer.echo(name)
     verb = "would be dropped" if dry_run else "dropped"
-    typer.echo(f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(files, 'file')}")
+    total = f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(files, 'file')}"
+    document = {"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}
+    print_answer(document, lambda: typer.echo("\n".join([*dropped, total])), as_json=as_json)
     return ExitCode.FINE
 
 

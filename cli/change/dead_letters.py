@@ -92,12 +92,10 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
         stack.sqs.delete_message(QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"])
     for message in hidden:
         _show_again(stack, message)
-    if as_json:
-        typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1))
-        return ExitCode.FINE
     action = "dry run, nothing was done; to be removed" if dry_run else "removed"
-    total = format_count(done["removed"], "dead letter")
-    typer.echo(f"{action}: {total}, of which {format_count(done['sent'], 'event')} sent to route again")
+    total, sent = format_count(done["removed"], "dead letter"), format_count(done["sent"], "event")
+    text = f"{action}: {total}, of which {sent} sent to route again"
+    typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1) if as_json else text)
     return ExitCode.FINE
 
 

@@ -23,12 +23,15 @@ from lake.settings import (
     dump_settings,
     load_settings,
 )
-from lake.settings.declaration import Field, declared_keys
+from lake.settings.declaration import declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.texts import format_count, format_dollars, format_duration, format_size, printable
 from lake.time import Schedule, minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
+
+FACTS = ("meaning", "unit", "required", "default", "allowed")
+"""What is known of a settings key."""
 
 
 @command("settings check")
@@ -59,7 +62,8 @@ def explain_settings(
         advice = f"is {' or '.join(close)} meant" if close else "name a key such as stream.trigger_seconds, or a table"
         raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
     if as_json:
-        typer.echo(json.dumps({"keys": [_document(name, field) for name, field in found.items()]}, indent=2))
+        keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
+        typer.echo(json.dumps({"keys": keys}, indent=2))
         return ExitCode.FINE
     for number, (name, field) in enumerate(found.items()):
         typer.echo(f"{chr(10) if number else ''}{name}")
@@ -69,17 +73,6 @@ def explain_settings(
         for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
             typer.echo(f"  {label:<9}{text}")
     return ExitCode.FINE
-
-
-def _document(key: str, field: Field) -> dict[str, object]:
-    return {
-        "key": key,
-        "meaning": field.meaning,
-        "unit": field.unit,
-        "required": field.required,
-        "default": field.default,
-        "allowed": field.allowed,
-    }
 
 
 NOTIFIED = {
