@@ -188,10 +188,8 @@ def _link(item: SettledExecution) -> str:
     return f'<a{kind} href="{quote(item.name, safe="")}/{REPORT_PAGE}">{format_instant(item.planned_at)[11:16]}</a>'
 
 
-def _number(value: int, kind: str = "") -> str:
-    if not value:
-        return ""
-    return f'<span class="{kind}">{value:,}</span>' if kind else f"{value:,}"
+def _number(value: int, kind: str) -> str:
+    return f'<span class="{kind}">{value:,}</span>' if value else ""
 
 
 def _figures(days: Sequence[Day]) -> dict[str, Any]:

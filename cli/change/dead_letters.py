@@ -135,16 +135,12 @@ def _show_again(stack: DeployedStack, message: dict[str, Any]) -> None:
 
 def _read_letter(stack: DeployedStack, item: dict[str, Any]) -> DeadLetter:
     attributes = {name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()}
-    is_sent = False
-    if "TARGET_ARN" in attributes:
-        subject, problem, advice = _refused_start(stack, attributes)
-    else:
-        subject, problem, advice, is_sent = _failed_event(stack, item)
+    found = _refused_start(stack, attributes) if "TARGET_ARN" in attributes else _failed_event(stack, item)
     sent_at = datetime.fromtimestamp(int(item["Attributes"]["SentTimestamp"]) / 1000, UTC)
-    return DeadLetter(item["MessageId"], iso_utc(sent_at), subject, problem, advice, is_sent)
+    return DeadLetter(item["MessageId"], iso_utc(sent_at), *found)
 
 
-def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[str, str, str]:
+def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[str, str, str, bool]:
     """EventBridge Scheduler User Guide, "Configuring a dead-letter queue for EventBridge Scheduler"."""
     target = attributes["TARGET_ARN"]
     error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
@@ -155,6 +151,7 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
         target,
         f"its schedule could not start it ({error or 'no reason given'})",
         f"the next start does the work{now}",
+        False,
     )
 
 

@@ -1,7 +1,7 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -45,14 +45,15 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
     """
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     try:
-        objects = list(islice(_objects(stack), MAX_LISTED + 1))
+        entries = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
+        objects = list(islice((item for item in entries if not item["Key"].endswith("/")), MAX_LISTED + 1))
     except ClientError as error:
         if stack.outputs.records or not is_denial(error):
             raise
         objects = []
     for item in objects[:MAX_LISTED]:
-        folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
-        found[tuple(folders[:2])].append(item)
+        names = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
+        found[tuple(names[:2])].append(item)
     troubles = []
     for folders, items in found.items():
         name, kind = (*folders, UNKNOWN, UNKNOWN)[:2]
@@ -73,11 +74,6 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                 )
             )
     return troubles, len(objects) <= MAX_LISTED
-
-
-def _objects(stack: DeployedStack) -> Iterator[Any]:
-    found = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
-    return (item for item in found if not item["Key"].endswith("/"))
 
 
 def count_dead_letters(stack: DeployedStack) -> int:

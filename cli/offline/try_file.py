@@ -18,7 +18,6 @@ from cli.errors import ExitCode, NotReachableError
 from cli.offline.convert import parse_destination, region_of_environment
 from cli.terminal import print_answer
 from lake.aws_types import S3Client
-from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import parse_s3_uri
@@ -167,18 +166,16 @@ def _converted(trial: Trial, file: ObjectVersion, partition: Partition) -> dict[
         columns: dict[str, None] = {}
         for item in outcome.objects:
             columns |= dict.fromkeys(pq.read_schema(Path(folder) / LAKE / item.key).names)
-        return _counts(source) | {"columns": list(columns), "parquetBytes": sum(item.size for item in outcome.objects)}
-
-
-def _counts(source: SourceCount) -> dict[str, Any]:
-    return {
-        "lines": source.lines,
-        "rows": source.rows,
-        "blankLines": source.blank_lines,
-        "quarantined": source.rejects,
-        "firstReject": source.first_reject,
-        "unreadable": source.failed,
-    }
+        return {
+            "lines": source.lines,
+            "rows": source.rows,
+            "blankLines": source.blank_lines,
+            "quarantined": source.rejects,
+            "firstReject": source.first_reject,
+            "unreadable": source.failed,
+            "columns": list(columns),
+            "parquetBytes": sum(item.size for item in outcome.objects),
+        }
 
 
 def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, dict[str, float]]:
