@@ -3,20 +3,20 @@
 The tasks of the verification run in the Python workers of Spark.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from lake.aws_types import S3Client
 from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import HybridRouterError, InvalidInputError
@@ -32,11 +32,6 @@ from verify.hours import Effort, HoursCheck
 from verify.manifest_check import SideDigest
 from verify.report import HourOutcome, HourReport
 from verify.stack import Hours, Stack
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from pyspark.sql import SparkSession
-
 
 DUE = "due"
 MAX_DUE_DATES = 3
@@ -215,8 +210,7 @@ class DateCheck:
         )
 
 
-if TYPE_CHECKING:
-    Digest = Callable[[S3Client, Any], SideDigest]
+Digest = Callable[[S3Client, Any], SideDigest]
 
 
 class SparkTasks:

@@ -1,7 +1,5 @@
 """``make bench``: generate the input, measure all competitors, write the tables."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

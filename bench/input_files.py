@@ -1,7 +1,5 @@
 """The benchmark's input: seeded NDJSON files on the local disk, generated once for each size and seed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -56,7 +54,7 @@ class InputFiles:
         """What a reader of folders gets: the folder, or the file if there is only one."""
         return self.folder if len(self.names) > 1 else str(self.paths[0])
 
-    def first_files(self, count: int) -> InputFiles:
+    def first_files(self, count: int) -> "InputFiles":
         """The first ``count`` files, linked into a folder of their own; ``rows`` and ``bytes`` stay those of all."""
         folder = Path(f"{self.folder}-first-{count}")
         folder.mkdir(exist_ok=True)

@@ -1,7 +1,5 @@
 """Runs all measurements: all competitors on all shapes, interleaved round by round, in processes of their own."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import shutil
@@ -55,7 +53,7 @@ class Figure:
     """The maximum of all rounds; None for competitors whose memory is not measured."""
 
     @classmethod
-    def of(cls, competitor: Competitor, files: InputFiles, measurements: Sequence[Measurement]) -> Figure:
+    def of(cls, competitor: Competitor, files: InputFiles, measurements: Sequence[Measurement]) -> "Figure":
         """The figure of at least one measurement."""
         seconds = [item.seconds for item in measurements]
         median = statistics.median(seconds)

@@ -1,17 +1,17 @@
 """One deployed stack, reached through its outputs: the same on AWS and on the local cloud."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
+import boto3
 from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
+from lake.aws_types import S3Client
 from lake.documents import read_uri
 from lake.engines import ENGINES
 from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
@@ -20,11 +20,6 @@ from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, parse_settings
 from lake.texts import format_names, with_options
-
-if TYPE_CHECKING:
-    import boto3
-    from mypy_boto3_s3 import S3Client
-
 
 INVOKE_TIMEOUT_SECONDS = 910
 """Longer than the maximum timeout of a Lambda function, 900 s."""
@@ -87,7 +82,7 @@ class DeployedStack:
         endpoint: str | None = None,
         config: Config | None = None,
         local_logs: str | None = None,
-    ) -> DeployedStack:
+    ) -> "DeployedStack":
         """Clients for the stack with these outputs; no request is sent.
 
         ``outputs``: keys and values as CloudFormation returns them. ``session``: credentials and region of all clients.

@@ -4,7 +4,7 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import Any
@@ -13,9 +13,18 @@ import typer
 from rich.cells import cell_len
 from rich.console import Console
 
+from lake.documents import format_json
 from lake.texts import printable
 
 GAP = "  "
+
+
+def print_answer(document: object, show: Callable[[], object], *, as_json: bool, indent: int = 2) -> None:
+    """Print the document for a program, or call ``show``, which prints it for a person."""
+    if as_json:
+        typer.echo(format_json(document, indent))
+    else:
+        show()
 
 
 def print_table(title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -70,6 +79,10 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     width = max((len(name) for name, _ in rows), default=0) + 2
     for name, text in rows:
         typer.echo(f"{name:<{width}}{printable(text)}")
+
+
+def print_progress(text: str) -> None:
+    typer.echo(text, err=True)
 
 
 SHOWN_AFTER_SECONDS = 1.0

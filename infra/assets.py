@@ -1,27 +1,21 @@
 """The files that a deployment uploads: the functions' code, the jobs' code, scripts and wheels, the settings."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from aws_cdk import FileAssetPackaging, Stack, Stage
+from aws_cdk import FileAssetLocation, FileAssetPackaging, IStackSynthesizer, Stack, Stage
 from aws_cdk import aws_glue as glue
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
 
 from infra.allow import allow
 from infra.code_assets import build_job_zip, build_lambda_asset
 from infra.wheels import WHEELS_SUFFIX, JobRuntime, check_wheels, unpack
 from lake.settings import Settings, dump_settings
-
-if TYPE_CHECKING:
-    from aws_cdk import FileAssetLocation, IStackSynthesizer
-    from aws_cdk import aws_iam as iam
-    from constructs import Construct
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class Assets:
         workspace: Path,
         wheels: Path | None,
         synthesizer: IStackSynthesizer,
-    ) -> Assets:
+    ) -> "Assets":
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
 
         ``synthesizer`` is that of the stack, bound to it. Raises ``AssetError``: wheels are missing or belong to

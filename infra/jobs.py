@@ -1,12 +1,10 @@
 """The Glue jobs: a streaming job for each shard with at most one run at a time, and a batch job with many runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from aws_cdk import Duration, Stack
+from aws_cdk import CfnResource, Duration, Stack
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -20,10 +18,6 @@ from lake import layout
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from lake.shards import FIRST_SHARD
-
-if TYPE_CHECKING:
-    from aws_cdk import CfnResource
-
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """A stream window lasts a day at most; ``stream_window`` starts the job again when work is left."""
@@ -49,7 +43,7 @@ NO_SECURITY_CONFIGURATION = (
 class Jobs(Construct):
     """All jobs share their code, their arguments, their role and their log groups."""
 
-    def __init__(self, scope: Construct, name: str, parts: JobParts) -> None:
+    def __init__(self, scope: Construct, name: str, parts: "JobParts") -> None:
         super().__init__(scope, name)
         stack, settings, names, resources = Stack.of(self), parts.settings, parts.names, parts.resources
         self._settings = settings

@@ -3,15 +3,14 @@
 The ASL files stay unchanged: CloudFormation replaces the quoted placeholders.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
@@ -26,11 +25,6 @@ from lake.ledger.table import INDEX_WAIT_SECONDS
 from lake.settings import Settings
 from lake.settings.lanes import HELD_ROUNDS
 from lake.settings.operation import STOP_GRACE_MINUTES
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_s3 as s3
-    from aws_cdk import aws_sns as sns
-
 
 NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule by which Step Functions learns of a nested execution's end; AWS fixes its name
@@ -164,7 +158,7 @@ class Machine(Construct):
         allow(self.role, ("sns:Publish",), [topic.topic_arn])
         self._allow_logs_and_traces()
 
-    def allow_executions(self, machine: Machine) -> None:
+    def allow_executions(self, machine: "Machine") -> None:
         """Let the machine start, redrive, describe and stop executions of ``machine``.
 
         With itself as ``machine``: the child executions of its own distributed Map.

@@ -5,8 +5,6 @@ limited to resources of exactly these names. Names that CloudFormation makes up 
 after a deployment: ``infra.outputs`` has them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +38,7 @@ class StackNames:
     """With underscores: Athena would ask for quotes around a name with hyphens."""
 
     @classmethod
-    def of(cls, settings: Settings) -> StackNames:
+    def of(cls, settings: Settings) -> "StackNames":
         stack = stack_name(settings.stage)
         return cls(
             stack=stack,

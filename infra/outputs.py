@@ -1,7 +1,5 @@
 """The stack's outputs: the stack writes them, the command line reads them. Needs no CDK."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -71,7 +69,7 @@ class StackOutputs:
         return {output_key(name): text for name, text in texts.items() if text}
 
     @classmethod
-    def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
+    def from_outputs(cls, outputs: Mapping[str, str]) -> "StackOutputs":
         """The inverse of ``to_outputs``, for the outputs of a deployed stack.
 
         Raises ``InvalidInputError``: an output is missing or cannot be read: the stack was deployed from another

@@ -5,8 +5,6 @@ Glue installs the wheels of its zip. EMR Serverless installs nothing: Spark unpa
 each executor, with its folder on the path of Python, so that the archive has the content of the wheels (``unpack``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import tomllib
 import zipfile
@@ -56,19 +54,19 @@ class JobRuntime:
     """The command that builds it."""
 
     @classmethod
-    def glue(cls) -> JobRuntime:
+    def glue(cls) -> "JobRuntime":
         """Glue."""
         return cls._load("Glue", "glue_runtime.toml", "x86_64", f"hybrid-router{WHEELS_SUFFIX}", "make wheels")
 
     @classmethod
-    def emr(cls, architecture: str) -> JobRuntime:
+    def emr(cls, architecture: str) -> "JobRuntime":
         """EMR Serverless, for a value of ``emr.architecture``."""
         build = f"make emr-libraries ARCHITECTURE={architecture}"
         file = f"hybrid-router.emr-libraries-{architecture}.zip"
         return cls._load("EMR Serverless", "emr_runtime.toml", MACHINES[architecture], file, build)
 
     @classmethod
-    def _load(cls, service: str, file: str, machine: str, zip_file: str, build: str) -> JobRuntime:
+    def _load(cls, service: str, file: str, machine: str, zip_file: str, build: str) -> "JobRuntime":
         """The versions of a file next to this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
         zip_path = Path("dist") / zip_file

@@ -1,7 +1,5 @@
 """What ``doctor --canary`` passes to a job run, and what the run reports."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lake.layout import canary_key
@@ -34,7 +32,7 @@ class CanaryRequest:
         return ",".join((self.name, self.job, self.etag, self.version, self.deleted))
 
     @classmethod
-    def from_text(cls, text: str) -> CanaryRequest:
+    def from_text(cls, text: str) -> "CanaryRequest":
         return cls(*text.split(","))
 
     def file(self, bucket: str, *, deleted: bool = False) -> ObjectVersion:

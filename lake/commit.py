@@ -6,24 +6,20 @@ and because S3 verifies it and keeps it for the whole object also after a multip
 that no KMS key encrypts.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
+from lake.aws_types import S3Client
 from lake.documents import decode_body, encode_body, get_bound_document, put_document
 from lake.layout import lake_prefix
 from lake.ledger.manifest_row import CommitReference, PublishedObjects, PublishedTotals, digest_objects
 from lake.manifest import Partition
 from lake.settings import ConvertSettings
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ Dataclasses become plain values and back by their type hints, for rows of the le
 their fields in camelCase and a JSON Schema.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -15,16 +13,14 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from botocore.exceptions import ClientError
 
+from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import ForeignBodyError
 from lake.layout import parse_s3_uri
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 def encode_document(body: object) -> bytes:
@@ -125,8 +121,8 @@ def read_uri(s3: S3Client, uri: str) -> bytes:
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
 
 
-def format_json(document: object) -> str:
-    return json.dumps(to_json(document), indent=2)
+def format_json(document: object, indent: int = 2) -> str:
+    return json.dumps(to_json(document), indent=indent)
 
 
 def to_json(value: object) -> Any:  # noqa: ANN401

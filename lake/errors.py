@@ -3,8 +3,6 @@
 The state machines' Retry and Catch lists name these classes: a class name is part of the contract.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 REFUSED = "refused"
@@ -35,7 +33,7 @@ class InvalidSettingsError(TerminalError):
     ``others`` are the further errors of the same file; the message has a line for each.
     """
 
-    def __init__(self, key: str, value: object, expected: str, others: Sequence[InvalidSettingsError] = ()) -> None:
+    def __init__(self, key: str, value: object, expected: str, others: "Sequence[InvalidSettingsError]" = ()) -> None:
         message = f"settings: {key} = {_shown(value)} is wrong: {expected}"
         super().__init__("\n".join([message, *map(str, others)]))
         self.key = key

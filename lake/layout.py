@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lake.aws_types import ListObjectsV2OutputTypeDef, ObjectTypeDef, S3Client
 from lake.errors import InvalidInputError
 from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ObjectTypeDef
-
     from lake.manifest import Partition
 
 

@@ -3,8 +3,6 @@
 Also what an attempt could not read: files that the next one leaves out, manifests that no further job run tries.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -12,8 +10,8 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.documents import (
     decode_body,
     encode,
@@ -30,9 +28,6 @@ from lake.errors import InvalidDocumentError
 from lake.layout import denial_key, division_key, exclusions_key, manifest_key, parse_s3_uri, part_key
 from lake.ledger import CollectionId, CommitReference, Ledger, ManifestRow, Part, State
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, check_buckets, decode_manifest
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str:
@@ -118,7 +113,7 @@ class DividedManifest:
     last_part: int
 
     @classmethod
-    def of(cls, manifest: Manifest, sha256: str, first_part: int, last_part: int) -> DividedManifest:
+    def of(cls, manifest: Manifest, sha256: str, first_part: int, last_part: int) -> "DividedManifest":
         """The entry of a manifest whose files are those of some consecutive parts; ``sha256`` is its document's."""
         return cls(
             manifest.id,

@@ -1,28 +1,23 @@
 """Publishing: everything after the commit point, from the commit document alone; idempotent, by any process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
+from lake.aws_types import S3Client
 from lake.commit import WHOLE_OBJECT, PendingObject, read_commit, totals_of
 from lake.errors import InvalidDocumentError, TransientError, UploadsVanishedError
 from lake.faults import error_code
 from lake.layout import lake_prefix, list_objects
+from lake.ledger import Ledger, ManifestRow
 from lake.ledger.manifest_row import State
 from lake.result import write_result
 from lake.settings.lanes import MAX_COLUMN_LIMIT
 from lake.texts import advise_reprocess, format_count
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import Ledger, ManifestRow
 
 PARALLEL_COMPLETIONS = 16
 INVALID_PART = "InvalidPart"

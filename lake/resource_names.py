@@ -1,7 +1,5 @@
 """Names of the resources of one deployment, as its stack passes them to Lambdas, Glue jobs and the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 
@@ -31,17 +29,17 @@ class ResourceNames:
     catalog_database: str
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> ResourceNames:
+    def from_environment(cls, environment: Mapping[str, str]) -> "ResourceNames":
         """Read ``INPUT_BUCKET``, ``LAKE_BUCKET``, ... of a Lambda's environment; raises ``InvalidInputError``."""
         return cls._read({key.lower(): value for key, value in environment.items()}, "environment variable", str.upper)
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, str]) -> ResourceNames:
+    def from_arguments(cls, arguments: Mapping[str, str]) -> "ResourceNames":
         """Read ``input_bucket``, ... of a Glue job's arguments, without their dashes; raises ``InvalidInputError``."""
         return cls._read(arguments, "job argument", "--{}".format)
 
     @classmethod
-    def _read(cls, source: Mapping[str, str], kind: str, format_name: Callable[[str], str]) -> ResourceNames:
+    def _read(cls, source: Mapping[str, str], kind: str, format_name: Callable[[str], str]) -> "ResourceNames":
         missing = [item.name for item in fields(cls) if not source.get(item.name)]
         if missing:
             raise InvalidInputError(

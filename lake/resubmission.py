@@ -1,19 +1,13 @@
 """Documents of resubmissions: which rejected lines a person gives back, repaired, to the hour that they came from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.documents import decode_body, get_bound_document
 from lake.layout import resubmission_key
+from lake.ledger import ResubmissionRow
 from lake.manifest import Partition
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from lake.ledger import ResubmissionRow
 
 MAX_LINES = 100_000
 """Maximum number of lines in one resubmission: their offsets are compared in the memory of a function."""

@@ -1,12 +1,11 @@
 """Result documents: what a published generation has read and written, for people, settle and proofs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import S3Client
 from lake.commit import CommitDocument, PendingObject, SourceCount
 from lake.documents import (
     damaged,
@@ -21,9 +20,6 @@ from lake.documents import (
 from lake.layout import result_key
 from lake.manifest import Partition
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True, slots=True)

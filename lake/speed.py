@@ -1,18 +1,13 @@
 """How long a core works on manifests: by what their dataset measured, else by what the settings assume. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lake.compression import has_compressed_name
 from lake.ledger import DatasetSpeed, ManifestRow
-
-if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
-    from lake.settings import Settings
+from lake.manifest import ObjectVersion
+from lake.settings import Settings
 
 MEGABYTE = 1_000_000
 FILES_PER_SECOND = 1_350.0
@@ -36,7 +31,7 @@ class Speeds:
         self._plain = settings.price.mb_per_second_per_core * MEGABYTE
         self._compressed = settings.price.compressed_mb_per_second_per_core * MEGABYTE
 
-    def at(self, share: float) -> Speeds:
+    def at(self, share: float) -> "Speeds":
         """Speeds with plain files assumed to be read ``share`` times as fast; what was measured stays.
 
         Compressed files are not read faster: the processor is their limit. They are slower where S3 is.

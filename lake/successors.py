@@ -1,24 +1,17 @@
 """From superseded manifests, and from parts, to the manifests that hold their files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.ledger import Ledger, ManifestRow, State
 from lake.ledger.table import MAX_BATCH_KEYS, batches_of
 from lake.ledger.transitions import OnDamage, raise_damage
 from lake.manifest import Identity, ObjectVersion
 from lake.manifest_documents import find_division, read_manifest
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from lake.resource_names import ResourceNames
-
+from lake.resource_names import ResourceNames
 
 PARALLEL_READS = 16
 """Requests at a time. A page of their rows is in memory at a time, of about 3 KiB each."""

@@ -3,10 +3,13 @@
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import TypeVar
 from zoneinfo import ZoneInfo
+
+T = TypeVar("T")
 
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -136,6 +139,10 @@ def format_duration(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
+def format_known(form: Callable[[T], str], value: T | None, unknown: str = "") -> str:
+    return unknown if value is None else form(value)
+
+
 SMALLEST_DOLLARS = 0.0001
 
 
@@ -153,8 +160,9 @@ def format_instant(instant: str | float) -> str:
     return f"{read_instant(instant).astimezone(UTC):%Y-%m-%d %H:%M:%S}" if instant else ""
 
 
-def format_clock(instant: datetime, zone: ZoneInfo, now: datetime) -> str:
-    """An instant (aware) on the wall clock of ``zone``: ``tonight 22:00``, ``tomorrow 06:10``, ``2026-11-20 22:00``."""
+def format_clock(text: str, zone: ZoneInfo, now: datetime) -> str:
+    """An instant (ISO 8601) on the clock of ``zone``: ``tonight 22:00``, ``tomorrow 06:10``, ``2026-11-20 22:00``."""
+    instant = read_instant(text)
     local, today = instant.astimezone(zone), now.astimezone(zone).date()
     clock = f"{local:%H:%M}"
     if local.date() == today:

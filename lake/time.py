@@ -4,8 +4,6 @@ Schedule expressions of Amazon EventBridge Scheduler: the times of day and the d
 (Amazon EventBridge Scheduler User Guide, "Schedule types").
 """
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange
 from dataclasses import dataclass
@@ -81,7 +79,7 @@ class Schedule:
     """Days of the week (0 is Monday) on which it does so; None: they do not depend on the day of the week alone."""
 
     @classmethod
-    def parse(cls, expression: str) -> Schedule:
+    def parse(cls, expression: str) -> "Schedule":
         """The schedule of an expression.
 
         Raises ``ValueError``: EventBridge Scheduler would refuse the expression; the text says what is expected.

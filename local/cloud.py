@@ -1,7 +1,5 @@
 """The local cloud: the AWS services that the product uses, on this machine, reachable on loopback only."""
 
-from __future__ import annotations
-
 import fcntl
 import http.client
 import json
@@ -66,7 +64,7 @@ class LocalCloud:
         *,
         log: Callable[[str], None] = lambda _: None,
         glue_minute_seconds: float = 60.0,
-    ) -> LocalCloud:
+    ) -> "LocalCloud":
         """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
         ``state_dir``: a folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.

@@ -3,22 +3,18 @@
 The emulator answers programs that name it, and no web page that a browser has open.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import boto3
 import botocore.session
 from botocore.config import Config
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
-
+from lake.aws_types import CreateBucketConfigurationTypeDef
 
 ACCOUNT = "111122223333"
 REGION: Final = "eu-central-1"
@@ -56,7 +52,7 @@ class AccessKey:
     session_token: str | None = None
 
     @classmethod
-    def random(cls, prefix: str = "AKIA") -> AccessKey:
+    def random(cls, prefix: str = "AKIA") -> "AccessKey":
         """A key that cannot be guessed; ``prefix`` is AWS's for its kind (ASIA: temporary)."""
         token = secrets.token_urlsafe(48) if prefix == "ASIA" else None
         return cls(prefix + secrets.token_hex(8).upper(), secrets.token_urlsafe(30), token)

@@ -1,7 +1,5 @@
 """Quotas and delays of AWS that the local cloud has too; its owner may change the numbers while it runs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +31,6 @@ class Limits:
         beside.replace(file)
 
     @classmethod
-    def read(cls, state: Path) -> Limits:
+    def read(cls, state: Path) -> "Limits":
         """What ``write`` has written last."""
         return cls(**json.loads((state / _FILE).read_text()))

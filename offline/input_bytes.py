@@ -1,25 +1,18 @@
 """Reads ranges of files of this machine and of S3."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
+from lake.aws_types import Buffer, S3Client
 from lake.errors import InvalidInputError, TransientError
 from lake.layout import list_objects
 from lake.manifest import ObjectVersion
 from transform.source import DeniedFileError, Source, UnreadableFileError
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from typing_extensions import Buffer
-
 
 FIRST_YEAR = 1000
 """Dates have four digits."""
@@ -35,7 +28,7 @@ class LocalFile(ObjectVersion):
     """``file:///path``, with escapes (RFC 8089); made once, because a tenth of a small file's time is spent on it."""
 
     @classmethod
-    def found(cls, path: str) -> LocalFile:
+    def found(cls, path: str) -> "LocalFile":
         """The file at an absolute path without links.
 
         Raises ``InvalidInputError``: it is not a regular file, or its time of change is not a date; ``OSError``: it is

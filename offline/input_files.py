@@ -1,7 +1,5 @@
 """Which files are converted, to which dataset and hour."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import Counter
@@ -9,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
@@ -20,9 +17,8 @@ from offline.converted_files import identity
 from offline.input_bytes import SCHEME, LocalFile, list_named
 from transform.clients import s3_client
 
-if TYPE_CHECKING:
-    OnRefusal = Callable[[Path, str], None]
-    OnLeftOut = Callable[[str], None]
+OnRefusal = Callable[[Path, str], None]
+OnLeftOut = Callable[[str], None]
 
 NO_DATASET = "-"
 NO_NAME = "gives no name of a dataset: pass --dataset"

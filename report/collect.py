@@ -1,12 +1,11 @@
 """Reads what a report shows: rows of the ledger, and the documents of plans. The only requests of this package."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import S3Client
 from lake.bills import divide
 from lake.documents import find_document
 from lake.layout import list_objects, manifest_day_prefix, manifest_of_key, plan_summary_key
@@ -16,10 +15,6 @@ from lake.texts import format_count
 from report.days import Day, first_day, last_days
 from report.figures import arrival_of
 from report.model import BY_ENGINES, ExecutionFacts, cost_figures
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
 
 ONE_DAY = timedelta(days=1)
 MAX_DAYS = 15

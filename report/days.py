@@ -1,7 +1,5 @@
 """The page about the last days: one address for the morning. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -165,6 +163,7 @@ def _row(day: Day, newest: Day) -> str:
     order = sorted(day.outcomes, key=lambda outcome: (outcome != "FAILED", outcome))
     marks = " ".join(badge(name, name if day.executions == 1 else f"{day.outcomes[name]:,} {name}") for name in order)
     late = f' <span class="waiting">{format_count(day.late_minutes, "minute")} late</span>' if day.late_minutes else ""
+    more = day.executions - len(day.listed)
     values = (
         (marks or f'<span class="faint">{"none yet" if day is newest else "no execution"}</span>') + late,
         format_size(day.bytes) if day.bytes else "",
@@ -173,7 +172,7 @@ def _row(day: Day, newest: Day) -> str:
         _number(day.failed_files, "bad"),
         _number(day.not_done, "bad"),
         format_dollars(day.micro_dollars / MICRO) if day.micro_dollars else "",
-        " ".join(map(_link, day.listed)) + _more(day.executions - len(day.listed)),
+        " ".join(map(_link, day.listed)) + (f' <span class="faint">+{more:,}</span>' if more > 0 else ""),
     )
     cells = "".join(
         f'<td data-label="{name}">{value}</td>' if value else "<td></td>"
@@ -189,14 +188,8 @@ def _link(item: SettledExecution) -> str:
     return f'<a{kind} href="{quote(item.name, safe="")}/{REPORT_PAGE}">{format_instant(item.planned_at)[11:16]}</a>'
 
 
-def _more(left: int) -> str:
-    return f' <span class="faint">+{left:,}</span>' if left > 0 else ""
-
-
-def _number(value: int, kind: str = "") -> str:
-    if not value:
-        return ""
-    return f'<span class="{kind}">{value:,}</span>' if kind else f"{value:,}"
+def _number(value: int, kind: str) -> str:
+    return f'<span class="{kind}">{value:,}</span>' if value else ""
 
 
 def _figures(days: Sequence[Day]) -> dict[str, Any]:

@@ -1,19 +1,15 @@
 """Executions in order of time: outcome and reason of each, and its plan beside what came of it. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any
 
 from lake.bills import MICRO
-from lake.ledger import CostRow
-from lake.texts import format_count, format_dollars, format_duration, format_instant, format_size
+from lake.texts import format_count, format_dollars, format_duration, format_instant, format_known, format_size
 from report.html import reason_line, safe
 from report.model import ExecutionFacts
 
-T = TypeVar("T")
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")
 QUIET_OUTCOMES = ("SUCCEEDED", "EMPTY")
@@ -89,44 +85,32 @@ def plan_beside_outcome(execution: ExecutionFacts) -> str:
     plan, forecast, verdict = execution.plan or {}, execution.forecast or {}, execution.verdict or {}
     runs = execution.job_runs
     manifests = sum(verdict[name] for name in ("done", "failed", "open")) if verdict else None
+    files, size = (sum(run.files for run in runs), sum(run.bytes for run in runs)) if runs else (None, None)
+    begin, end = plan.get("planned_at"), max((run.end for run in runs), default=None)
+    seconds = end - datetime.fromisoformat(begin).timestamp() if begin and end else None
     planned_seconds = forecast["minutes"] * 60 if forecast else None
+    dollars = sum(run.micro_dollars for run in runs)
     lines = [
         ("engine", str(plan.get("engine", "")), ", ".join(sorted({run.engine for run in runs}))),
-        ("runs; job runs", _known("{:,}".format, plan.get("runs")), _known("{:,}".format, len(runs))),
-        ("manifests", _known("{:,}".format, plan.get("manifests")), _known("{:,}".format, manifests)),
-        (
-            "files",
-            _known("{:,}".format, plan.get("files")),
-            _known("{:,}".format, sum(run.files for run in runs) if runs else None),
-        ),
-        (
-            "bytes",
-            _known(format_size, plan.get("bytes")),
-            _known(format_size, sum(run.bytes for run in runs) if runs else None),
-        ),
-        (
-            "time",
-            _known(format_duration, planned_seconds),
-            _known(format_duration, _seconds(plan.get("planned_at"), runs)),
-        ),
-        (
-            "end",
-            _known(format_instant, forecast.get("end")),
-            _known(format_instant, max((run.end for run in runs), default=None)),
-        ),
-        ("deadline", _known(format_instant, forecast.get("deadline")), deadline_kept(execution)),
-        (
-            "dollars",
-            _known(_format_micro, plan.get("micro_dollars")),
-            _known(_format_micro, sum(run.micro_dollars for run in runs)),
-        ),
-        ("rows", "", _known("{:,}".format, verdict.get("rows"))),
-        ("quarantined lines", "", _known("{:,}".format, verdict.get("rejects"))),
-        ("unreadable files", "", _known("{:,}".format, verdict.get("failed_files"))),
-        ("failed manifests", "", _known("{:,}".format, verdict.get("failed"))),
-        ("damaged objects", "", _known("{:,}".format, verdict.get("damaged_objects"))),
+        _fact("runs; job runs", "{:,}".format, plan.get("runs"), len(runs)),
+        _fact("manifests", "{:,}".format, plan.get("manifests"), manifests),
+        _fact("files", "{:,}".format, plan.get("files"), files),
+        _fact("bytes", format_size, plan.get("bytes"), size),
+        _fact("time", format_duration, planned_seconds, seconds),
+        _fact("end", format_instant, forecast.get("end"), end),
+        ("deadline", format_known(format_instant, forecast.get("deadline")), deadline_kept(execution)),
+        _fact("dollars", lambda micro: format_dollars(micro / MICRO), plan.get("micro_dollars"), dollars),
+        _fact("rows", "{:,}".format, None, verdict.get("rows")),
+        _fact("quarantined lines", "{:,}".format, None, verdict.get("rejects")),
+        _fact("unreadable files", "{:,}".format, None, verdict.get("failed_files")),
+        _fact("failed manifests", "{:,}".format, None, verdict.get("failed")),
+        _fact("damaged objects", "{:,}".format, None, verdict.get("damaged_objects")),
     ]
     return facts_table(("planned", "outcome"), lines)
+
+
+def _fact(name: str, form: Callable[[Any], str], planned: object, actual: object) -> tuple[str, str, str]:
+    return name, format_known(form, planned), format_known(form, actual)
 
 
 def facts_table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -151,17 +135,3 @@ def deadline_kept(execution: ExecutionFacts) -> str:
     late = max(run.end for run in execution.job_runs) - datetime.fromisoformat(deadline).timestamp()
     # In whole minutes, as the verdict has it.
     return f"{format_count(int(late // 60), 'minute')} late" if late >= 60 else "met"
-
-
-def _seconds(planned_at: str | None, runs: Sequence[CostRow]) -> float | None:
-    if planned_at is None or not runs:
-        return None
-    return max(run.end for run in runs) - datetime.fromisoformat(planned_at).timestamp()
-
-
-def _format_micro(micro: int) -> str:
-    return format_dollars(micro / MICRO)
-
-
-def _known(form: Callable[[T], str], value: T | None) -> str:
-    return "" if value is None else form(value)

@@ -1,7 +1,5 @@
 """What manifests add up to: by lane, by dataset, by reason. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

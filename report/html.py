@@ -1,9 +1,8 @@
 """Text and tables as HTML. Pure."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 from lake.texts import (
@@ -59,24 +58,16 @@ def text(value: str) -> Cell:
     return Cell(f'<span class="long" title="{shown}">{shown}</span>' if is_long else shown, value, numeric=False)
 
 
-def number(value: float | None) -> Cell:
-    """A number; None: unknown."""
-    return Cell("", -1) if value is None else Cell(f"{value:,}", value)
+def _figure(form: Callable[[float], str], value: float | None) -> Cell:
+    return Cell("", -1) if value is None else Cell(form(value), value)
 
 
-def size(value: float | None) -> Cell:
-    """A number of bytes; None: unknown."""
-    return Cell("", -1) if value is None else Cell(format_size(value), value)
-
-
-def duration(seconds: float | None) -> Cell:
-    """A number of seconds; None: unknown."""
-    return Cell("", -1) if seconds is None else Cell(format_duration(seconds), seconds)
-
-
-def dollars(value: float | None) -> Cell:
-    """A number of dollars; None: unknown."""
-    return Cell("", -1) if value is None else Cell(format_dollars(value), value)
+number = partial(_figure, "{:,}".format)
+size = partial(_figure, format_size)
+duration = partial(_figure, format_duration)
+dollars = partial(_figure, format_dollars)
+dollars_per_gb = partial(_figure, "${:,.6f}".format)
+"""Cells of a number, bytes, seconds, dollars, and a price; None: unknown."""
 
 
 def instant(value: str | float) -> Cell:

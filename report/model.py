@@ -1,7 +1,5 @@
 """What a report shows: of one execution, or of one day; with the costs of job runs. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Latency and backlog over time, in a bounded number of intervals. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

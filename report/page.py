@@ -1,7 +1,5 @@
 """A report as one HTML page that needs nothing else: no network, no font, no file. Pure."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -46,7 +44,7 @@ def render_document(title: str, stack: str, header: str, main: str, figures: obj
     header, main = (
         TEXT.sub(lambda found: escape(with_options(unescape(found[0]), options)), part) for part in (header, main)
     )
-    style, script, library = _static("report.css"), _static("report.js"), _library()
+    style, script, library = _static("report.css"), _static("report.js"), _static(CHARTS).partition(SOURCE_MAP)[0]
     policy = f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(style)}"
     return f"""<!doctype html>
 <html lang="en">
@@ -77,10 +75,6 @@ def render_document(title: str, stack: str, header: str, main: str, figures: obj
 def _embedded(data: object) -> str:
     """JSON that cannot end the element that holds it."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _library() -> str:
-    return _static(CHARTS).partition(SOURCE_MAP)[0]
 
 
 @cache

@@ -1,7 +1,5 @@
 """The sections of a page: a chart with its figures, and the table with the same figures. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +8,20 @@ from lake.ledger import State
 from lake.texts import format_count, format_dollars, format_duration, format_instant, printable
 from report.executions import SCROLLED_FROM, badge, execution_list
 from report.figures import MAX_NAMED_MANIFESTS
-from report.html import Cell, dollars, duration, instant, large, number, reason_line, safe, size, table, text
+from report.html import (
+    Cell,
+    dollars,
+    dollars_per_gb,
+    duration,
+    instant,
+    large,
+    number,
+    reason_line,
+    safe,
+    size,
+    table,
+    text,
+)
 from report.model import CostFigures, Report
 
 MAX_RUNS = 150
@@ -273,7 +284,7 @@ def cost(report: Report) -> str:
             number(part.files),
             size(part.bytes),
             dollars(part.dollars),
-            _per_gb(part.dollars_per_gb),
+            dollars_per_gb(part.dollars_per_gb),
         ]
         for (lane, dataset), part in report.costs.by_lane_and_dataset.items()
     ]
@@ -300,10 +311,6 @@ def alarms(report: Report) -> str:
         for item in report.alarms
     ]
     return item_list(items) if items else "<p>No alarm has changed its state.</p>"
-
-
-def _per_gb(value: float | None) -> Cell:
-    return Cell("", -1) if value is None else Cell(f"${value:,.6f}", value)
 
 
 def _shown(name: str, sortable: str, rows: list[list[Cell]], nothing: str, caption: str = "") -> str:

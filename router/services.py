@@ -1,7 +1,5 @@
 """Settings, resource names, clients and the clock of a function; built once per container."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,13 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.utils import parse_timestamp
 
+from lake.aws_types import GlueClient, S3Client, SQSClient
 from lake.documents import encode_document, get_document, parse_document, put_document
 from lake.engines import services_of
 from lake.engines.emr_serverless import STREAM_LAUNCH, StreamLaunch
@@ -25,11 +24,6 @@ from lake.ledger import Ledger
 from lake.resource_names import ARRIVALS_QUEUE, OPTIMIZER_ROLE, ResourceNames
 from lake.settings import Settings, load_settings
 from router.listing.folders import read_listings_quickly
-
-if TYPE_CHECKING:
-    from mypy_boto3_glue import GlueClient
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_sqs import SQSClient
 
 PARALLEL_REQUESTS = 32
 """Threads, and HTTP connections per client, of one invocation."""

@@ -4,8 +4,6 @@ They are those of a profile, or those of a past day, as the ledger's owners reco
 its files.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from lake.aws_types import S3Client
 from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
@@ -25,9 +24,6 @@ from lake.manifest import Identity, Manifest, decode_manifest
 from lake.settings import Settings
 from lake.texts import format_count
 from sizing.profile import Profile, file_keys
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 DAY_SECONDS = 86_400
 SPREAD = (math.sqrt(5) - 1) / 2

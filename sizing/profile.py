@@ -1,7 +1,5 @@
 """The profile of a simulated day: how many files of which sizes arrive when, and their keys."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator
@@ -49,7 +47,7 @@ class Profile:
     gzip: GzipShare = field(default_factory=GzipShare)
 
     @property
-    def as_gzip(self) -> Profile:
+    def as_gzip(self) -> "Profile":
         """The profile of these rows if all of them were in compressed files."""
         sizes = tuple(replace(size, bytes=max(round(size.bytes / self.gzip.ratio), 1)) for size in self.sizes)
         return replace(self, sizes=sizes, gzip=replace(self.gzip, share=1.0))

@@ -121,7 +121,7 @@ class Router:
             if fits < group.count:
                 rest = replace(group, count=group.count - fits)
                 self.collected[decision.partition].append(Collected(rest, middle))
-        pollers = _pollers(files)
+        pollers = max(min(POLLERS, files), -(-files // MAX_ARRIVALS))
         self.invocations += pollers
         return [
             self._manifest(draft.arrivals, draft.id, datasets[draft.partition], middle + later, end + later)
@@ -165,11 +165,6 @@ class Router:
         tasks = max(min(datasets, files), min(round(written / convert.target_file_bytes), splits))
         longest = max(core_seconds / tasks, self._speeds.longest_seconds(row))
         return SimulatedManifest(row, arrived, end + ROUTE_SECONDS, Work(core_seconds, tasks, longest), datasets)
-
-
-def _pollers(events: int) -> int:
-    """Invocations of ``route`` in a window with this number of events."""
-    return max(min(POLLERS, events), -(-events // MAX_ARRIVALS))
 
 
 def divide_events(routed: Iterable[tuple[Event, int]], pollers: int) -> list[list[Event]]:

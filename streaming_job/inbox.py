@@ -1,7 +1,5 @@
 """The inboxes of a job: which they are, whether a pointer names an open manifest, and the deletion of pointers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain

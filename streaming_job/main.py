@@ -1,7 +1,5 @@
 """The stream lane's job: micro-batches over the inbox until it is stopped or has nothing to do."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Meters the streaming job: its driver counts its own workers, because no engine reports what a streaming run has used
 before it ends."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta

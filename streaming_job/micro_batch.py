@@ -1,7 +1,5 @@
 """One micro-batch: manifests in, every one of them converted."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,7 +77,7 @@ def convert_manifests(
     return outcomes
 
 
-def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[str, InputSize]:
+def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> "dict[str, InputSize]":
     """The sizes of manifests, in the order of their conversion: urgent ones first, then the oldest first.
 
     One without a row, or with a damaged one, is the last, without a size.

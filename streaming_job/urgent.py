@@ -1,7 +1,5 @@
 """Urgent manifests, converted in parallel with the micro-batches: they wait for no trigger and no other pointers."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from lake.commit import SourceCount
 from lake.errors import AuditError
+from lake.manifest import Manifest, ObjectVersion
 from lake.texts import format_count
 
 if TYPE_CHECKING:
-    from lake.manifest import Manifest, ObjectVersion
     from transform.quarantine_writer import QuarantineContent, QuarantinedThing
     from transform.task_model import SplitResult, Task, TaskResult
 

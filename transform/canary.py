@@ -4,8 +4,6 @@
 into buckets and table of the stack, and the command removes what is left.
 """
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import platform

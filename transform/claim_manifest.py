@@ -3,8 +3,6 @@
 Leases of attempts are renewed while their work goes on; the work stops when all leases are lost.
 """
 
-from __future__ import annotations
-
 import secrets
 import threading
 from collections.abc import Callable

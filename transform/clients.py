@@ -4,8 +4,6 @@ Glue documents no variable with the region for a job's processes, and S3 clients
 follows a redirect for each bucket, obstore fails. So every client here is opened for the job argument ``--region``.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterable
@@ -13,7 +11,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import boto3
 import botocore.session
@@ -22,17 +20,11 @@ from botocore.exceptions import NoCredentialsError
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
+from lake.aws_types import Buffer, DynamoDBClient, S3Client
+from lake.commit import PendingObject
 from lake.engines import ENGINES
 from lake.faults import refuse_foreign_answers
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_s3 import S3Client
-    from typing_extensions import Buffer
-
-    from lake.commit import PendingObject
-    from lake.manifest import ObjectVersion
-
+from lake.manifest import ObjectVersion
 
 MAX_CONNECTIONS = 128
 """The driver's threads can use this number at once while they publish (DRIVER_THREADS x PARALLEL_REQUESTS)."""

@@ -1,7 +1,5 @@
 """convert(manifest_ids, context): the one function of both jobs. Manifests in, published Parquet out, exactly once."""
 
-from __future__ import annotations
-
 import random
 import traceback
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Limits in processor time: a file that is slow to read must not hold a core for hours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ndjson_arrow import detect_codec

@@ -1,7 +1,5 @@
 """The end of an attempt: audit, commit and publish it."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

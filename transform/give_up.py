@@ -3,8 +3,6 @@
 Errors that are no fault of a manifest are data: the cause, what a person does about it, and whether it passes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +65,7 @@ def _abort(services: JobServices, uploaded: Iterable[PendingObject]) -> None:
         abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
-def record_fault(context: ConversionContext, manifest: str, fault: EnvironmentFault) -> None:
+def record_fault(context: ConversionContext, manifest: str, fault: "EnvironmentFault") -> None:
     """Let the row of a waiting or PUBLISHING manifest name the fault, so that the verdict of the execution names it.
 
     An error is only logged: the log has the fault as well.
@@ -154,13 +152,13 @@ def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> 
     return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]
 
 
-def denied_files(results: Iterable[TaskResult]) -> dict[ObjectVersion, EnvironmentFault]:
+def denied_files(results: Iterable[TaskResult]) -> "dict[ObjectVersion, EnvironmentFault]":
     return {
         failure.file: failure.denied for result in results for failure in result.failures if failure.denied is not None
     }
 
 
-def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> EnvironmentFault | None:
+def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> "EnvironmentFault | None":
     """The fault for which the whole manifest waits; None if no file was denied, or the denied ones can be set apart.
 
     They cannot where no other file was read: then nothing tells a denied file from a denied bucket. A manifest that was

@@ -1,15 +1,13 @@
 """What the main modules of both jobs share: from arguments to a context, from an error to the last line of the log."""
 
-from __future__ import annotations
-
 import json
 import os
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.canary import CANARY_ARGUMENT
 from lake.documents import read_uri
 from lake.engines import ENGINES, run_is_terminal
@@ -24,9 +22,6 @@ from transform.clients import dynamodb_client, engine_clients, s3_client
 from transform.outcome import ALARM
 from transform.spark_job import failure_reason
 from transform.task_model import ConversionContext, JobServices
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
 """Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""

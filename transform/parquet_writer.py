@@ -1,7 +1,5 @@
 """Batches of a reader to Parquet files of the target size on the local disk."""
 
-from __future__ import annotations
-
 import base64
 import os
 import sys

@@ -1,7 +1,5 @@
 """The plan of one attempt at one manifest: which tasks read which parts of which files, in which Spark job."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Collection, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Before a run claims anything: may it read the input and write the output?"""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice

@@ -16,20 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lake.commit import PendingObject
 from lake.errors import AuditError
 from lake.layout import quarantine_key
+from lake.manifest import Manifest, ObjectVersion
 from transform.audit import check_excluded
-from transform.task_model import NUMBERS_PER_TASK
+from transform.task_model import NUMBERS_PER_TASK, JobServices
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from ndjson_arrow import Reject
 
-    from lake.commit import PendingObject
-    from lake.manifest import Manifest, ObjectVersion
     from transform.clients import OutputFiles
     from transform.plan_attempt import Attempt
-    from transform.task_model import JobServices
 
 
 MAX_EXPANSION = 20

@@ -1,7 +1,5 @@
 """One task on one core: read its splits, write and upload its objects, count everything."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import tempfile
@@ -12,14 +10,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from time import thread_time
-from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
 import pyarrow as pa
 from ndjson_arrow import BYTE_ORDER_MARK, Batch, Reader, Reject, SplitCounts, recognise
 
+from lake.aws_types import Buffer
+from lake.commit import PendingObject
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
+from lake.manifest import ObjectVersion
 from lake.texts import format_count
 from transform.chunk_sample import Sampling
 from transform.clients import InputRanges, OutputFiles, s3_client
@@ -44,13 +44,6 @@ from transform.task_model import (
     new_columns,
 )
 from transform.upload import Uploads
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from lake.commit import PendingObject
-    from lake.manifest import ObjectVersion
-
 
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""

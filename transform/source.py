@@ -24,19 +24,17 @@ from botocore.exceptions import (
 )
 from obstore.exceptions import BaseError
 
+from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.texts import format_count, reprocess_file_command
-from transform.clients import object_store, s3_client
+from transform.clients import InputRanges, object_store, s3_client
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
-    from mypy_boto3_s3 import S3Client
     from obstore.store import S3Store
-    from typing_extensions import Buffer
 
-    from transform.clients import InputRanges
     from transform.task_model import Split
 
 

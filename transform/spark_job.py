@@ -11,11 +11,11 @@ from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
 from transform.run_task import run_partition
+from transform.task_model import Task, TaskFault, TaskResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from transform.task_model import Task, TaskFault, TaskResult
 
 MAX_REASON_CHARACTERS = 500
 TRACEBACK_HEADER = "Traceback (most recent call last):"

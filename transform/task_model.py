@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from ndjson_arrow import column_name
 
+from lake.aws_types import S3Client
 from lake.compression import INFLATED_RATIO, has_compressed_name
 from lake.errors import AuditError
+from lake.ledger import Ledger
 from lake.ledger.datasets import ADDED_COLUMNS
+from lake.manifest import ObjectVersion, Partition
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
     from pyspark.sql import SparkSession
 
     from lake.commit import PendingObject
-    from lake.ledger import Ledger
-    from lake.manifest import ObjectVersion, Partition
     from lake.resource_names import ResourceNames
     from lake.settings import ConvertSettings, Settings
     from transform.give_up import EnvironmentFault

@@ -1,19 +1,15 @@
 """Objects under their final keys that no reader can see yet: multipart uploads of one part, not completed here."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.aws_types import S3Client
 from lake.commit import ALGORITHM, WHOLE_OBJECT, PendingObject, UploadedPart, checksum_of
 from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 MAX_PART_BYTES = 5 << 30
 """S3's limit on the size of one part."""

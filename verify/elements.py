@@ -3,8 +3,6 @@
 Python's regular expressions find the next byte that decides anything; every other byte belongs to the element.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,7 +90,8 @@ def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = Fal
     rest = Unread(stream)
     offset = number = 0
     while piece := rest.readline(max_line_bytes + 1):
-        start, content = offset, _content_of(piece, offset)
+        mark = len(BYTE_ORDER_MARK) if offset == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
+        start, content = offset, CONTENT.search(piece, mark)
         while content is None and not piece.endswith(b"\n") and (more := rest.readline(max_line_bytes + 1)):
             # White space that is longer than a line may be.
             offset, piece = offset + len(piece), more
@@ -112,12 +111,6 @@ def lines_of(stream: IO[bytes], max_line_bytes: int, *, concatenated: bool = Fal
             rest.give_back(piece)
             yield from _lines(rest, offset, number, max_line_bytes, start)
             return
-
-
-def _content_of(piece: bytes, offset: int) -> re.Match[bytes] | None:
-    """The first byte that is neither white space nor part of the file's byte order mark."""
-    mark = len(BYTE_ORDER_MARK) if offset == 0 and piece.startswith(BYTE_ORDER_MARK) else 0
-    return CONTENT.search(piece, mark)
 
 
 def _lines(stream: Unread, offset: int, number: int, max_line_bytes: int, start: int | None = None) -> Iterator[Line]:

@@ -4,8 +4,6 @@ Who has them is in a database on disk, so memory does not grow with their number
 second look at the rows of a few buckets tells.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections import Counter
@@ -64,7 +62,7 @@ class TimeOverError(Exception):
 
 
 def find_files(
-    stack: Stack, hours: Hours, index: FileIndex, stop_at: datetime | None = None, *, old_days: bool = True
+    stack: Stack, hours: Hours, index: "FileIndex", stop_at: datetime | None = None, *, old_days: bool = True
 ) -> dict[str, UnownedFiles]:
     """List the dataset's prefixes, every version; the files that have a manifest are added to ``index``.
 
@@ -91,7 +89,7 @@ def find_files(
     return unowned
 
 
-def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str, ManifestRow | None]:
+def current_rows(stack: Stack, index: "FileIndex", report: HourReport) -> dict[str, ManifestRow | None]:
     """The rows of the manifests that have the files of the report's hour now; ``index`` says the same afterwards.
 
     The files of a superseded manifest, and of a part, go to those that have them now; a file that none has is reported.
@@ -166,7 +164,7 @@ class FileIndex:
         self._database = sqlite3.connect(folder / "files.sqlite", isolation_level=None)
         self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
 
-    def __enter__(self) -> FileIndex:
+    def __enter__(self) -> "FileIndex":
         return self
 
     def __exit__(
@@ -248,7 +246,11 @@ def locate(
             missing.append((file, line, pairs))
     rest = [kept[digest] for digest in extra if digest in kept]
     found = [_missing(file, line, pairs, rest) for file, line, pairs in missing]
-    return found + [_extra(uri, pairs) for uri, pairs in rest[:MAX_FOUND]]
+    extras = (
+        Difference(uri, f"has a row of {len(pairs)} values that no input line of its manifest gives, or has it twice")
+        for uri, pairs in rest[:MAX_FOUND]
+    )
+    return [*found, *extras]
 
 
 def _missing(file: ObjectVersion, line: Line, pairs: Pairs, rest: list[tuple[str, Pairs]]) -> Difference:
@@ -260,9 +262,3 @@ def _missing(file: ObjectVersion, line: Line, pairs: Pairs, rest: list[tuple[str
     rest.remove((uri, similar))
     names = tuple(differing_columns(pairs, similar))
     return Difference(file.uri, f"the row differs in {uri}", file.version, line.number, line.offset, names)
-
-
-def _extra(uri: str, pairs: Pairs) -> Difference:
-    return Difference(
-        uri, f"has a row of {len(pairs)} values that no input line of its manifest gives, or has it twice"
-    )

@@ -1,7 +1,5 @@
 """Some hours of a dataset: everything that arrived in them against everything that is published of them."""
 
-from __future__ import annotations
-
 import tempfile
 import zlib
 from collections import defaultdict
@@ -10,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import S3Client
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import complete_marker_key, is_complete_marker, parse_generation, partition_prefix
@@ -25,9 +24,6 @@ from verify.quarantine_records import find_resubmitted
 from verify.report import Difference, HourReport
 from verify.stack import Hours, Stack
 from verify.table_check import check_table
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 TOO_LATE = "was not compared: the time of this verification was over"
 CHANGED = "has changed meanwhile: verify this hour again"

@@ -3,8 +3,6 @@
 The parser is Python's standard library (RFC 8259), values exactly as in the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import S3Client
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.faults import Fault, judge
@@ -35,12 +36,7 @@ from verify.rows import (
     row_digest,
 )
 from verify.stack import Stack
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from verify.table_check import Column, ShownTable
-
+from verify.table_check import Column, ShownTable
 
 Quarantine = dict[tuple[str, str], QuarantinedFile]
 """By URI and version of the input file."""

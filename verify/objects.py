@@ -1,26 +1,20 @@
 """Objects as streams of bounded memory: ranges of one version, decompressed."""
 
-from __future__ import annotations
-
 import bz2
 import io
 import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pyarrow as pa
 from boto3.exceptions import RetriesExceededError
 from botocore.exceptions import ClientError
 
+from lake.aws_types import Buffer, GetObjectOutputTypeDef, S3Client
 from lake.faults import KEY_CODES, Fault, error_code, is_denial, judge
 from lake.manifest import UNVERSIONED, ObjectVersion
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
-    from typing_extensions import Buffer
 
 RANGE_BYTES = 8 << 20
 INPUT_BYTES = 64 << 10
@@ -94,7 +88,7 @@ def get_range(s3: S3Client, file: ObjectVersion, start: int, end: int) -> GetObj
 class InflatedStream(io.RawIOBase):
     """All members of a gzip or bzip2 file; raises ``OSError`` if it is damaged and ``EOFError`` if it is truncated."""
 
-    def __init__(self, stream: io.BufferedReader[Any], new_member: Callable[[], Any]) -> None:
+    def __init__(self, stream: "io.BufferedReader[Any]", new_member: Callable[[], Any]) -> None:
         super().__init__()
         self._stream = stream
         self._new_member = new_member

@@ -3,8 +3,6 @@
 Lines that a person has given back are files of the hour that no listing of the input has.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What a verification has found: differences, things that cannot be proven, and the outcome of each hour."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -65,7 +63,7 @@ class ManifestReport:
         if reason not in self.unproven and len(self.unproven) < MAX_DIFFERENCES:
             self.unproven.append(reason)
 
-    def merge(self, report: ManifestReport) -> None:
+    def merge(self, report: "ManifestReport") -> None:
         for name in ("files", "rows", "rejects", "whole_files"):
             setattr(self, name, getattr(self, name) + getattr(report, name))
         for difference in report.differences:

@@ -3,28 +3,22 @@
 They come from an input file, by the verification's own parser, or from a published Parquet file, as pyarrow reads it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lake.aws_types import S3Client
 from lake.manifest import ObjectVersion
 from verify import line_rules
 from verify.elements import Line, lines_of
 from verify.line_rules import BYTE_ORDER_MARK, RejectedError, pairs_of
 from verify.objects import open_text
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
 
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
@@ -97,11 +91,11 @@ class RowMultiset:
         bucket = digest % BUCKETS
         self.sums[bucket] = (self.sums[bucket] + digest) % MODULUS
 
-    def merge(self, other: RowMultiset) -> None:
+    def merge(self, other: "RowMultiset") -> None:
         self.rows += other.rows
         self.sums = [(mine + theirs) % MODULUS for mine, theirs in zip(self.sums, other.sums, strict=True)]
 
-    def differing_buckets(self, other: RowMultiset) -> list[int]:
+    def differing_buckets(self, other: "RowMultiset") -> list[int]:
         """Buckets that do not hold the same rows; empty: both multisets are equal."""
         return [bucket for bucket in range(BUCKETS) if self.sums[bucket] != other.sums[bucket]]
 

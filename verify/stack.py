@@ -1,12 +1,10 @@
 """What a verification needs of a deployment; it only reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from lake.aws_types import S3Client
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.hours import stamps_between
 from lake.ledger import Ledger, ManifestRow
@@ -15,9 +13,6 @@ from lake.manifest import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from verify.table_check import ShownTable
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
@@ -50,7 +45,7 @@ class Stack:
         settings: Settings,
         dataset: str,
         clock: Callable[[], datetime],
-    ) -> Stack:
+    ) -> "Stack":
         """What the settings say of a dataset, with these clients."""
 
         def belongs(key: str) -> bool:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.layout import partition_prefix
+from lake.ledger import ManifestRow, Published, Tabled
+from lake.manifest import Partition
 from lake.successors import follow
 from lake.texts import format_count
-from verify.report import Difference
+from verify.report import Difference, HourReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from lake.ledger import ManifestRow, Published, Tabled
-    from lake.manifest import Partition
-    from verify.report import HourReport
     from verify.stack import Stack
 
 STATUS = "hybrid-router tables status"

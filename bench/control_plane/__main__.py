@@ -1,7 +1,5 @@
 """``make bench-plan``: every function on every night, each in a process of its own, and their targets."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,24 +1,19 @@
 """``hybrid-router catalog drop-columns``: gives a dataset the room back of columns that no published file has."""
 
-from __future__ import annotations
-
-import json
 import time
 from collections.abc import Iterator
 from typing import IO, Annotated, cast
 
 import pyarrow.parquet as pq
 import typer
-from botocore.exceptions import ClientError
 from rich.console import Console
 
 from cli.catalog.sample import RangeReader, reading_object
 from cli.commands import Dataset, Json, command
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.errors import ExitCode
-from cli.terminal import ended_by_signal
+from cli.terminal import ended_by_signal, print_answer
 from lake.errors import InvalidInputError
-from lake.faults import error_code
 from lake.layout import list_objects, parse_generation
 from lake.ledger import State
 from lake.ledger.table import INDEX_WAIT_SECONDS
@@ -58,13 +53,10 @@ def print_dropped_columns(
         # A closed terminal must not keep it from putting back what it has to.
         with ended_by_signal():
             dropped = _drop(stack, dataset, row.columns, dropped, read)
-    if as_json:
-        typer.echo(json.dumps({"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}, indent=2))
-        return ExitCode.FINE
-    for name in dropped:
-        typer.echo(name)
     verb = "would be dropped" if dry_run else "dropped"
-    typer.echo(f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(files, 'file')}")
+    total = f"{format_count(len(dropped), 'column')} {verb} of {len(row.columns)}, by {format_count(files, 'file')}"
+    document = {"dataset": dataset, "dryRun": dry_run, "files": files, "dropped": dropped}
+    print_answer(document, lambda: typer.echo("\n".join([*dropped, total])), as_json=as_json)
     return ExitCode.FINE
 
 
@@ -108,10 +100,8 @@ def _columns_of_files(stack: DeployedStack, dataset: str, read: set[str]) -> Ite
             file = RangeReader(stack.s3, bucket, item["Key"], item["Size"])
             with reading_object(bucket, item["Key"]):
                 names = set(pq.read_schema(cast("IO[bytes]", file)).names)
-        except ClientError as error:
+        except stack.s3.exceptions.NoSuchKey:
             # The sweep has deleted this generation since it was listed.
-            if error_code(error) != "NoSuchKey":
-                raise
-        else:
-            read.add(item["Key"])
-            yield names
+            continue
+        read.add(item["Key"])
+        yield names

@@ -1,29 +1,23 @@
 """A bounded sample of a dataset's published Parquet objects, or of a folder's files, the newest hours first."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack
+from lake.aws_types import Buffer, S3Client
 from lake.errors import TerminalError
 from lake.faults import Fault, error_code, judge
 from lake.layout import parse_generation
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from typing_extensions import Buffer
-
 
 T = TypeVar("T")
 
@@ -53,13 +47,9 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     """Read the newest objects of a dataset: one of each hour, then the next of each hour."""
     sample, lake = DatasetSample(), stack.resources.lake_bucket
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
-        try:
-            with reading_object(lake, key):
-                _add_object(sample, _opened(stack.s3, lake, key, size))
-        except ClientError as error:
-            # The sweep has deleted this generation since it was listed.
-            if error_code(error) != "NoSuchKey":
-                raise
+        # The sweep may have deleted this generation since it was listed.
+        with suppress(stack.s3.exceptions.NoSuchKey), reading_object(lake, key):
+            _add_object(sample, _opened(stack.s3, lake, key, size))
     return sample
 
 

@@ -11,14 +11,13 @@ from rich.console import Console
 
 from cli.catalog.column_types import FORMATS, ColumnType, Proposal, propose
 from cli.catalog.sample import DatasetSample, read_folder_sample, read_sample
-from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_table, duckdb_view, spark_view
+from cli.catalog.view_sql import Dialect, athena_view, duckdb_folder, duckdb_view, quoted, spark_view
 from cli.commands import Json, Local, Profile, Region, Stage, command
 from cli.connect import connect_to_stage
 from cli.deployed_stack import DeployedStack, unknown_dataset
 from cli.documents import SuggestedColumn, Suggestion
 from cli.errors import ExitCode, NotFoundError
-from cli.terminal import print_table
-from lake.documents import format_json
+from cli.terminal import print_answer, print_table
 from lake.errors import InvalidInputError
 from lake.ledger.datasets import DatasetRow
 from lake.texts import format_count, printable
@@ -124,12 +123,9 @@ def _print_all(
             "out the lines of columns that no query needs",
             err=True,
         )
-    if as_json:
-        typer.echo(format_json(_document(dataset, sample, proposals, views)))
-    elif dialect is not None:
-        typer.echo(f"{views[dialect]};")
-    else:
-        _print(dataset, sample, proposals, views)
+    document = _document(dataset, sample, proposals, views)
+    text = _print if dialect is None else lambda _: typer.echo(f"{views[dialect]};")
+    print_answer(document, lambda: text(document), as_json=as_json)
     return ExitCode.FINE
 
 
@@ -148,7 +144,8 @@ def _views(
         else:
             account = stack.outputs.overnight.split(":")[4]
             attach = f"ATTACH IF NOT EXISTS '{account}' AS glue (TYPE iceberg, ENDPOINT_TYPE 'glue');\n"
-            source = duckdb_table(database, dataset)
+            # Each query reads the last snapshot of a catalog that is attached as glue.
+            source = ".".join(quoted(name, Dialect.DUCKDB) for name in ("glue", database, dataset))
     return {
         Dialect.ATHENA: athena_view(database, dataset, columns, typed),
         Dialect.DUCKDB: attach + duckdb_view(source, dataset, columns, typed),
@@ -169,8 +166,8 @@ def _document(
     columns = (
         SuggestedColumn(
             name=name,
-            type=_type_name(proposal),
-            format=_format(proposal) or None,
+            type=VARCHAR if proposal.type is None else proposal.type.name,
+            format=None if proposal.type is None else FORMATS.get(proposal.type.kind),
             values=proposal.values,
             nulls=sample.rows - proposal.values,
             refused=proposal.refused,
@@ -182,31 +179,23 @@ def _document(
     return Suggestion(dataset, sample.objects, sample.rows, tuple(columns), sql)
 
 
-def _print(dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]) -> None:
-    title = f"{dataset}: {format_count(sample.rows, 'row')} of {format_count(sample.objects, 'Parquet object')}"
+def _print(found: Suggestion) -> None:
+    title = f"{found.dataset}: {format_count(found.rows, 'row')} of {format_count(found.files, 'Parquet object')}"
     rows = [
         (
-            name,
-            _type_name(proposal),
-            _format(proposal),
-            ", ".join(_shown(text) for text in proposal.examples),
-            f"{proposal.values:,}",
-            f"{proposal.refused:,}",
+            column.name,
+            column.type,
+            column.format or "",
+            ", ".join(_shown(text) for text in column.examples),
+            f"{column.values:,}",
+            f"{column.refused:,}",
         )
-        for name, proposal in proposals.items()
+        for column in found.columns
     ]
     print_table(title, ("column", "type", "format", "refused values"), ("values", "refused"), rows)
     typer.echo("A refused value is NULL in the column of the type; the column <name>_text keeps every value.")
-    for dialect, view in views.items():
+    for dialect, view in found.sql.items():
         typer.echo(f"\n-- {dialect}\n{view};")
-
-
-def _type_name(proposal: Proposal) -> str:
-    return VARCHAR if proposal.type is None else proposal.type.name
-
-
-def _format(proposal: Proposal) -> str:
-    return "" if proposal.type is None else FORMATS.get(proposal.type.kind, "")
 
 
 def _shown(text: str) -> str:

@@ -85,11 +85,6 @@ def duckdb_folder(folder: str) -> str:
     return f"read_parquet('{path}', union_by_name = true, hive_partitioning = true, hive_types = {types})"
 
 
-def duckdb_table(database: str, table: str) -> str:
-    """An Iceberg table of Glue's catalog, which has to be attached as ``glue``: each query reads its last snapshot."""
-    return ".".join(quoted(name, Dialect.DUCKDB) for name in ("glue", database, table))
-
-
 def view_name(table: str) -> str:
     return f"{table}_typed"
 

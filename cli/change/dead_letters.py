@@ -18,7 +18,7 @@ from cli.inspect.executions import read_zone
 from cli.inspect.failures import count_dead_letters
 from lake.errors import InvalidInputError
 from lake.faults import is_denial
-from lake.texts import format_clock, format_count, printable, read_instant
+from lake.texts import format_clock, format_count, printable
 from lake.time import iso_utc
 from router.route.events import AnnouncedVersion, parse_events
 
@@ -63,7 +63,7 @@ def print_dead_letters(stack: DeployedStack, limit: Limit = 100, *, as_json: Jso
     zone, now = read_zone(stack), datetime.now(UTC)
     typer.echo(f"{stack.name}, times in {zone.key}")
     for letter in letters:
-        typer.echo(f"{format_clock(read_instant(letter.sent_at), zone, now)}  {printable(letter.subject)}")
+        typer.echo(f"{format_clock(letter.sent_at, zone, now)}  {printable(letter.subject)}")
         typer.echo(f"  {printable(letter.problem)}: {letter.advice}")
     if not letters:
         typer.echo("there is no dead letter")
@@ -92,12 +92,10 @@ def redrive_dead_letters(stack: DeployedStack, *, dry_run: DryRun = False, as_js
         stack.sqs.delete_message(QueueUrl=stack.outputs.dead_letters, ReceiptHandle=message["ReceiptHandle"])
     for message in hidden:
         _show_again(stack, message)
-    if as_json:
-        typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1))
-        return ExitCode.FINE
     action = "dry run, nothing was done; to be removed" if dry_run else "removed"
-    total = format_count(done["removed"], "dead letter")
-    typer.echo(f"{action}: {total}, of which {format_count(done['sent'], 'event')} sent to route again")
+    total, sent = format_count(done["removed"], "dead letter"), format_count(done["sent"], "event")
+    text = f"{action}: {total}, of which {sent} sent to route again"
+    typer.echo(json.dumps({**done, "dryRun": dry_run}, indent=1) if as_json else text)
     return ExitCode.FINE
 
 
@@ -137,16 +135,12 @@ def _show_again(stack: DeployedStack, message: dict[str, Any]) -> None:
 
 def _read_letter(stack: DeployedStack, item: dict[str, Any]) -> DeadLetter:
     attributes = {name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()}
-    is_sent = False
-    if "TARGET_ARN" in attributes:
-        subject, problem, advice = _refused_start(stack, attributes)
-    else:
-        subject, problem, advice, is_sent = _failed_event(stack, item)
+    found = _refused_start(stack, attributes) if "TARGET_ARN" in attributes else _failed_event(stack, item)
     sent_at = datetime.fromtimestamp(int(item["Attributes"]["SentTimestamp"]) / 1000, UTC)
-    return DeadLetter(item["MessageId"], iso_utc(sent_at), subject, problem, advice, is_sent)
+    return DeadLetter(item["MessageId"], iso_utc(sent_at), *found)
 
 
-def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[str, str, str]:
+def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[str, str, str, bool]:
     """EventBridge Scheduler User Guide, "Configuring a dead-letter queue for EventBridge Scheduler"."""
     target = attributes["TARGET_ARN"]
     error = ": ".join(attributes[name] for name in ("ERROR_CODE", "ERROR_MESSAGE") if name in attributes)
@@ -157,6 +151,7 @@ def _refused_start(stack: DeployedStack, attributes: dict[str, str]) -> tuple[st
         target,
         f"its schedule could not start it ({error or 'no reason given'})",
         f"the next start does the work{now}",
+        False,
     )
 
 

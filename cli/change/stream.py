@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import UTC, datetime
+from functools import partial
 
 import typer
 
@@ -13,7 +14,7 @@ from cli.errors import ExitCode
 from cli.inspect.backlog import format_shards, live_runs, read_shards
 from cli.inspect.executions import read_zone
 from lake.documents import format_json
-from lake.texts import format_clock, printable, read_instant
+from lake.texts import format_clock, printable
 
 POLL_SECONDS = 5.0
 
@@ -27,7 +28,7 @@ def print_stream(stack: DeployedStack, *, as_json: Json = False) -> int:
     else:
         zone = read_zone(stack)
         typer.echo(f"{stack.name}, times in {zone.key}")
-        for text in format_shards(shards, now, lambda instant: format_clock(read_instant(instant), zone, now)):
+        for text in format_shards(shards, now, partial(format_clock, zone=zone, now=now)):
             typer.echo(printable(text))
     return ExitCode.FINE if all(shard.runs for shard in shards) else ExitCode.NOT_SO
 

@@ -1,6 +1,5 @@
 """``hybrid-router cost``: what the conversion of some days has cost."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,13 +10,12 @@ import typer
 from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.terminal import print_table
+from cli.terminal import print_answer, print_table
 from lake.bills import MICRO
-from lake.documents import to_json
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare, Ledger
 from lake.settings.declaration import DATE
-from lake.texts import format_count, format_size, printable
+from lake.texts import format_count, format_known, format_size, printable
 from report.collect import costs_around, metered
 from report.model import BY_ENGINES, CostPart
 from router.estimate.other_costs import Estimate, estimate
@@ -46,12 +44,6 @@ class CostReport:
     estimated: Estimate
     differences: tuple[str, ...]
     """What does not add up; empty: everything does."""
-
-
-def _group_name(row: CostRow, share: CostShare, by: str) -> str:
-    if by == "dataset":
-        return share.dataset or NO_DATASET
-    return str({"lane": row.lane, "engine": row.engine, "day": row.day}[by])
 
 
 def _night_costs(rows: Sequence[CostRow], plans: Mapping[str, int | None]) -> Iterator[NightCost]:
@@ -92,21 +84,18 @@ def print_cost(
     today = str(datetime.now(UTC).date())
     days = _days(today if first is None else first, today if last is None else last)
     report, source = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack, *days)
-    if as_json:
-        body = {
-            "from": str(days[0]),
-            "to": str(days[-1]),
-            "by": by,
-            "metered": source,
-            "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
-            "total": {**_sum(report.total), "jobRuns": report.job_runs},
-            "nights": to_json(report.nights),
-            "estimated": asdict(report.estimated),
-            "differences": report.differences,
-        }
-        typer.echo(json.dumps(body, indent=2))
-    else:
-        _print(report, by, source)
+    body = {
+        "from": str(days[0]),
+        "to": str(days[-1]),
+        "by": by,
+        "metered": source,
+        "groups": [{"name": name, **_sum(group)} for name, group in report.groups.items()],
+        "total": {**_sum(report.total), "jobRuns": report.job_runs},
+        "nights": report.nights,
+        "estimated": asdict(report.estimated),
+        "differences": report.differences,
+    }
+    print_answer(body, lambda: _print(report, by, source), as_json=as_json)
     return ExitCode.NOT_SO if report.differences else ExitCode.FINE
 
 
@@ -136,7 +125,8 @@ def read_costs(ledger: Ledger, first: date, last: date, by: str) -> CostReport:
     for row in ledger.costs.of_days(first, last):
         whole = CostShare("", 0)
         for share in row.shares:
-            groups.setdefault(_group_name(row, share, by), CostPart()).add(share)
+            name = share.dataset or NO_DATASET if by == "dataset" else str(getattr(row, by))
+            groups.setdefault(name, CostPart()).add(share)
             total.add(share)
             whole = whole.plus(share, share.micro_dollars)
         rows.append(replace(row, shares=(whole,)))
@@ -194,8 +184,7 @@ def _print(report: CostReport, by: str, source: str) -> None:
 
 
 def _cells(group: CostPart) -> tuple[str, ...]:
-    per_gb = group.dollars_per_gb
-    price = "" if per_gb is None else f"{per_gb:,.6f}"
+    price = format_known("{:,.6f}".format, group.dollars_per_gb)
     return f"{group.dollars:,.4f}", format_size(group.bytes), f"{group.files:,}", price
 
 

@@ -1,9 +1,9 @@
 """``hybrid-router plan``: what the next night would do, before it begins."""
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -13,10 +13,10 @@ from cli.commands import FirstHour, Json, LastHour, command, given
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
-from cli.terminal import print_table
+from cli.terminal import print_answer, print_table
 from lake.layout import PLAN_AHEAD_EXECUTION
 from lake.speed import FAST, FILES_PER_SECOND, MEGABYTE, SLOW
-from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
 
 RANGE = ("low", "high")
 DRY_RUN_PREFIX = "dry-run-"
@@ -38,17 +38,12 @@ def print_plan(
     # The plan of the whole backlog is the forecast of ``status``, which the function also makes every hour.
     execution = f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}" if options else PLAN_AHEAD_EXECUTION
     answer = stack.invoke("plan", {**options, "execution": execution, "dryRun": True})
-    if as_json:
-        typer.echo(json.dumps(answer, indent=2))
-    else:
-        _print(answer, read_zone(stack), datetime.now(UTC))
+    print_answer(answer, lambda: _print(answer, read_zone(stack), datetime.now(UTC)), as_json=as_json)
     return ExitCode.NOT_SO if answer["forecast"]["late_minutes"] else ExitCode.FINE
 
 
 def _print(answer: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
-    def clock(instant: str) -> str:
-        return format_clock(read_instant(instant), zone, now)
-
+    clock = partial(format_clock, zone=zone, now=now)
     forecast = answer["forecast"]
     typer.echo(
         f"backlog: {format_count(answer['files'], 'file')}, {format_size(answer['bytes'])}, "

@@ -17,7 +17,7 @@ from cli.commands import ALL_CORES, Cores, Json, Local, Region, SettingsFile, St
 from cli.connect import connect_to_stage
 from cli.cost.cost import parse_day
 from cli.deployed_stack import DeployedStack
-from cli.terminal import print_table
+from cli.terminal import print_answer, print_progress, print_table
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings, Settings, load_settings
 from lake.speed import FAST, SLOW
@@ -75,13 +75,12 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
     if day is not None and source.ledger is None:
         raise typer.BadParameter("--date is for --from-ledger: a profile has its own date")
     if source.ledger is not None:
-        found = _simulate_ledger(source.ledger, settings, _parse_day(day))
+        if day is None:
+            raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
+        found = _simulate_ledger(source.ledger, settings, parse_day("--date", day))
     else:
-        found = simulate_profile(_profile(source, settings), settings, _progress)
-    if as_json:
-        typer.echo(json.dumps(asdict(found), indent=1))
-    else:
-        _print(found, settings.time_zone)
+        found = simulate_profile(_profile(source, settings), settings, print_progress)
+    print_answer(asdict(found), lambda: _print(found, settings.time_zone), as_json=as_json, indent=1)
 
 
 def _profile(source: Source, settings: Settings) -> Profile:
@@ -97,19 +96,9 @@ def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, d
     """Speeds of datasets and waits of engines are what the ledger has measured, as for the plan of a night."""
     night, stack = night_start(settings, day), connect()
     buckets = (stack.resources.control_bucket, stack.resources.input_bucket)
-    arrivals = recorded_arrivals(read_recorded(stack.s3, *buckets, night, _progress), settings, night)
+    arrivals = recorded_arrivals(read_recorded(stack.s3, *buckets, night, print_progress), settings, night)
     measured = Measured(stack.ledger.datasets.speeds(), recent_waits(stack.ledger, datetime.now(UTC)))
-    return simulate(arrivals, settings, _progress, measured)
-
-
-def _parse_day(day: str | None) -> date:
-    if day is None:
-        raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
-    return parse_day("--date", day)
-
-
-def _progress(text: str) -> None:
-    typer.echo(text, err=True)
+    return simulate(arrivals, settings, print_progress, measured)
 
 
 DAYS_OF_A_MONTH = 30
@@ -230,7 +219,7 @@ def calibrate_files(
     settings, busy = ConvertSettings(), os.getloadavg()[0]
     if busy > cores / 2:
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
-    found = measure(paths, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
+    found = measure(paths, goal_seconds, settings, cores, print_progress)
     advice = list(advise(found, settings))
     if as_json:
         body = {"measured": list(map(asdict, found)), "settings": list(map(asdict, advice))}

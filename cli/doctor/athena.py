@@ -1,13 +1,13 @@
 """``doctor --canary --athena WORKGROUP``: whether Athena shows the values of the Iceberg tables, and not NULLs."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.catalog.view_sql import PARTITION_COLUMNS
+from cli.catalog.view_sql import PARTITION_COLUMNS, Dialect, quoted
 from cli.deployed_stack import DeployedStack
 from cli.doctor.checks import Finding, Readiness
 from cli.errors import advise
@@ -54,9 +54,10 @@ def _examine(
     name = table["Name"]
     columns = [item["Name"] for item in table["StorageDescriptor"]["Columns"]]
     columns = [column for column in columns if column not in PARTITION_COLUMNS][:MAX_COLUMNS]
-    query = athena.start_query_execution(QueryString=_statement(database, name, columns), WorkGroup=workgroup)[
-        "QueryExecutionId"
-    ]
+    place, source, *texts = (quoted(item, Dialect.ATHENA) for item in (database, name, *columns))
+    counts = ", ".join(["count(*)", *(f"count({text})" for text in texts)])
+    statement = f"SELECT {counts} FROM (SELECT * FROM {place}.{source} LIMIT {ROWS})"  # noqa: S608
+    query = athena.start_query_execution(QueryString=statement, WorkGroup=workgroup)["QueryExecutionId"]
     state, reason = _end_of(athena, query, wait)
     if state != "SUCCEEDED":
         return Finding(name, Readiness.TO_DO, f"query {query} {state}: {reason}")
@@ -70,16 +71,6 @@ def _examine(
     return Finding(
         name, Readiness.TO_DO, f"{text}: Athena does not find the columns in the files; move no reader to it"
     )
-
-
-def _statement(database: str, table: str, columns: Sequence[str]) -> str:
-    """Counts the rows, and the values of each column."""
-    counts = ", ".join(["count(*)", *(f"count({_quoted(column)})" for column in columns)])
-    return f"SELECT {counts} FROM (SELECT * FROM {_quoted(database)}.{_quoted(table)} LIMIT {ROWS})"  # noqa: S608
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _end_of(athena: Any, query: str, wait: Callable[[float], object]) -> tuple[str, str]:  # noqa: ANN401

@@ -4,7 +4,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from cli.doctor.checks import Readiness
 from cli.errors import ExitCode, advise
 from cli.inspect.backlog import live_runs
 from cli.inspect.executions import local_log, log_of_run, log_stream
-from cli.terminal import ended_by_signal, print_table, working
+from cli.terminal import ended_by_signal, print_answer, print_table, working
 from lake.bills import SUCCEEDED, Bill
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest
 from lake.documents import find_document
@@ -111,7 +111,11 @@ def _start_on_glue(job: CanaryJob, request: CanaryRequest) -> str:
 
 def _start_on_emr(job: CanaryJob, request: CanaryRequest) -> str:
     stream = job.lane == Lane.STREAM
-    launch = _stream_launch(job.stack) if stream else _batch_launch(job.stack)
+    if stream:
+        function = job.stack.functions.get_function_configuration(FunctionName=job.stack.outputs.stream_control)
+        launch = StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
+    else:
+        launch = _batch_launch(job.stack)
     body = replace(launch, timeout_minutes=TIMEOUT_MINUTES).request(FIRST_SHARD, job.job, secrets.token_hex(16))
     body["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     if not stream:
@@ -124,11 +128,6 @@ STARTS: dict[str, Callable[[CanaryJob, CanaryRequest], str]] = {
     "emr-serverless": _start_on_emr,
 }
 """By the service of an engine: what it takes to start a job as small as it can be."""
-
-
-def _stream_launch(stack: DeployedStack) -> StreamLaunch:
-    function = stack.functions.get_function_configuration(FunctionName=stack.outputs.stream_control)
-    return StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
 
 
 def _batch_launch(stack: DeployedStack) -> StreamLaunch:
@@ -212,11 +211,9 @@ def print_canary(
         rows = canary.run(jobs)
         if athena is not None:
             rows += [CanaryRow("athena", item.name, item.state, item.text) for item in ask_athena(stack, athena)]
-    if as_json:
-        typer.echo(json.dumps({"rows": [asdict(row) for row in rows], "seen": canary.seen}, indent=2))
-    else:
-        cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
-        print_table(f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do"), (), cells)
+    title, heads = f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do")
+    cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
+    print_answer({"rows": rows, "seen": canary.seen}, lambda: print_table(title, heads, (), cells), as_json=as_json)
     return ExitCode.NOT_SO if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.FINE
 
 

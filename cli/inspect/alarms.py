@@ -56,16 +56,13 @@ def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) ->
     None: the caller may not read them; the rest of a report needs other rights. Raises botocore's other errors.
     """
     try:
-        return tuple(islice(_changes(stack, first, last), MAX_CHANGES))
+        histories = [_history(stack, alarm["AlarmName"], first, last) for alarm in own_alarms(stack)]
+        changes = heapq.merge(*histories, key=lambda change: change.at, reverse=True)
+        return tuple(islice(changes, MAX_CHANGES))
     except ClientError as error:
         if error_code(error) not in RIGHTS_CODES:
             raise
         return None
-
-
-def _changes(stack: DeployedStack, first: datetime, last: datetime) -> Iterator[AlarmChange]:
-    histories = [_history(stack, alarm["AlarmName"], first, last) for alarm in own_alarms(stack)]
-    return heapq.merge(*histories, key=lambda change: change.at, reverse=True)
 
 
 def _history(stack: DeployedStack, alarm: str, first: datetime, last: datetime) -> Iterator[AlarmChange]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -28,9 +29,8 @@ from cli.documents import (
 from cli.errors import ExitCode, NotFoundError
 from cli.inspect.executions import log_of_run, planned_by_running, read_next_night
 from cli.inspect.trace import Trace, find_put_again, read_first_reject, trace_arrival
-from cli.terminal import working
+from cli.terminal import print_answer, working
 from lake.commit import SourceCount
-from lake.documents import format_json
 from lake.faults import is_denial
 from lake.layout import S3Uri, is_own_key, parse_generation, parse_s3_uri
 from lake.ledger import CollectionId, ManifestRow, State
@@ -38,7 +38,7 @@ from lake.ledger.tables import with_current_mark
 from lake.manifest import Lane, Partition
 from lake.result import ResultObject, find_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import format_clock, format_count, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_size, printable
 from router.requests.selection import format_unknown_file
 from router.route.decide_lane import NOT_DELIVERED
 
@@ -109,12 +109,10 @@ def print_explanation(
             document = explain_file(stack, name, limit, now)
     if document is None:
         raise NotFoundError(_unknown(stack, name))
-    if as_json:
-        typer.echo(format_json(document))
-    elif isinstance(document, FileExplanation):
-        print_file(document, now, stack.options)
+    if isinstance(document, FileExplanation):
+        print_answer(document, lambda: print_file(document, now, stack.options), as_json=as_json)
     else:
-        print_object(document)
+        print_answer(document, lambda: print_object(document), as_json=as_json)
     return ExitCode.FINE
 
 
@@ -288,10 +286,7 @@ OUTCOMES = {
 def print_file(document: FileExplanation, now: datetime, options: str) -> None:
     """The versions of a file; instants are on the wall clock of the stage, and commands have these options."""
     zone = ZoneInfo(document.night.time_zone)
-
-    def clock(text: str) -> str:
-        return format_clock(read_instant(text), zone, now)
-
+    clock = partial(format_clock, zone=zone, now=now)
     if document.omitted_versions:
         older = format_count(document.omitted_versions, "older version")
         typer.echo(f"{printable(document.uri)}  {older}: pass a larger --limit")

@@ -1,7 +1,7 @@
 """``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,9 +19,8 @@ from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.errors import ExitCode
 from cli.inspect.executions import read_zone
 from cli.inspect.trace import find_put_again, trace_arrival
-from cli.terminal import working
+from cli.terminal import print_answer, working
 from lake.commit import SourceCount
-from lake.documents import format_json
 from lake.errors import InvalidDocumentError
 from lake.faults import is_denial
 from lake.layout import list_objects, parse_s3_uri
@@ -30,7 +29,7 @@ from lake.ledger.table import batches_of
 from lake.manifest import Lane, ObjectVersion
 from lake.result import read_result
 from lake.settings.records import FAILED_RECORDS
-from lake.texts import explain_command, format_clock, format_count, format_size, printable, read_instant, shell_word
+from lake.texts import explain_command, format_clock, format_count, format_size, printable, shell_word
 from lake.time import iso_utc
 
 MAX_LISTED = 20_000
@@ -46,14 +45,15 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
     """
     found: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     try:
-        objects = list(islice(_objects(stack), MAX_LISTED + 1))
+        entries = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
+        objects = list(islice((item for item in entries if not item["Key"].endswith("/")), MAX_LISTED + 1))
     except ClientError as error:
         if stack.outputs.records or not is_denial(error):
             raise
         objects = []
     for item in objects[:MAX_LISTED]:
-        folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
-        found[tuple(folders[:2])].append(item)
+        names = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1]
+        found[tuple(names[:2])].append(item)
     troubles = []
     for folders, items in found.items():
         name, kind = (*folders, UNKNOWN, UNKNOWN)[:2]
@@ -74,11 +74,6 @@ def list_not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[
                 )
             )
     return troubles, len(objects) <= MAX_LISTED
-
-
-def _objects(stack: DeployedStack) -> Iterator[Any]:
-    found = list_objects(stack.s3, stack.resources.input_bucket, FAILED_RECORDS)
-    return (item for item in found if not item["Key"].endswith("/"))
 
 
 def count_dead_letters(stack: DeployedStack) -> int:
@@ -117,10 +112,7 @@ def print_failures(
             check_dataset_is_known(stack, dataset)
         zone = read_zone(stack)
         document = failures_document(stack, dataset, limit)
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        print_failures_document(document, zone, datetime.now(UTC))
+    print_answer(document, lambda: print_failures_document(document, zone, datetime.now(UTC)), as_json=as_json)
     failed = any(trouble.kind != FailureKind.REPLACED for trouble in document.failures)
     return ExitCode.NOT_SO if failed else ExitCode.FINE
 
@@ -278,7 +270,7 @@ def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
 def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
     """A few lines for each; instants are on the wall clock of ``zone``."""
     for trouble in document.failures:
-        since = f" since {format_clock(read_instant(trouble.since), zone, now)}" if trouble.since else ""
+        since = f" since {format_clock(trouble.since, zone, now)}" if trouble.since else ""
         typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")
         typer.echo(f"  why   {printable(trouble.reason)}")
         typer.echo(f"  do    {trouble.advice}")

@@ -10,8 +10,7 @@ from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.errors import ExitCode
-from cli.terminal import print_table, working
-from lake.documents import format_json
+from cli.terminal import print_answer, print_table, working
 from lake.errors import InvalidInputError
 from lake.hours import ONE_HOUR, HourContents, read_hour, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
@@ -36,10 +35,8 @@ def print_hours(
     check_dataset_is_known(stack, dataset)
     with working("reading the ledger ..."):
         hours = _read_hours(stack, dataset, first, last, datetime.now(UTC))
-    if as_json:
-        typer.echo(format_json(HoursDocument(dataset, hours)))
-    else:
-        _print_hours(dataset, hours, stack.options)
+    document = HoursDocument(dataset, hours)
+    print_answer(document, lambda: _print_hours(dataset, hours, stack.options), as_json=as_json)
     return ExitCode.FINE if all(hour.state == "complete" for hour in hours) else ExitCode.NOT_SO
 
 

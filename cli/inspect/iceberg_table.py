@@ -1,30 +1,23 @@
 """Files and columns that an Iceberg table shows, read by pyiceberg: it shares no code with what writes the table."""
 
-from __future__ import annotations
-
 import io
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
 
+from lake.aws_types import GlueClient, S3Client
 from lake.documents import read_uri
 from lake.errors import InvalidDocumentError
 from lake.manifest import Partition
 from verify.stack import Hours
 from verify.table_check import Column, ShownFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mypy_boto3_glue import GlueClient
-    from mypy_boto3_s3 import S3Client
-    from pyiceberg.table.metadata import TableMetadata
 
 Shown = dict[tuple[Any, ...], dict[str, ShownFile]]
 """Files by their hour: the values of ``date`` and ``hour``."""

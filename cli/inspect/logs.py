@@ -1,7 +1,5 @@
 """``hybrid-router logs``: what a function, a job or Firehose has logged, and which executions have failed."""
 
-from __future__ import annotations
-
 import heapq
 import json
 import re
@@ -11,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,10 +22,6 @@ from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.texts import format_duration, printable, read_instant
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    Source = Callable[[datetime], Iterator["LogEvent"]]
-    """Reads what was logged at this instant (aware) or later."""
 
 SINCE = re.compile(r"([1-9]\d{0,4})([mhd])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -46,6 +40,10 @@ NOT_SHOWN = frozenset(
 class LogEvent:
     at: str
     text: str
+
+
+Source = Callable[[datetime], Iterator[LogEvent]]
+"""Reads what was logged at this instant (aware) or later."""
 
 
 @command("logs")

@@ -26,11 +26,19 @@ from cli.inspect.executions import (
     read_runs,
     read_zone,
 )
-from cli.terminal import print_table, working
-from lake.documents import damaged, find_document, format_json
+from cli.terminal import print_answer, print_table, working
+from lake.documents import damaged, find_document
 from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
-from lake.texts import format_clock, format_dollars, format_duration, format_size, printable, read_instant
+from lake.texts import (
+    format_clock,
+    format_dollars,
+    format_duration,
+    format_known,
+    format_size,
+    printable,
+    read_instant,
+)
 from router.settle.published import DamagedObject, UnreadableFile
 
 LAST = "last"
@@ -55,10 +63,7 @@ def print_night(
         document = None if execution is None else _night_document(stack, execution, limit)
     if document is None:
         raise NotFoundError(_unknown(which))
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        _print_night(stack, document, zone)
+    print_answer(document, lambda: _print_night(stack, document, zone), as_json=as_json)
     is_undecided = document.status == RUNNING and document.outcome in UNDECIDED
     return ExitCode.FINE if is_undecided or document.outcome in FINE_VERDICTS else ExitCode.NOT_SO
 
@@ -70,10 +75,7 @@ def print_nights(stack: DeployedStack, limit: Limit = 20, *, as_json: Json = Fal
         zone = read_zone(stack)
         found = islice((item for item in list_executions(stack) if item.is_night), limit)
         document = NightsDocument(stack.name, tuple(found))
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        _print_nights(document, zone)
+    print_answer(document, lambda: _print_nights(document, zone), as_json=as_json)
     return ExitCode.FINE
 
 
@@ -158,7 +160,7 @@ UNKNOWN = "-"
 
 
 def _print_nights(document: NightsDocument, zone: ZoneInfo) -> None:
-    clock = partial(_clock, zone=zone, now=datetime.now(UTC))
+    clock = _clock(zone)
     rows = [
         (
             clock(night.started_at),
@@ -182,7 +184,7 @@ def _print_nights(document: NightsDocument, zone: ZoneInfo) -> None:
 
 def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> None:
     """One execution on a page; instants are on the wall clock of ``zone``."""
-    clock = partial(_clock, zone=zone, now=datetime.now(UTC))
+    clock = _clock(zone)
     typer.echo(f"{printable(night.execution)}: {night.outcome}")
     typer.echo(f"  {clock(night.started_at)} to {clock(night.ended_at)}, times in {zone.key}")
     if night.message:
@@ -258,8 +260,8 @@ def _print_runs(night: NightDocument, clock: Callable[[str | None], str]) -> Non
             typer.echo(f"log of {run.job_run}: {run.log}")
 
 
-def _clock(text: str | None, *, zone: ZoneInfo, now: datetime) -> str:
-    return UNKNOWN if text is None else format_clock(read_instant(text), zone, now)
+def _clock(zone: ZoneInfo) -> Callable[[str | None], str]:
+    return partial(format_known, partial(format_clock, zone=zone, now=datetime.now(UTC)), unknown=UNKNOWN)
 
 
 def _duration(night: NightLine) -> str:
@@ -268,17 +270,7 @@ def _duration(night: NightLine) -> str:
     return format_duration((read_instant(night.ended_at) - read_instant(night.started_at)).total_seconds())
 
 
-def _number(number: int | None) -> str:
-    return UNKNOWN if number is None else f"{number:,}"
-
-
-def _size(size: int | None) -> str:
-    return UNKNOWN if size is None else format_size(size)
-
-
-def _minutes(minutes: float | None) -> str:
-    return UNKNOWN if minutes is None else format_duration(minutes * 60)
-
-
-def _dollars(dollars: float | None) -> str:
-    return UNKNOWN if dollars is None else format_dollars(dollars)
+_number = partial(format_known, "{:,}".format, unknown=UNKNOWN)
+_size = partial(format_known, format_size, unknown=UNKNOWN)
+_minutes = partial(format_known, lambda minutes: format_duration(minutes * 60), unknown=UNKNOWN)
+_dollars = partial(format_known, format_dollars, unknown=UNKNOWN)

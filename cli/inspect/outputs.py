@@ -1,6 +1,5 @@
 """``hybrid-router outputs``: names, URLs and ARNs of what the stack consists of."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from cli.commands import Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode
-from cli.terminal import print_facts
+from cli.terminal import print_answer, print_facts
 from lake.errors import InvalidInputError
 
 
@@ -22,12 +21,9 @@ def print_outputs(
     """Print names, URLs and ARNs of the stack's buckets, queues, functions and state machines."""
     outputs = dict(sorted(stack.outputs.to_outputs().items()))
     if name is None:
-        if as_json:
-            typer.echo(json.dumps(outputs, indent=1))
-        else:
-            print_facts(outputs.items())
-        return ExitCode.FINE
-    if name not in outputs:
+        print_answer(outputs, lambda: print_facts(outputs.items()), as_json=as_json, indent=1)
+    elif name in outputs:
+        print_answer({name: outputs[name]}, lambda: typer.echo(outputs[name]), as_json=as_json, indent=1)
+    else:
         raise InvalidInputError(f"the stack has no output {name!r}: it has {', '.join(outputs)}")
-    typer.echo(json.dumps({name: outputs[name]}, indent=1) if as_json else outputs[name])
     return ExitCode.FINE

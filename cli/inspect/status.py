@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -16,10 +17,10 @@ from cli.inspect.alarms import read_alarms
 from cli.inspect.backlog import format_age, format_shards, read_open, read_shards
 from cli.inspect.executions import RUNNING, list_executions, read_next_night
 from cli.inspect.failures import count_dead_letters, list_not_delivered
-from cli.terminal import print_table, working
-from lake.documents import find_document, format_json
+from cli.terminal import print_answer, print_table, working
+from lake.documents import find_document
 from lake.layout import sweep_key
-from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable, read_instant
+from lake.texts import format_clock, format_count, format_dollars, format_duration, format_size, printable
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, OLD_DAYS
 
@@ -35,10 +36,7 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
     now = datetime.now(UTC)
     with working("reading the ledger ..."):
         document = status_document(stack, limit, now)
-    if as_json:
-        typer.echo(format_json(document))
-    else:
-        print_status_document(document, now, stack.options)
+    print_answer(document, lambda: print_status_document(document, now, stack.options), as_json=as_json)
     return ExitCode.FINE
 
 
@@ -98,10 +96,7 @@ def _executions(stack: DeployedStack) -> tuple[str | None, NightLine | None]:
 def print_status_document(document: StatusDocument, now: datetime, options: str) -> None:
     """Print it; instants are on the wall clock of the stage, and the commands that it names have these options."""
     zone = ZoneInfo(document.next_night.time_zone)
-
-    def clock(text: str) -> str:
-        return format_clock(read_instant(text), zone, now)
-
+    clock = partial(format_clock, zone=zone, now=now)
     typer.echo(f"{document.stack}, times in {zone.key}")
     collected = document.collected
     if document.backlog:
@@ -158,19 +153,15 @@ def _print_backlog(rows: Sequence[Backlog], now: datetime) -> None:
 
 
 def _failures(document: StatusDocument, options: str) -> str:
-    parts = []
-    if document.failed_manifests:
-        parts.append(f"{format_count(document.failed_manifests, 'manifest')} FAILED")
-    if document.manifests_with_unreadable_files:
-        parts.append(f"{format_count(document.manifests_with_unreadable_files, 'manifest')} with unreadable files")
-    if blocked := sum(row.blocked for row in document.backlog):
-        parts.append(f"{format_count(blocked, 'manifest')} blocked")
-    if document.dead_letters:
-        parts.append(f"{format_count(document.dead_letters, 'dead letter')}")
-    if files := document.failed_record_files:
-        parts.append(f"{format_count(files, 'file')} of records that Firehose could not deliver")
-    if document.ignored_files:
-        parts.append(f"{format_count(document.ignored_files, 'file')} ignored")
+    counts = (
+        (document.failed_manifests, "manifest", " FAILED"),
+        (document.manifests_with_unreadable_files, "manifest", " with unreadable files"),
+        (sum(row.blocked for row in document.backlog), "manifest", " blocked"),
+        (document.dead_letters, "dead letter", ""),
+        (document.failed_record_files, "file", " of records that Firehose could not deliver"),
+        (document.ignored_files, "file", " ignored"),
+    )
+    parts = [f"{format_count(number, noun)}{what}" for number, noun, what in counts if number]
     return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
 
 

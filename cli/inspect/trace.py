@@ -1,16 +1,15 @@
 """Follows a file through the ledger: its manifests and result, its first rejected line, what was put again since."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from cli.documents import FirstReject
+from lake.aws_types import S3Client
 from lake.commit import SourceCount
 from lake.faults import RIGHTS_CODES
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
@@ -19,9 +18,6 @@ from lake.resource_names import ResourceNames
 from lake.result import GenerationResult, ResultObject, read_result
 from lake.successors import files_by_successor
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +116,9 @@ def read_first_reject(
             if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
         ]
     except ClientError as error:
-        if error.response["Error"]["Code"] in RIGHTS_CODES:
-            return None
-        raise
+        if error.response["Error"]["Code"] not in RIGHTS_CODES:
+            raise
+        return None
     if not found:
         return None
     first = min(found, key=lambda record: int(record["offset"]))

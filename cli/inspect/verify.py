@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cli.commands import FROM, TO, Json, command
 from cli.deployed_stack import DeployedStack
 from cli.errors import ExitCode, NotReachableError
+from cli.terminal import print_progress
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings
 from lake.texts import printable
@@ -38,7 +39,7 @@ def verify(
     try:
         settings = stack.settings()
         hours = _hours(stack, settings, {"dataset": dataset, "from": first, "to": last})
-        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
+        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), print_progress).run():
             found = (replace(item, problem=stack.runnable(item.problem)) for item in report.differences)
             report.differences, report.unproven = list(found), [stack.runnable(text) for text in report.unproven]
             reports.append(report)
@@ -82,10 +83,6 @@ def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:
     from cli.inspect.iceberg_table import IcebergTable
 
     return replace(found, table=IcebergTable(stack.s3, stack.glue, stack.resources.tables_database, hours))
-
-
-def _progress(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def _print(report: HourReport) -> None:

@@ -168,7 +168,10 @@ def local_down(stage_name: Annotated[str, typer.Option("--stage", help="Stage of
     stage = LocalStage(local_state(), stage_name)
     pid = stage.owner()
     if pid is None:
-        return _remove_leftovers(stage)
+        files = "what it had left is deleted" if stage.has_leftovers() else "nothing was to be done"
+        with stage.claimed():
+            typer.echo(f"no local cloud of stage {stage_name} was running: {files}")
+        return ExitCode.FINE
     if pid:
         os.kill(pid, signal.SIGTERM)
     for _ in range(int(END_SECONDS / POLL_SECONDS)):
@@ -197,15 +200,6 @@ def print_local_clouds(*, as_json: Json = False) -> int:
         typer.echo(f"{'kept':<20} {path}")
     if not clouds and not kept:
         typer.echo("no local cloud is running on this machine")
-    return ExitCode.FINE
-
-
-def _remove_leftovers(stage: LocalStage) -> int:
-    had_some = stage.has_leftovers()
-    with stage.claimed():
-        pass
-    files = "what it had left is deleted" if had_some else "nothing was to be done"
-    typer.echo(f"no local cloud of stage {stage.stage} was running: {files}")
     return ExitCode.FINE
 
 

@@ -1,7 +1,6 @@
 """``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
 import dataclasses
-import json
 import shutil
 import sys
 import time
@@ -23,6 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 from cli.commands import ALL_CORES, BucketRegion, Cores, Json, command
 from cli.errors import ExitCode, NotReachableError, advise
+from cli.terminal import print_answer
 from lake.commit import SourceCount
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
@@ -208,10 +208,7 @@ def convert_files(request: Request) -> int:
         place = error.filename or request.output
         summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
     seconds = time.monotonic() - started
-    if request.as_json:
-        typer.echo(json.dumps(_to_json(summary, seconds), indent=2))
-    else:
-        _print(summary, request.output, seconds)
+    print_answer(_to_json(summary, seconds), lambda: _print(summary, request.output, seconds), as_json=request.as_json)
     incomplete = summary.quarantined or summary.earlier or summary.refused or summary.stopped
     return code or (ExitCode.NOT_SO if incomplete else ExitCode.FINE)
 
@@ -222,18 +219,13 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
         summary.not_replaced = withdraw_changed(output, found)
     todo, number, size = _find_todo(request, output, summary)
     # More files than that take too much memory: they are found again, one by one.
-    files = todo if number == len(todo) else _todo(request, output, summary)
+    again = (item for item in _found(request, output, summary) if not output.converted.is_done(item.file))
+    files = todo if number == len(todo) else again
     with _progress(size, shown=number > 0 and not request.as_json) as advance:
         settings, region = request.search.settings.convert, request.search.region
         conversion = Conversion(output, settings, request.cores, advance, region)
         for outcome in conversion.run(groups(files)):
             summary.add(outcome)
-
-
-def _todo(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    for item in _found(request, output, summary):
-        if not output.converted.is_done(item.file):
-            yield item
 
 
 def _find_todo(request: Request, output: OutputFolder, summary: Summary) -> tuple[list[InputFile], int, int]:

@@ -4,8 +4,6 @@ A table is a projection of the folder: what is published comes in and what is wi
 call that was killed is completed by the next one, and what other programs change in a table is undone.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil
@@ -13,7 +11,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
@@ -22,16 +20,13 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Valida
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table, Transaction
 from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
 from sqlalchemy.exc import DBAPIError
 
 from offline.output_folder import LAKE, TABLES, OutputFolder, PublishedFile
 from router.iceberg.metadata import NAME_MAPPING, PROPERTIES, SPEC, current_schema, hour_of, new_metadata, with_columns
-
-if TYPE_CHECKING:
-    from pyiceberg.table import Table, Transaction
-
 
 CATALOG = "hybrid_router"
 CATALOG_FILE = "catalog.db"

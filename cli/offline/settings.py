@@ -23,12 +23,15 @@ from lake.settings import (
     dump_settings,
     load_settings,
 )
-from lake.settings.declaration import Field, declared_keys
+from lake.settings.declaration import declared_keys
 from lake.settings.records import BUFFER_MIB
 from lake.settings.routing import DAYS, FOLDER
 from lake.texts import format_count, format_dollars, format_duration, format_size, printable
 from lake.time import Schedule, minutes_of_day
 from router.estimate.stream_cluster import stream_cluster
+
+FACTS = ("meaning", "unit", "required", "default", "allowed")
+"""What is known of a settings key."""
 
 
 @command("settings check")
@@ -59,7 +62,8 @@ def explain_settings(
         advice = f"is {' or '.join(close)} meant" if close else "name a key such as stream.trigger_seconds, or a table"
         raise InvalidInputError(f"there is no settings key {key!r}: {advice}")
     if as_json:
-        typer.echo(json.dumps({"keys": [_document(name, field) for name, field in found.items()]}, indent=2))
+        keys = [{"key": name} | {fact: getattr(field, fact) for fact in FACTS} for name, field in found.items()]
+        typer.echo(json.dumps({"keys": keys}, indent=2))
         return ExitCode.FINE
     for number, (name, field) in enumerate(found.items()):
         typer.echo(f"{chr(10) if number else ''}{name}")
@@ -69,17 +73,6 @@ def explain_settings(
         for label, text in [*unit, ("default", default), ("allowed", field.allowed)]:
             typer.echo(f"  {label:<9}{text}")
     return ExitCode.FINE
-
-
-def _document(key: str, field: Field) -> dict[str, object]:
-    return {
-        "key": key,
-        "meaning": field.meaning,
-        "unit": field.unit,
-        "required": field.required,
-        "default": field.default,
-        "allowed": field.allowed,
-    }
 
 
 NOTIFIED = {
@@ -102,7 +95,9 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     if _has_peak(settings):
         start = Schedule.parse(settings.schedule.stream_start).describe()
         yield "", f"its window is {start} to {settings.schedule.stream_end}"
-    yield "batch lane", _batch(settings)
+    night = settings.schedule
+    when = Schedule.parse(night.overnight).describe()
+    yield "batch lane", f"everything else, {when}, to be complete by {night.deadline}"
     yield "engines", _engines(settings)
     yield "alarms", _alarms(settings)
 
@@ -205,20 +200,11 @@ def _stream(settings: Settings) -> str:
         parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
-    jobs = "" if settings.stream.jobs == 1 else f" in each of {settings.stream.jobs} streaming jobs"
-    return f"{files}; every {stream.trigger_seconds} s, {_stream_workers(settings, jobs)}"
-
-
-def _stream_workers(settings: Settings, jobs: str) -> str:
-    stream, cluster = settings.stream, stream_cluster(settings)
-    workers = f"{cluster.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}"
-    quiet = format_dollars(cluster.quiet_dollars)
-    return f"on {stream.engine} a driver and {workers}{jobs}, {quiet} an hour while one is quiet"
-
-
-def _batch(settings: Settings) -> str:
-    schedule = settings.schedule
-    return f"everything else, {Schedule.parse(schedule.overnight).describe()}, to be complete by {schedule.deadline}"
+    jobs = "" if stream.jobs == 1 else f" in each of {stream.jobs} streaming jobs"
+    cluster = stream_cluster(settings)
+    workers = f"{cluster.min_executors} to {stream.max_workers - 1} executors {stream.worker_type}{jobs}"
+    quiet = f"{format_dollars(cluster.quiet_dollars)} an hour while one is quiet"
+    return f"{files}; every {stream.trigger_seconds} s, on {stream.engine} a driver and {workers}, {quiet}"
 
 
 def _engines(settings: Settings) -> str:

@@ -1,15 +1,12 @@
 """``hybrid-router try``: what would happen to one file of this machine or of S3, without a stage."""
 
-from __future__ import annotations
-
-import json
 import os
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import boto3
 import pyarrow.parquet as pq
@@ -19,7 +16,8 @@ from botocore.exceptions import ClientError
 from cli.commands import ALL_CORES, BucketRegion, Cores, Json, SettingsFile, command
 from cli.errors import ExitCode, NotReachableError
 from cli.offline.convert import parse_destination, region_of_environment
-from lake.commit import SourceCount
+from cli.terminal import print_answer
+from lake.aws_types import S3Client
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.layout import parse_s3_uri
@@ -32,14 +30,8 @@ from offline.input_bytes import SCHEME, LocalFile
 from offline.input_files import InputFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
-from router.route.decide_lane import Attribute, NotRead, decide_lane
+from router.route.decide_lane import Attribute, Attributes, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from router.route.decide_lane import Attributes
-
 
 MAX_NAMED_COLUMNS = 40
 ASIDE = "tried"
@@ -130,10 +122,7 @@ def _try(trial: Trial, *, as_json: bool) -> int:
         **_converted(trial, file, partition),
         "dollars": _dollars(settings, decision.lane, arrival),
     }
-    if as_json:
-        typer.echo(json.dumps(body, indent=2))
-    else:
-        _print(body)
+    print_answer(body, lambda: _print(body), as_json=as_json)
     is_fine = decision.lane is not None and not body["quarantined"] and body["unreadable"] is None
     return ExitCode.FINE if is_fine else ExitCode.NOT_SO
 
@@ -177,18 +166,16 @@ def _converted(trial: Trial, file: ObjectVersion, partition: Partition) -> dict[
         columns: dict[str, None] = {}
         for item in outcome.objects:
             columns |= dict.fromkeys(pq.read_schema(Path(folder) / LAKE / item.key).names)
-        return _counts(source) | {"columns": list(columns), "parquetBytes": sum(item.size for item in outcome.objects)}
-
-
-def _counts(source: SourceCount) -> dict[str, Any]:
-    return {
-        "lines": source.lines,
-        "rows": source.rows,
-        "blankLines": source.blank_lines,
-        "quarantined": source.rejects,
-        "firstReject": source.first_reject,
-        "unreadable": source.failed,
-    }
+        return {
+            "lines": source.lines,
+            "rows": source.rows,
+            "blankLines": source.blank_lines,
+            "quarantined": source.rejects,
+            "firstReject": source.first_reject,
+            "unreadable": source.failed,
+            "columns": list(columns),
+            "parquetBytes": sum(item.size for item in outcome.objects),
+        }
 
 
 def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, dict[str, float]]:

@@ -1,14 +1,12 @@
 """``hybrid-router quarantine ls`` and ``show``: what is in the quarantine, counted or line by line."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import typer
@@ -30,14 +28,12 @@ from cli.quarantine.records import (
     parse_quarantine_selection,
 )
 from cli.terminal import print_table, working
+from lake.aws_types import S3Client
 from lake.layout import parse_s3_uri
 from lake.manifest import ObjectVersion
 from lake.texts import format_count, printable
 from verify.elements import Line, lines_of
 from verify.objects import GoneError, get_range, open_text
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 MAX_READ_BYTES = 64 << 20
 """Maximum bytes read of a file, after decompression: a line's number is known only to a reader of all lines before

@@ -1,7 +1,5 @@
 """The published records of the quarantine, read page by page, and which of them were given back."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Mapping
@@ -9,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
-from botocore.exceptions import ClientError
 
 from cli.deployed_stack import DeployedStack, check_dataset_is_known
 from lake.commit import read_commit
 from lake.errors import TerminalError
-from lake.faults import error_code
 from lake.layout import is_own_key, list_objects, parse_generation, parse_s3_uri, partition_prefix
 from lake.ledger import ManifestRow, ResubmissionRow
 from lake.manifest import Partition
@@ -59,7 +55,7 @@ class QuarantineRecord:
         return self.source, self.version, self.offset
 
     @classmethod
-    def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> QuarantineRecord:
+    def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> "QuarantineRecord":
         line = data["line"].encode() if "line" in data else None
         if "line_base64" in data:
             line = base64.b64decode(data["line_base64"])
@@ -188,11 +184,9 @@ def _read_object(stack: DeployedStack, key: str, row: ManifestRow, generation: i
     bucket = stack.resources.quarantine_bucket
     try:
         body = stack.s3.get_object(Bucket=bucket, Key=key)["Body"]
-    except ClientError as error:
+    except stack.s3.exceptions.NoSuchKey:
         # A generation was published since the row was read, and the sweep has deleted this one.
-        if error_code(error) == "NoSuchKey":
-            return
-        raise
+        return
     for number, line in enumerate(body.iter_lines(1 << 20), 1):
         try:
             record = QuarantineRecord.of(row, generation, json.loads(line))

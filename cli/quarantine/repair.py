@@ -1,7 +1,5 @@
 """``hybrid-router quarantine export`` and ``retry``: rejected lines as a file to repair, and repaired ones as rows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from codecs import BOM_UTF8

@@ -3,21 +3,16 @@
 Job runs are named by the ids by which they hold leases; the service that runs them is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.bills import Bill
 from lake.engines.description import Engine, EngineDescription, StreamRuns, Units
 from lake.engines.emr_serverless import EMR_SERVERLESS
 from lake.engines.glue import GLUE, GLUE_FLEX
 
-if TYPE_CHECKING:
-    from lake.bills import Bill
-
-    Clients = Mapping[str, Any]
-    """Service -> its client."""
-
+Clients = Mapping[str, Any]
+"""Service -> its client."""
 ENGINES: Mapping[str, EngineDescription] = {item.name: item for item in (GLUE_FLEX, GLUE, EMR_SERVERLESS)}
 """By name, as settings have it."""
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from lake.aws_types import GlueClient, JobRunTypeDef
 from lake.bills import SUCCEEDED, Bill, reason_of
 from lake.engines.description import DPUS, NO_REASON, WORKERS, Engine, EngineDescription, Units, end_reason
 from lake.errors import TransientError
 
 if TYPE_CHECKING:
-    from mypy_boto3_glue import GlueClient
-    from mypy_boto3_glue.type_defs import JobRunTypeDef
-
     from lake.engines.emr_serverless import StreamLaunch
     from lake.ledger import StreamRow
     from lake.settings import Settings, StreamSettings

@@ -1,12 +1,10 @@
 """The ledger: the state of every arrival and manifest, in one DynamoDB table; the only source of truth."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from lake.aws_types import DynamoDBClient
 from lake.ledger.arrivals import ArrivalRow, Arrivals, IgnoredFiles, IgnoredGroup, ResubmissionRow, Resubmissions
 from lake.ledger.collections import CollectionId, CollectionRow, Collections, Part
 from lake.ledger.costs import CostRow, Costs, CostShare, DatasetMeasurement, DatasetSpeed, Executions
@@ -28,9 +26,6 @@ from lake.ledger.table import LedgerTable
 from lake.ledger.tables import BatchReference, OutboxEntry, TableRow, Tables
 from lake.ledger.transitions import Claim, Failure, Manifests
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -49,7 +44,7 @@ class Ledger:
     collections: Collections
 
     @classmethod
-    def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
+    def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> "Ledger":
         """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe).
 
         ``wait`` pauses for a number of seconds, before a write that met a transaction is tried again.

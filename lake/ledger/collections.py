@@ -4,8 +4,6 @@ An invocation that owns files of the batch lane adds one part to the newest coll
 collection takes no further part; its division says which manifests it became.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -47,12 +45,12 @@ class CollectionId:
         return f"{self.hour}/{self.name}"
 
     @classmethod
-    def parse(cls, text: str) -> CollectionId:
+    def parse(cls, text: str) -> "CollectionId":
         hour, _, name = text.partition("/")
         return cls(hour, name)
 
     @classmethod
-    def numbered(cls, hour: str, number: int) -> CollectionId:
+    def numbered(cls, hour: str, number: int) -> "CollectionId":
         """The collection of an hour with this number, from 1."""
         return cls(hour, f"{number:05d}")
 
@@ -61,7 +59,7 @@ class CollectionId:
         """Whether it has one part only, whose document was damaged when its collection was divided."""
         return not self.name.isdigit()
 
-    def next(self) -> CollectionId:
+    def next(self) -> "CollectionId":
         return self.numbered(self.hour, int(self.name) + 1)
 
 

@@ -4,24 +4,19 @@ What the conversions of a dataset measured: its speed is the median of its last 
 not change forecasts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+from lake.bills import Bill
 from lake.documents import decode, encode
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, batches_of, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
-
-if TYPE_CHECKING:
-    from lake.bills import Bill
-
 
 DUE_BILLS = "due-bill"
 """Partition key of the bills that are awaited."""
@@ -292,7 +287,7 @@ class SpeedSamples(NamedTuple):
     rest: SpeedSample = SpeedSample(0, 0)
     """Small manifests that are not a sample yet."""
 
-    def add(self, sample: SpeedSample) -> SpeedSamples:
+    def add(self, sample: SpeedSample) -> "SpeedSamples":
         if sample.bytes <= 0 or sample.milliseconds <= 0:
             return self
         rest = self.rest

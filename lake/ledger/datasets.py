@@ -10,8 +10,6 @@ number of concurrent callers exceeds it. The row also names the folder: names of
 folders, and the files of two folders are not mixed.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -87,7 +85,7 @@ class ColumnHistory:
         before = self.before if self.day >= today.isoformat() else columns
         return max(min(column_limit, before + MAX_NEW_A_DAY), 1)
 
-    def on(self, today: date, columns: int) -> ColumnHistory:
+    def on(self, today: date, columns: int) -> "ColumnHistory":
         """With columns that a dataset which had ``columns`` gets today; pure."""
         if self.day >= today.isoformat():
             return self

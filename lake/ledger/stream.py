@@ -3,8 +3,6 @@
 Rows of canaries: each is claimed once, fenced as the row of a manifest, and is no manifest.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -58,7 +56,7 @@ class Stream:
         self._key = Key("stream", "stream" if shard == FIRST_SHARD else f"stream-{shard}")
         self.shard = shard
 
-    def of(self, shard: str) -> Stream:
+    def of(self, shard: str) -> "Stream":
         return Stream(self._table, shard)
 
     def get(self) -> StreamRow:

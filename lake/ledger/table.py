@@ -1,23 +1,19 @@
 """The ledger's one DynamoDB table: conditional writes, consistent reads, queries; never a Scan."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from botocore.exceptions import ClientError
 
+from lake.aws_types import DynamoDBClient
 from lake.errors import TransientError
 from lake.faults import CANCELLED, CONDITION_REASONS, CONFLICT_CODE, Fault, cancellation_reasons, error_code, judge
 from lake.texts import format_count
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 OPEN_INDEX = "open"
 """Global secondary index of manifests that are open, or did not get through."""

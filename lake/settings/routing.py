@@ -1,7 +1,5 @@
 """Settings that decide the lane of a file: ``input``, ``datasets``, ``urgent``, ``peak``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -165,7 +163,7 @@ class DatasetRule:
         """What the keys begin with that this rule takes; a rule ``{folder}``: those of one folder."""
         return f"{self.prefix}{folder}/" if self.name == FOLDER else self.prefix
 
-    def takes_all_keys_of(self, later: DatasetRule) -> bool:
+    def takes_all_keys_of(self, later: "DatasetRule") -> bool:
         """Whether no key is left for a rule after this one."""
         if not later.prefix.startswith(self.prefix):
             return False

@@ -4,8 +4,6 @@ AWS promises no bound: "eventually consistent", usually well under a second (Ama
 global secondary indexes"). The emulator reads an index from the table itself.
 """
 
-from __future__ import annotations
-
 import contextvars
 import time
 from collections import defaultdict, deque
@@ -22,7 +20,7 @@ _OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
 
 _set_item, _remove_item = dynamodb._set_item, dynamodb._remove_item
 _reads_index: contextvars.ContextVar[bool] = contextvars.ContextVar("reads_index", default=False)
-_replicas: dict[int, _Replica] = {}
+_replicas: "dict[int, _Replica]" = {}
 """By the identity of the table's record, which the replica keeps alive."""
 
 

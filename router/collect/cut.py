@@ -1,7 +1,5 @@
 """Files to manifests of bounded size. Pure."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -46,7 +44,7 @@ class CollectedFiles:
         self._parts.append(part)
         self._texts.append(text)
 
-    def files(self) -> Iterator[CollectedFile]:
+    def files(self) -> "Iterator[CollectedFile]":
         """Each file; those of ``TEXTS_AT_ONCE`` are decoded at a time."""
         for first in range(0, len(self._texts), TEXTS_AT_ONCE):
             some = slice(first, first + TEXTS_AT_ONCE)

@@ -4,8 +4,6 @@ Each step goes by what the collection's row says, so all of it can be repeated a
 at the same time: one division is committed, and all carry out that one.
 """
 
-from __future__ import annotations
-
 import secrets
 import threading
 import time
@@ -13,25 +11,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TerminalError
 from lake.faults import can_pass
 from lake.hours import ONE_HOUR
+from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
 from lake.ledger.transitions import MAX_LISTED
 from lake.manifest import Manifest, Partition, new_manifest_id
 from lake.manifest_documents import DividedManifest, Division, read_division, read_part, write_division, write_manifest
 from router.collect.cut import CollectedFiles, CutManifest, cut, cut_collection
 from router.executions.run_status import queued_successors, read_rows
+from router.requests.selection import Selection
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from lake.ledger import CollectionId, CollectionRow, ManifestRow, Part
-    from router.requests.selection import Selection
-
 
 HOUR_ENDS_AFTER = timedelta(minutes=5)
 """After the end of an hour, for the events of its last files: later ones open another collection of it."""
@@ -47,7 +41,7 @@ def is_over(hour: str, now: datetime) -> bool:
     return now >= datetime.fromisoformat(f"{hour}:00:00+00:00") + ONE_HOUR + HOUR_ENDS_AFTER
 
 
-def divide(services: Services, collection: CollectionId, pace: WritePace | None = None) -> list[str]:
+def divide(services: Services, collection: CollectionId, pace: "WritePace | None" = None) -> list[str]:
     """Close a collection, and make it manifests, which are QUEUED then; returns their ids.
 
     ``pace`` limits the writes to the index's partition key, which all manifests have in common. Raises
@@ -189,7 +183,7 @@ def _read_parts(
     return parts, datasets, damaged
 
 
-def _carry_out(services: Services, division: Division, pace: WritePace) -> None:
+def _carry_out(services: Services, division: Division, pace: "WritePace") -> None:
     """Queue every manifest of a committed division, together with its place in the list of its hour.
 
     Several datasets share a transaction. The manifests of one dataset, which touch the same row, follow one another.

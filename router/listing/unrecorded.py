@@ -1,13 +1,12 @@
 """Listing against ledger: objects that the ledger does not know become arrivals of the batch lane."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion, Partition
@@ -17,9 +16,6 @@ from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_ar
 from router.requests.selection import Selection, decode_token, encode_token
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.type_defs import ListObjectVersionsOutputTypeDef
 
 TIME_PER_CALL = timedelta(minutes=3)
 """No page but the first is requested after it. Shorter than the timeout of ``backfill``, and long enough that its state
@@ -79,7 +75,7 @@ class ListingProgress:
         return encode_token(asdict(self))
 
     @classmethod
-    def of(cls, token: str | None) -> ListingProgress:
+    def of(cls, token: str | None) -> "ListingProgress":
         """Read a token back; None begins from the start.
 
         Raises ``InvalidInputError``: ``token`` does not come from ``token()``.

@@ -1,7 +1,5 @@
 """The outcome of each arrival of an invocation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -69,7 +67,7 @@ class Ownership:
             if owner is not None and owner.state == State.QUEUED and owner.lane == Lane.STREAM:
                 self.add_waiting([file], shards.of(owner.id))
 
-    def include(self, other: Ownership) -> None:
+    def include(self, other: "Ownership") -> None:
         self.outcomes.update(other.outcomes)
         self.manifests += other.manifests
         self.parts += other.parts

@@ -20,15 +20,15 @@ from lake.layout import pointer_key
 from lake.ledger import ArrivalRow, CollectionId, Part, State
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import new_part, write_manifest, write_part
+from lake.settings import Settings
 from lake.time import iso_utc
 from router.collect.cut import cut
 from router.ownership.outcome import UNANSWERED
+from router.services import Services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from lake.settings import Settings
     from router.ownership.record import RecordedDraft
-    from router.services import Services
 
 
 def register_datasets(services: Services, pool: ThreadPoolExecutor, recorded: Sequence[RecordedDraft]) -> None:

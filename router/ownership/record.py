@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from lake.faults import NO_ANSWER, NoAnswer
 from lake.ledger import ArrivalRow, Ledger
+from lake.manifest import ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from lake.manifest import ObjectVersion
     from router.ownership.owner import Draft, RoutedArrival
 
 

@@ -1,20 +1,16 @@
 """What the account's Glue quotas leave for a night now, beside the stream's reserve and the runs of other nights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.aws_types import JobRunTypeDef
 from lake.engines.glue import dpus_of, live_runs
 from lake.settings import Settings
 from lake.texts import format_count
 from router.services import Services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from mypy_boto3_glue.type_defs import JobRunTypeDef
 
 DPU_QUOTA = "L-08F3B322"
 """Service Quotas, AWS Glue: "Max task DPUs per account"."""

@@ -3,8 +3,6 @@
 One conditional update for each manifest.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,14 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from lake.commit import read_commit
 from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
 from lake.layout import list_versions
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
-from lake.manifest import UNVERSIONED, Manifest, ObjectVersion
+from lake.manifest import UNVERSIONED, Manifest, ObjectVersion, Partition
 from lake.manifest_documents import read_manifest
 from lake.successors import files_by_successor, follow
 from lake.texts import format_count
@@ -39,12 +39,6 @@ from router.requests.selection import (
 )
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from lake.manifest import Partition
-
 
 TIME_PER_CALL = timedelta(minutes=5)
 """No manifests of a selection are begun after it; shorter than the function's timeout."""
@@ -100,7 +94,7 @@ class ReprocessReport(Report):
         self.last = max(self.last or stamp, stamp)
 
     @classmethod
-    def continuing(cls, token: str | None) -> ReprocessReport:
+    def continuing(cls, token: str | None) -> "ReprocessReport":
         """The report of the invocation that returned ``token``, without its messages; None begins a new one.
 
         Raises ``InvalidInputError``: ``token`` is not one that the function returned.

@@ -1,12 +1,11 @@
 """Lambda function ``resubmit``: repaired lines of the quarantine become rows of the hour that they came from, once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import S3Client
 from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
@@ -21,9 +20,6 @@ from router.requests.reprocess import LINES_GIVEN_BACK
 from router.requests.selection import parse_fields
 from router.services import Services, container_services
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry <file>\' does'
 MAX_COLLISIONS = 20

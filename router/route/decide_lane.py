@@ -1,31 +1,22 @@
 """Which lane an arrival takes, and why: peak hours, urgency by key, size, tags and metadata. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
 from zoneinfo import ZoneInfo
 
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.manifest import Lane, ObjectVersion
+from lake.settings import DatasetRule, DatasetUrgentSettings, PeakSettings, Settings
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS
 from lake.speed import MEGABYTE
 from lake.texts import format_count
 from lake.time import minutes_of_day
-
-if TYPE_CHECKING:
-    from lake.settings import DatasetUrgentSettings
-
-    Attributes: TypeAlias = Mapping["Attribute", Mapping[str, str] | "NotRead"]
-    """What has been read of an object: values by their names."""
-    from lake.settings import DatasetRule, PeakSettings, Settings
 
 
 class Attribute(StrEnum):
@@ -45,6 +36,10 @@ class NotRead:
     """A permission is missing: it concerns other files as well."""
     error: str = field(default="", compare=False)
     """What S3 answered."""
+
+
+Attributes = Mapping[Attribute, Mapping[str, str] | NotRead]
+"""What has been read of an object: values by their names."""
 
 
 def asked_attributes(rule: DatasetUrgentSettings) -> list[tuple[Attribute, Sequence[str]]]:

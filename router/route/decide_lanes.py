@@ -1,27 +1,20 @@
 """The lane of every arrival of an invocation: what decisions depend on, apart from the event, is read in parallel."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.aws_types import S3Client
 from lake.faults import FORBIDDEN, NO_ANSWER, RIGHTS_CODES, NoAnswer, can_pass, error_code, http_status
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
 from router.route.decide_lane import Attribute, LaneDecision, NotRead, decide_lane, spill
 from router.services import PARALLEL_REQUESTS, Services
 from router.stream.spill import admit_peak_files
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-    from lake.manifest import ObjectVersion
 
 GONE_CODES = frozenset({"404", "405", "412", "MethodNotAllowed", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
 """Answers for a version that was deleted or replaced; HeadObject has the HTTP status only."""

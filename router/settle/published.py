@@ -3,32 +3,23 @@
 Whether all objects of an execution's DONE manifests are still there is seen by listing their partitions.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from lake.aws_types import ObjectTypeDef, S3Client
 from lake.commit import CommitDocument, PendingObject, read_commit
 from lake.errors import InvalidDocumentError
 from lake.layout import after_empty_page, lake_prefix, list_objects, manifest_prefix, partition_prefix
-from lake.ledger import ManifestRow, State
+from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.manifest_row import NO_OBJECTS, ObjectsDigest
 from lake.ledger.table import batches_of
+from lake.manifest import Partition
 from lake.result import read_result
 from lake.texts import format_count
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ObjectTypeDef
-
-    from lake.ledger import PublishedObjects, PublishedTotals
-    from lake.manifest import Partition
-    from router.services import Services
-
+from router.services import Services
 
 MAX_NAMED_OBJECTS = 20
 """Maximum number of damaged objects that a verdict names; all of them are counted."""

@@ -4,35 +4,27 @@ In the folders of Iceberg tables, what nothing refers to any more, once a day: f
 an expired snapshot, of a compaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lake.aws_types import MultipartUploadTypeDef
 from lake.commit import read_commit
 from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, list_objects, manifest_prefix, parse_generation, parse_s3_uri
 from lake.ledger import ManifestRow, State, TableRow
+from lake.ledger.hours import DueDeletion
 from lake.ledger.table import batches_of
 from lake.publish import abort_upload
 from router.iceberg.commit import live_entries, manifests_of
 from router.iceberg.metadata import STATISTICS
 from router.services import PARALLEL_REQUESTS, Services
-from router.sweep.repair import read_progress, write_progress
-from router.tables.batch import TableCatalog
+from router.sweep.repair import Repair, read_progress, write_progress
+from router.tables.batch import CatalogEntry, TableCatalog
 from router.tables.committer import takes_batches
 from router.telemetry import logger
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.type_defs import MultipartUploadTypeDef
-
-    from lake.ledger.hours import DueDeletion
-    from router.sweep.repair import Repair
-    from router.tables.batch import CatalogEntry
-
 
 Rows = dict[str, tuple[ManifestRow | None, frozenset[str] | None]]
 """By id: the row of a manifest, and what ``may_abort`` takes as ``committed``."""
