@@ -3,7 +3,6 @@
 Leases of attempts are renewed while their work goes on; the work stops when all leases are lost.
 """
 
-import secrets
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -47,8 +46,15 @@ def claim_or_finish(
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             ended = _publish(context, row)
+            if ended is not None:
+                return ended
         elif row.state == State.RUNNING:
-            ended = _release_ended(context, row)
+            # A live lease of this very run belongs to another call in it.
+            own = row.owner == context.run
+            if row.has_live_lease(clock()) and (own or not context.run_is_terminal(row.owner or "")):
+                return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
+            reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
+            manifests.release(row, reason, clock())
         elif skip_tried and row.tries:
             return None
         else:
@@ -59,9 +65,6 @@ def claim_or_finish(
             else:
                 if claim is not None:
                     return claim
-            ended = None
-        if ended is not None:
-            return ended
     raise TransientError(
         f"manifest {manifest} changed its state {MAX_READS} times while it was claimed: try again later"
     )
@@ -81,19 +84,6 @@ def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome 
     return done_outcome(read_commit(services.s3, control, row.document))
 
 
-def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
-    """Queue a RUNNING manifest whose attempt has ended; HELD: it goes on."""
-    now, own = context.clock(), row.owner == context.run
-    is_live = row.has_live_lease(now)
-    if is_live and (row.claim_nonce in context.claims if own else not context.run_is_terminal(row.owner or "")):
-        return ConversionOutcome(row.id, HELD, reason=f"run {row.owner} is working on it")
-    reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
-    if own and is_live:
-        reason = f"a request of run {row.owner} in attempt {row.attempt} got no answer"
-    context.services.ledger.manifests.release(row, reason, now, counted=not (own and is_live))
-    return None
-
-
 def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
     """Claim a QUEUED manifest, or end it if no attempt can bring anything; None: read its row again.
 
@@ -109,15 +99,8 @@ def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
     elif is_given_up:
         supersede_or_fail(services, row, now)
     else:
-        lease, nonce = timedelta(seconds=services.settings.batch.lease_seconds), secrets.token_hex(8)
-        context.claims.add(nonce)
-        claim = None
-        try:
-            claim = services.ledger.manifests.claim(row, context.run, now, lease, nonce)
-        finally:
-            if claim is None:
-                context.claims.discard(nonce)
-        return claim
+        lease = timedelta(seconds=services.settings.batch.lease_seconds)
+        return services.ledger.manifests.claim(row, context.run, now, lease)
     return None
 
 
@@ -134,8 +117,7 @@ RENEWALS_PER_LEASE = 4
 
 
 class LeaseKeeper:
-    """A context manager that renews the claims that it is given, in the background. At its end the run holds none of
-    them.
+    """A context manager that renews the claims that it is given, in the background.
 
     ``on_all_lost``: called in the background, more than once, when claims were lost and none is left: the work is of no
     use now.
@@ -144,7 +126,6 @@ class LeaseKeeper:
     def __init__(self, context: ConversionContext, on_all_lost: Callable[[], None]) -> None:
         self._context = context
         self._claims: dict[str, Claim] = {}
-        self._nonces: set[str | None] = set()
         self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
         self._on_all_lost = on_all_lost
         self._ended = threading.Event()
@@ -159,7 +140,6 @@ class LeaseKeeper:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        self._context.claims.difference_update(self._nonces)
 
     def lost(self, manifest: str) -> bool:
         """Whether the lease of this manifest was lost: another run may have taken it over."""
@@ -168,7 +148,6 @@ class LeaseKeeper:
     def add(self, claim: Claim) -> None:
         with self._lock:
             self._claims[claim.row.id] = claim
-            self._nonces.add(claim.row.claim_nonce)
 
     def stop_renewing(self, manifest: str) -> None:
         """No more renewals of this manifest: it is committed or given up."""

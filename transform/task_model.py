@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -211,5 +211,3 @@ class ConversionContext:
     """Pauses for a number of seconds before something that did not succeed is tried again."""
     pool: str | None = None
     """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""
-    claims: set[str] = field(default_factory=set)
-    """Nonces of the claims that calls in this run hold, or may hold: a claim of the run without one got no answer."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lake.errors import InvalidDocumentError, TransientError
+from lake.faults import ForeignBodyError
 from router.iceberg.metadata import (
     BATCH,
     BATCH_SNAPSHOT,
@@ -146,7 +147,7 @@ def manifests_of(metadata: Metadata, files: Files, snapshot: Mapping[str, Any] |
 
 
 def _read_avro(files: Files, path: str, decode: Callable[[bytes], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The records of a file. Raises ``InvalidDocumentError``: it is damaged; ``TransientError``: only an answer was."""
+    """The records of a file. Raises ``InvalidDocumentError``: it is damaged; ``ForeignBodyError``: its answer was."""
     body = files.read(path)
     try:
         return decode(body)
@@ -154,7 +155,7 @@ def _read_avro(files: Files, path: str, decode: Callable[[bytes], list[dict[str,
         raise
     except Exception as error:  # Its decoders have no common error for damage.
         if files.read(path) != body:
-            raise TransientError(f"an answer for {path} was not the object and is tried again") from error
+            raise ForeignBodyError(uri=path) from error
         raise InvalidDocumentError(f"{path} cannot be read ({type(error).__name__}: {error}): restore it") from error
 
 

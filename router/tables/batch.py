@@ -247,7 +247,7 @@ class TableCatalog:
         """The current entry; None: there is no table of this name.
 
         Raises ``InvalidDocumentError``: it is not an Iceberg table, or its document is gone or damaged;
-        ``TransientError``: only an answer for it was.
+        ``ForeignBodyError``: only an answer for it was.
         """
         table = self._table()
         if table is None:

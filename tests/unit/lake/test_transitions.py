@@ -195,19 +195,23 @@ def test_a_release(world: World, counted: bool, exclusions: str | None) -> None:
 
 
 def test_a_commit(world: World) -> None:
-    claim = world.claimed(row_in_state(world, "QUEUED"))
-    world.wait(timedelta(minutes=1))
-    world.ledger.manifests.commit(claim, DOCUMENT, world.now)
-    assert_row(world, replace(claim.row, state=State.PUBLISHING, document=DOCUMENT, changed_at=iso_utc(world.now)))
-
-
-def test_a_publish(world: World) -> None:
     # Given a manifest with the reason of an attempt before
     row = row_in_state(world, "RUNNING")
     world.ledger.manifests.release(row, "it crashed", world.now)
-    world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
+    claim = world.claimed(world.row(row.id))
+    assert claim.row.reason == "it crashed"
+    world.wait(timedelta(minutes=1))
+    world.ledger.manifests.commit(claim, DOCUMENT, world.now)
+    changes: dict[str, Any] = {"document": DOCUMENT, "reason": None, "changed_at": iso_utc(world.now)}
+    assert_row(world, replace(claim.row, state=State.PUBLISHING, **changes))
+
+
+def test_a_publish(world: World) -> None:
+    # Given a manifest whose publishing met a fault
+    row = row_in_state(world, "PUBLISHING")
+    assert world.ledger.manifests.record_reason(row, "no answer")
     row = world.row(row.id)
-    assert row.reason == "it crashed"
+    assert row.reason == "no answer"
     world.wait(timedelta(minutes=1))
     assert world.ledger.manifests.finish(row, TOTALS, world.now)
     now = iso_utc(world.now)

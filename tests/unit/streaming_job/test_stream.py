@@ -149,10 +149,10 @@ def test_a_ledger_that_no_longer_answers_ends_the_run(world: World, monkeypatch:
         world.wait(timedelta(minutes=1))
         assert world.now - begun < timedelta(hours=1)
 
-    def record_heartbeat(row: Stream, run: str, now: Any) -> None:
+    def record_heartbeat(row: Stream, run: str, now: Any, micro_batch_since: Any) -> None:
         if now - begun > timedelta(minutes=3):
             raise EndpointConnectionError(endpoint_url="https://dynamodb")
-        original(row, run, now)
+        original(row, run, now, micro_batch_since)
 
     found._wake = SimpleNamespace(wait=wait)  # type: ignore[assignment]
     monkeypatch.setattr(Stream, "record_heartbeat", record_heartbeat)

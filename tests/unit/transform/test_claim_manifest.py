@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError
 
 from lake.commit import SourceCount
 from lake.documents import put_document
@@ -158,7 +158,12 @@ def test_a_plan_whose_end_the_ledger_refuses_stops_no_other_manifest(
 
 @pytest.mark.parametrize(
     ("holder", "ended", "held"),
-    [("jr_0", (), True), ("jr_0", ("jr_0",), False)],
+    [
+        ("jr_0", (), True),
+        ("jr_0", ("jr_0",), False),
+        # Another call of this run, whatever Glue says of it.
+        ("jr_1", ("jr_1",), True),
+    ],
 )
 def test_a_live_lease_is_kept_until_its_run_has_ended(
     world: World, holder: str, ended: tuple[str, ...], held: bool
@@ -171,36 +176,6 @@ def test_a_live_lease_is_kept_until_its_run_has_ended(
     else:
         assert_claimed(world, row.id, found, attempt=2)
         assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
-
-
-def test_a_run_holds_what_another_call_in_it_has_claimed(world: World) -> None:
-    context = context_of(world, "jr_1", "jr_1")
-    row = world.queued("a.json")
-    with LeaseKeeper(context, lambda: None) as keeper:
-        claim = claim_or_finish(context, row.id)
-        assert isinstance(claim, Claim)
-        keeper.add(claim)
-        # Then, whatever Glue says of the run
-        held = ConversionOutcome(row.id, HELD, reason="run jr_1 is working on it")
-        assert claim_or_finish(context, row.id) == held
-        keeper.stop_renewing(row.id)
-        assert claim_or_finish(context, row.id) == held
-    # When that call has ended without having given it back
-    assert_claimed(world, row.id, claim_or_finish(context, row.id), attempt=2)
-
-
-def test_a_claim_that_got_no_answer_is_not_held_by_its_run(world: World) -> None:
-    # Given a claim that was applied, and neither its answer nor any other read arrives
-    row, context = world.queued("a.json"), context_of(world)
-    world.faults.reset()
-    world.faults.lose_answer_of = 1
-    with pytest.raises(ReadTimeoutError):
-        claim_or_finish(context, row.id)
-    assert world.row(row.id).state == State.RUNNING
-    # When, Then the run claims it again, and no try was used up
-    claim = claim_or_finish(context, row.id)
-    assert_claimed(world, row.id, claim, attempt=2)
-    assert world.row(row.id).tries == 1
 
 
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lake.commit import CommitDocument
 from lake.documents import decode_body, get_document
 from lake.errors import InvalidInputError, TableStoppedError, TransientError
+from lake.faults import ForeignBodyError
 from lake.layout import parse_s3_uri
 from lake.ledger import ManifestRow
 from lake.ledger.datasets import field_id
@@ -259,7 +260,7 @@ def test_an_answer_that_is_not_the_metadata_stops_no_table(
 
     monkeypatch.setattr(batch, "get_document", read)
     # When, Then
-    with pytest.raises(TransientError, match="was not the object"):
+    with pytest.raises(ForeignBodyError, match="was not the object"):
         commit(deployment)
     assert (cut, stopped(deployment)) == ([], None)
     commit(deployment)
