@@ -202,12 +202,15 @@ def test_a_commit(world: World) -> None:
 
 
 def test_a_publish(world: World) -> None:
-    # Given a manifest with the reason of an attempt before
+    # Given a commit, which clears the reason of an attempt before, and a fault after it
     row = row_in_state(world, "RUNNING")
     world.ledger.manifests.release(row, "it crashed", world.now)
     world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
     row = world.row(row.id)
-    assert row.reason == "it crashed"
+    assert row.reason is None
+    assert world.ledger.manifests.record_reason(row, "S3 refused")
+    row = world.row(row.id)
+    assert row.reason == "S3 refused"
     world.wait(timedelta(minutes=1))
     assert world.ledger.manifests.finish(row, TOTALS, world.now)
     now = iso_utc(world.now)
