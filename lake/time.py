@@ -52,7 +52,7 @@ WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 """In the order of ``datetime.weekday``."""
 RATE = re.compile(r"rate\((?P<number>[1-9][0-9]{0,4}) (?P<unit>minute|hour|day)s?\)")
 AT = re.compile(r"at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\)")
-_DAY = timedelta(days=1)
+_DAY_MINUTES = 24 * 60
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("minutes", 0, 59, ()),
@@ -123,8 +123,9 @@ class Schedule:
             days = [number for number in range(2 * len(WEEKDAYS)) if number % len(WEEKDAYS) in self.days]
         else:
             days = _dates_of(self.expression) if self.times else []
-        starts = (_DAY * day + timedelta(minutes=minute) for day in days for minute in self.times)
-        return max((after - before for before, after in pairwise(starts)), default=_DAY)
+        pauses = [after - before for before, after in pairwise(self.times)]
+        pauses += [_DAY_MINUTES * (after - before) + self.times[0] - self.times[-1] for before, after in pairwise(days)]
+        return timedelta(minutes=max(pauses, default=_DAY_MINUTES))
 
     def next_start(self, time_zone: str, now: datetime) -> datetime | None:
         """The next start (UTC) after ``now`` (aware); None if times of day and days of the week do not decide.
@@ -182,7 +183,7 @@ def _parse_cron(expression: str) -> Schedule:
 
 
 def _dates_of(expression: str) -> list[int]:
-    """Ordinals of the dates of five years that are in the fields of the days; of ``15W`` the 15th, of ``LW`` the last
+    """Ordinals of the dates of nine years that are in the fields of the days; of ``15W`` the 15th, of ``LW`` the last
     day, up to two days from the working day.
     """
     _, _, of_month, month, of_week, _ = expression.removeprefix("cron(").removesuffix(")").upper().split()
@@ -205,7 +206,7 @@ def _dates_of(expression: str) -> list[int]:
         return of_sunday == (weekday or 7) and is_nth
 
     first = date(2027, 1, 1).toordinal()
-    return [number for number in range(first, first + 5 * 366) if falls_on(date.fromordinal(number))]
+    return [number for number in range(first, first + 9 * 366) if falls_on(date.fromordinal(number))]
 
 
 def _values(text: str, name: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int] | None:

@@ -32,7 +32,7 @@ from router.requests.selection import (
     parse_target,
 )
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.stream.runs import EndingRunError, ensure_all_running
+from router.stream.runs import EndingRunError, FailedStartsError, ensure_all_running
 from router.telemetry import logger
 
 MAX_SUCCESSORS = 90
@@ -102,7 +102,7 @@ class Promotion:
                 remaining[following] = remaining.get(following, set()) | part
         try:
             ensure_all_running(self._services, sorted(self._waiting))
-        except EndingRunError as error:
+        except (EndingRunError, FailedStartsError) as error:
             self._report.messages.insert(0, str(error))
         except (BotoCoreError, ClientError, TransientError) as error:
             # The files have moved: a failed promote would hide it.

@@ -39,7 +39,7 @@ BRACKET = re.compile(rb"[][{}]")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
-QUOTED = re.compile(rb'"[^"]*"')
+MARKUP = re.compile(rb"\s*<[?!/A-Za-z_]")
 MILLISECONDS = re.compile(rb"(:\d\d),(?=\d{3}(?!\d))")
 """Those of a log's time, which can have a comma."""
 SEPARATORS = (b",", b";", b"\t", b"|")
@@ -81,10 +81,10 @@ def recognise(
 def _is_printed(first: bytes, others: Sequence[bytes]) -> bool:
     """Whether the first line opens an object, and each line that leaves something open ends where printers break lines.
 
-    Rows that were cut off can end there too, but hardly all of them.
+    Rows that were cut off can end there too, but each of them leaves something open.
     """
     ends = [_open_end(line) for line in (first, *others)]
-    if not first.lstrip().startswith(b"{") or not ends[0] or b'"' in ends:
+    if not first.lstrip().startswith(b"{") or all(ends) or not ends[0] or b'"' in ends:
         return False
     follows = b"".join(others[:1]).lstrip()[:1]
     return follows == b"," or (all(end in LINE_BREAKS for end in ends) and (ends[0], follows) != (b",", b"{"))
@@ -102,7 +102,7 @@ def _magic(line: bytes) -> str | None:
     if line[257:262] == b"ustar":
         return "a tar archive"
     return next((name for magic, name in MAGIC_NUMBERS if line.startswith(magic)), None) or (
-        "XML or HTML" if line.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<") else None
+        "XML or HTML" if MARKUP.match(line.removeprefix(BYTE_ORDER_MARK)) else None
     )
 
 
@@ -110,7 +110,7 @@ def _table(lines: Sequence[bytes]) -> str | None:
     """Lines with the same number of separators; only tabs are some in lines of a log, which all have brackets."""
     if len(lines) < MIN_TABLE_LINES:
         return None
-    lines = [QUOTED.sub(b"", line) for line in lines]
+    lines = [STRING.sub(b"", line) for line in lines]
     if all(map(BRACKET.search, lines)):
         lines = [b"\t" * BRACKET.split(line, 1)[0].count(b"\t") for line in lines]
     for separator in SEPARATORS:

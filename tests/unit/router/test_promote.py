@@ -17,6 +17,7 @@ from router.ownership import RoutedArrival, take_ownership
 from router.requests import promote as move
 from router.requests.promote import promote
 from router.requests.selection import MAX_MESSAGES
+from router.stream.runs import FailedStartsError
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import done
 from tests.unit.lake.world import PARTITION, file_of
@@ -63,14 +64,25 @@ def test_files_that_are_moved_while_the_last_run_is_ending_are_reported_with_wha
     assert "is ending: run 'hybrid-router stream start' in a minute" in answer["messages"][0]
 
 
-def test_files_that_are_moved_where_no_run_may_be_started_are_reported_with_the_reason(deployment: Deployment) -> None:
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (
+            ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun"),
+            "not allowed): remove the cause, then the sweep starts it",
+        ),
+        # No run is started by itself after it.
+        (FailedStartsError("job", 9, "FAILED", None), "remove the cause, then run 'hybrid-router stream start'"),
+    ],
+)
+def test_files_that_are_moved_where_no_run_may_be_started_are_reported_with_the_reason(
+    deployment: Deployment, error: Exception, advice: str
+) -> None:
     owned(deployment, "a")
-    denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}, "StartJobRun")
-    with patch.object(deployment.glue, "start_job_run", Mock(side_effect=denied)):
+    with patch.object(deployment.glue, "start_job_run", Mock(side_effect=error)):
         answer = ask(deployment, "a")
     assert counts(answer) == {"promoted": 1, "manifests": 1}
-    assert "not allowed" in answer["messages"][0]
-    assert "the sweep starts it" in answer["messages"][0]
+    assert answer["messages"][0].endswith(advice)
 
 
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
