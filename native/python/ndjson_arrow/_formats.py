@@ -36,7 +36,8 @@ MAGIC_NUMBERS = (
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONCATENATED = re.compile(rb'[ \t\r]*\{.*\}[ \t\r]*\{[ \t\r]*["}]')
 BRACKET = re.compile(rb"[][{}]")
-STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+("?)')
+"""Also one that does not end: without it, each quote of a line of escaped quotes would be looked at up to its end."""
 LINE_BREAKS = b"{[:,"
 """The bytes after which JSON is broken into lines."""
 MARKUP = re.compile(rb"\s*<[?!/A-Za-z_]")
@@ -92,10 +93,15 @@ def _is_printed(first: bytes, others: Sequence[bytes]) -> bool:
 
 def _open_end(line: bytes) -> bytes:
     """The last byte of a line that leaves brackets or a string open; empty if it leaves none."""
-    outside = STRING.sub(b"0", line.strip())
+    outside = _replace_strings(line.strip(), b"0")
     brackets = Counter(outside)
     is_open = brackets[ord("{")] + brackets[ord("[")] > brackets[ord("}")] + brackets[ord("]")]
     return b'"' if b'"' in outside else outside[-1:] if is_open else b""
+
+
+def _replace_strings(line: bytes, text: bytes) -> bytes:
+    """The line with ``text`` in place of each string that ends."""
+    return STRING.sub(lambda found: text if found[1] else found[0], line)
 
 
 def _magic(line: bytes) -> str | None:
@@ -110,7 +116,7 @@ def _table(lines: Sequence[bytes]) -> str | None:
     """Lines with the same number of separators; only tabs are some in lines of a log, which all have brackets."""
     if len(lines) < MIN_TABLE_LINES:
         return None
-    lines = [STRING.sub(b"", line) for line in lines]
+    lines = [_replace_strings(line, b"") for line in lines]
     if all(map(BRACKET.search, lines)):
         lines = [b"\t" * BRACKET.split(line, 1)[0].count(b"\t") for line in lines]
     for separator in SEPARATORS:

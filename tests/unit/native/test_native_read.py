@@ -206,6 +206,8 @@ def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> No
         ([b'org,example)/ 2026 {"a":1,"b":2}', b'org,example)/a 2026 {"a":3,"b":4}'], 0),
         ([b'stdout F {"a":1,"b":2}', b'stdout F {"a":3,"b":4}'], 0),
         ([rb'line="{\"a\":1,\"b\":2}" F', rb'line="{\"a\":3,\"b\":4}" F'], 0),
+        # Minutes, if each quote is looked at up to the end of the line
+        ([rb"\"" * 200_000], 0),
         ([rb'"{\"a\":1,\"b\":2}"', rb'"{\"a\":3,\"b\":4}"'], 0),
         ([b"<34>1 2026-11-20T08:00:00Z host su - a", b"<35>1 2026-11-20T08:00:01Z host su - b"], 0),
         ([b"\x1b[1;31mFirst\x1b[0m", b"\x1b[1;31mSecond\x1b[0m"], 0),
