@@ -142,7 +142,7 @@ def test_a_dry_backfill_only_plans(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-plan", {"runs": 4})
     end = stubbed.run("backfill", {"dataset": "orders", "dryRun": True})
     assert output(end) == {"dryRun": True, "search": TOTALS, "plan": {"runs": 4}}
-    assert stubbed.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": end["name"], **RAISES}]
+    assert stubbed.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": f"dry-run-{end['name']}", **RAISES}]
     assert stubbed.calls("job") == []
 
 
