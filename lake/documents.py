@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 
 from lake.aws_types import S3Client
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.faults import ForeignBodyError
+from lake.faults import ForeignBodyError, error_code
 from lake.layout import parse_s3_uri
 
 
@@ -40,7 +40,7 @@ def put_first_document(s3: S3Client, bucket: str, key: str, body: bytes) -> bool
     try:
         s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*")
     except ClientError as error:
-        if error.response["Error"]["Code"] != "PreconditionFailed":
+        if error_code(error) != "PreconditionFailed":
             raise
         return False
     return True

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from cli.documents import FirstReject
 from lake.aws_types import S3Client
 from lake.commit import SourceCount
-from lake.faults import RIGHTS_CODES
+from lake.faults import RIGHTS_CODES, error_code
 from lake.ledger import ArrivalRow, Ledger, ManifestRow, State
 from lake.manifest import UNVERSIONED, ObjectVersion
 from lake.resource_names import ResourceNames
@@ -116,7 +116,7 @@ def read_first_reject(
             if (record["source"], record["version"], record["kind"]) == (source.uri, source.version, "line")
         ]
     except ClientError as error:
-        if error.response["Error"]["Code"] not in RIGHTS_CODES:
+        if error_code(error) not in RIGHTS_CODES:
             raise
         return None
     if not found:

@@ -307,7 +307,7 @@ def _get_job_run(client: Any, run: str) -> Mapping[str, Any] | None:  # noqa: AN
     try:
         found: Mapping[str, Any] = client.get_job_run(applicationId=application, jobRunId=job_run)["jobRun"]
     except ClientError as error:
-        if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
+        if error_code(error) not in UNKNOWN_RUN_CODES:
             raise
         return None
     return found

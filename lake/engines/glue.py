@@ -13,6 +13,7 @@ from lake.aws_types import GlueClient, JobRunTypeDef
 from lake.bills import SUCCEEDED, Bill, reason_of
 from lake.engines.description import DPUS, NO_REASON, WORKERS, Engine, EngineDescription, Units, end_reason
 from lake.errors import TransientError
+from lake.faults import error_code
 
 if TYPE_CHECKING:
     from lake.engines.emr_serverless import StreamLaunch
@@ -59,7 +60,7 @@ class Glue(EngineDescription):
             try:
                 state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
             except ClientError as error:
-                if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
+                if error_code(error) not in UNKNOWN_RUN_CODES:
                     raise
             else:
                 return state == STOPPING or state in TERMINAL_STATES
@@ -70,7 +71,7 @@ class Glue(EngineDescription):
         try:
             found: Mapping[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
         except ClientError as error:
-            if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
+            if error_code(error) not in UNKNOWN_RUN_CODES:
                 raise
             return None
         if found["JobRunState"] not in TERMINAL_STATES:
