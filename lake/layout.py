@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -284,6 +284,16 @@ def after_empty_page(page: ListObjectsV2OutputTypeDef) -> dict[str, str]:
     """What the next request names: a page that is not the last one has no key where S3 has passed over many objects
     that were deleted, in a bucket with versions."""
     return {"ContinuationToken": page["NextContinuationToken"]}
+
+
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+"""Storage classes whose objects can be read only while they are restored (Amazon S3 User Guide, "Working with archived
+objects")."""
+
+
+def is_archived(version: Mapping[str, Any]) -> bool:
+    """Whether a version, listed with ``RestoreStatus``, has to be restored before it can be read."""
+    return version.get("StorageClass") in ARCHIVES and "RestoreExpiryDate" not in version.get("RestoreStatus", {})
 
 
 def list_versions(s3: S3Client, bucket: str, key: str) -> Iterator[Any]:

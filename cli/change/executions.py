@@ -167,6 +167,8 @@ def run_backfill(
         f"dry run, nothing was done; found: {format_count(search['found'], 'file')}, of which {search['known']:,} have "
         f"an owner; to be converted: {format_count(search['recorded'], 'file')}, {format_size(search['bytes'])}"
     )
+    if search["archived"]:
+        typer.echo(f"archived, so restore them first: {search['archived']:,} of the files to be converted")
     if "reprocessed" in search:
         typer.echo(f"to be converted again: {format_count(search['reprocessed'], 'manifest')}")
     typer.echo(f"queued in these hours already: {format_count(plan['files'], 'file')}, {format_size(plan['bytes'])}")

@@ -1,6 +1,6 @@
 """Listing against ledger: objects that the ledger does not know become arrivals of the batch lane."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -9,6 +9,7 @@ from typing import Any
 from lake.aws_types import ListObjectVersionsOutputTypeDef
 from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
+from lake.layout import is_archived
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.texts import format_count
 from router.listing.folders import folders_of
@@ -64,6 +65,8 @@ class ListingProgress:
     """Number of arrivals without a known owner yet."""
     bytes: int = 0
     """Size of the recorded ones."""
+    archived: int = 0
+    """Number of arrivals that a dry run would record, and that cannot be read before they are restored."""
     visits: int = 0
     """Visits to the current page after which some of its arrivals had no owner."""
     recorded_on_page: int = 0
@@ -85,7 +88,7 @@ class ListingProgress:
         return decode_token(token, "find", lambda fields: cls(**{**fields, "prefixes": tuple(fields["prefixes"])}))
 
     def totals(self) -> dict[str, int]:
-        names = ("found", "known", "recorded", "unsettled", "bytes")
+        names = ("found", "known", "recorded", "unsettled", "bytes", "archived")
         return {name: getattr(self, name) for name in names}
 
 
@@ -96,9 +99,9 @@ def find_unrecorded(
 
     Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited again after
     ``waitSeconds``, unless the request leaves them. Returns ``{"token", "waitSeconds", "found", "known", "recorded",
-    "unsettled", "bytes"}``; ``token`` is None when all is listed. Raises ``OwnershipError``: arrivals of a page still
-    have no owner after ``MAX_VISITS`` visits; ``InvalidInputError``: ``max_datasets`` has no room for the dataset, and
-    the request does not leave what has no owner.
+    "unsettled", "bytes", "archived"}``; ``token`` is None when all is listed. Raises ``OwnershipError``: arrivals of
+    a page still have no owner after ``MAX_VISITS`` visits; ``InvalidInputError``: ``max_datasets`` has no room for the
+    dataset, and the request does not leave what has no owner.
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
@@ -130,7 +133,9 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
         markers["VersionIdMarker"] = progress.version_marker
     if takes_no_folder(prefix, services.settings.datasets):
         markers["Delimiter"] = "/"
-    page = services.s3.list_object_versions(Bucket=services.resources.input_bucket, Prefix=prefix, **markers)
+    page = services.s3.list_object_versions(
+        Bucket=services.resources.input_bucket, Prefix=prefix, OptionalObjectAttributes=["RestoreStatus"], **markers
+    )
     progress = _record(services, request, _requested(services, request, page), progress)
     if progress.visits == MAX_VISITS:
         of = f"of dataset {request.dataset} still"
@@ -148,30 +153,32 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
 
 def _requested(
     services: Services, request: ListingRequest, page: ListObjectVersionsOutputTypeDef
-) -> list[ObjectVersion]:
-    """The object versions of a page that the request is about.
+) -> dict[ObjectVersion, bool]:
+    """The object versions of a page that the request is about, and whether each is archived.
 
     A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
     """
     settings, bucket = services.settings, services.resources.input_bucket
-    requested = []
+    requested = {}
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
         if not request.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
             continue
         # Asked last: there can be thousands of rules, and years of files.
         if matching_rule(key, settings.datasets)[1] == request.dataset:
-            requested.append(ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, item.get("VersionId")))
+            file = ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, item.get("VersionId"))
+            requested[file] = is_archived(item)
     return requested
 
 
 def _record(
-    services: Services, request: ListingRequest, files: Sequence[ObjectVersion], progress: ListingProgress
+    services: Services, request: ListingRequest, files: Mapping[ObjectVersion, bool], progress: ListingProgress
 ) -> ListingProgress:
     if request.dry_run:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            rows = read_arrivals(services.ledger, pool, files)
+            rows = read_arrivals(services.ledger, pool, list(files))
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
+        progress = replace(progress, archived=progress.archived + sum(files[file] for file in unknown))
         return _complete_page(progress, len(files), len(unknown), sum(file.size for file in unknown))
     routed = [
         RoutedArrival(

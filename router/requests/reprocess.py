@@ -16,7 +16,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from lake.commit import read_commit
 from lake.errors import InvalidInputError, TerminalError, UnusableDocumentError
-from lake.layout import list_versions
+from lake.layout import is_archived, list_versions
 from lake.ledger import ManifestRow, State
 from lake.ledger.table import batches_of
 from lake.manifest import UNVERSIONED, Manifest, ObjectVersion, Partition
@@ -427,15 +427,9 @@ class InputLook:
             # Repaired lines: nothing deletes them, and the function may not list the control bucket.
             return True
         return any(
-            _is_version(file, item["VersionId"], item["ETag"].strip('"'))
-            and (item.get("StorageClass") not in ARCHIVES or "RestoreExpiryDate" in item.get("RestoreStatus", {}))
+            _is_version(file, item["VersionId"], item["ETag"].strip('"')) and not is_archived(item)
             for item in list_versions(self._services.s3, file.bucket, file.key)
         )
-
-
-ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-"""Storage classes whose objects can be read only while they are restored (Amazon S3 User Guide, "Working with archived
-objects")."""
 
 
 def _is_version(file: ObjectVersion, version_id: str, etag: str) -> bool:

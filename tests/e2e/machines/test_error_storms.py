@@ -23,7 +23,16 @@ LASTING = "TerminalError"
 
 RANGE = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23"}
 DRY_RUN = {**RANGE, "dryRun": True, "force": True}
-FOUND = {"found": 5, "known": 2, "recorded": 3, "unsettled": 0, "bytes": 30, "token": None, "waitSeconds": 0}
+FOUND = {
+    "found": 5,
+    "known": 2,
+    "recorded": 3,
+    "unsettled": 0,
+    "bytes": 30,
+    "archived": 0,
+    "token": None,
+    "waitSeconds": 0,
+}
 REQUEUED = {"queued": 2, "repeated": 0, "token": None}
 NOTHING_OPEN = {"open": 0, "terminal": 1, "held": 0}
 ONE_OPEN = {"open": 1, "terminal": 0, "held": 0}

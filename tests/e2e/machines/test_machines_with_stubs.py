@@ -11,7 +11,7 @@ from tests.e2e.machines.conftest import StubbedMachines, verdict
 REQUEST = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
 RAISES = {"raiseRefusal": True}
 """A state machine catches what it has not got from a person."""
-TOTALS = {"found": 5, "known": 2, "recorded": 3, "unsettled": 0, "bytes": 30}
+TOTALS = {"found": 5, "known": 2, "recorded": 3, "unsettled": 0, "bytes": 30, "archived": 0}
 
 
 def output(end: dict[str, Any]) -> dict[str, Any]:

@@ -137,11 +137,12 @@ def test_a_backfill_ends_as_its_night_does(world: World, capsys: pytest.CaptureF
 
 
 def test_a_dry_run_of_a_backfill_says_what_it_would_convert(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "reprocessed": 4}
+    search = {"found": 5, "known": 3, "recorded": 2, "bytes": 2_000_000, "archived": 1, "reprocessed": 4}
     output = {"dryRun": True, "search": search, "plan": {"files": 1, "bytes": 1000}}
     assert run(world, run_backfill, FIELDS, output, dry_run=True) == (ExitCode.FINE, [{**REQUEST, "dryRun": True}])
     told = capsys.readouterr().out
     assert "found: 5 files, of which 3 have an owner; to be converted: 2 files, 2 MB" in told
+    assert "archived, so restore them first: 1 of the files to be converted" in told
     assert "to be converted again: 4 manifests" in told
 
 

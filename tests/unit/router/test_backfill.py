@@ -92,12 +92,25 @@ def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
     put(deployment, "orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
     result = find(deployment)
-    totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6}
+    totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6, "archived": 0}
     assert result == {"token": None, "waitSeconds": 0, **totals}
     assert found_files(deployment) == ["orders/a.json", "orders/b ü+\n.JSON"]
     [row] = deployment.ledger.arrivals.versions("input", "orders/a.json")
     assert (row.lane, row.reason) == ("batch", "backfill 2000-01-01T00 to 2100-01-01T23")
     assert find(deployment)["recorded"] == 0
+
+
+def test_a_dry_run_counts_the_archived_objects_that_nobody_owns(deployment: Deployment) -> None:
+    # Given: of three archived objects and one other, the first has an owner
+    for name in "abc":
+        deployment.raw_s3.put_object(Bucket="input", Key=f"orders/{name}.json", Body=b"{}\n", StorageClass="GLACIER")
+        if name == "a":
+            find(deployment)
+    put(deployment, "orders/d.json")
+    # When, Then
+    totals = {"found": 4, "known": 1, "recorded": 3, "archived": 2}
+    result = find(deployment, dryRun=True)
+    assert {name: result[name] for name in totals} == totals
 
 
 def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployment) -> None:
