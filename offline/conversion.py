@@ -54,7 +54,7 @@ class _Group:
         to read leave the manifest."""
         for failure in failures:
             if failure.advice is not None:
-                self.denied[failure.file] = f"{failure.advice}, then run the command again"
+                self.denied[failure.file] = f"{failure.advice}; the next call tries it again"
             else:
                 (self.excluded if failure.denied is None else self.denied)[failure.file] = failure.reason
         files = tuple(file for file in self.manifest.files if file not in self.denied)

@@ -36,11 +36,11 @@ from transform.quarantine_writer import (
 from transform.source import (
     S3_REQUESTS,
     DeniedFileError,
-    LockedFileError,
     ReadAhead,
     Requests,
     Source,
     UnreadableFileError,
+    UnreadableNowError,
 )
 from transform.task_model import (
     FileFailure,
@@ -147,7 +147,7 @@ class TaskRun:
                 self._drain(deadline)
         except UnreadableFileError as error:
             unreadable = str(error)
-            advice = error.advice if isinstance(error, LockedFileError) else None
+            advice = error.advice if isinstance(error, UnreadableNowError) else None
         except DeniedFileError as error:
             unreadable, denied = str(error), fault_of(error)
         except SlowFileError as error:

@@ -50,8 +50,8 @@ class UnreadableFileError(TerminalError):
     """This version of the file can never be read to its end; the message is the reason."""
 
 
-class LockedFileError(UnreadableFileError):
-    """The file can be read after a person has acted. ``advice``: the reason and what to do; the message adds the
+class UnreadableNowError(UnreadableFileError):
+    """The file can be read once its cause is removed. ``advice``: the reason and what to do; the message adds the
     command that reads it again in a stage."""
 
     def __init__(self, advice: str, file: ObjectVersion) -> None:
@@ -217,7 +217,7 @@ def _file_error(file: ObjectVersion, error: ClientError) -> UnreadableFileError:
             f"its uploader has encrypted it by the KMS key {key}, which is not the input's and which the jobs may not "
             "use: put it again without that key, or allow the jobs' role kms:Decrypt on it"
         )
-        return LockedFileError(advice, file)
+        return UnreadableNowError(advice, file)
     reasons = {
         **dict.fromkeys(DELETED_CODES, _deleted(file)),
         "PreconditionFailed": "it was overwritten after it arrived, and the bucket keeps no versions",
@@ -227,8 +227,9 @@ def _file_error(file: ObjectVersion, error: ClientError) -> UnreadableFileError:
     if code in reasons:
         return UnreadableFileError(reasons[code])
     if code == "InvalidObjectState":
-        return LockedFileError("it is archived: restore it", file)
-    return LockedFileError(f"its encryption key cannot be used ({code}): enable the key, or cancel its deletion", file)
+        return UnreadableNowError("it is archived: restore it", file)
+    advice = f"its encryption key cannot be used ({code}): enable the key, or cancel its deletion"
+    return UnreadableNowError(advice, file)
 
 
 CHUNK_BYTES = 8 << 20

@@ -127,7 +127,7 @@ class FileFailure:
     slow: bool = False
     """It takes longer than the stream lane has for it: the batch lane converts it."""
     advice: str | None = None
-    """For a file that can be read after a person has acted: the reason without the command of a stage."""
+    """For a file that can be read once its cause is removed: the reason without the command of a stage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,11 +410,12 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
     [
         ("AccessDenied", "Access Denied", "Access Denied"),
         ("AccessDenied", f"User: u is not authorized to perform: kms:Decrypt on resource: {KEY}", KEY),
-        ("InvalidObjectState", "", "it is archived: restore it, then run the command again"),
+        ("NoSuchKey", "", "it was deleted after it arrived; the next call tries it again"),
+        ("InvalidObjectState", "", "it is archived: restore it; the next call tries it again"),
         (
             "KMS.DisabledException",
             f"{KEY} is disabled.",
-            "enable the key, or cancel its deletion, then run the command",
+            "enable the key, or cancel its deletion; the next call",
         ),
     ],
 )
