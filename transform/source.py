@@ -104,7 +104,12 @@ class Source:
         except UnreadableFileError as error:
             if file.version_id is not None:
                 raise
-            data = self._fetch_null_version(file, start, end, error)
+            # In a bucket that got versions after it was put, a newer version does not replace the one ``null``.
+            file = replace(file, version_id=UNVERSIONED)
+            try:
+                data = self._fetch_by_client(file, start, end)
+            except UnreadableFileError:
+                raise error from None
         size = len(memoryview(data))
         if size != end - start:
             self._refuse_size(file, start + size, end)
@@ -138,16 +143,6 @@ class Source:
             # Its text holds the URL, and so the key, and "not found" can be the bucket or a proxy: only the structured
             # answer of the other client can be judged.
             return self._fetch_by_client(file, start, end)
-
-    def _fetch_null_version(self, file: ObjectVersion, start: int, end: int, error: UnreadableFileError) -> Buffer:
-        """The file in a bucket that got versions after it was put: a newer version does not replace the one ``null``.
-
-        ``error`` is raised where S3 does not have that version either.
-        """
-        try:
-            return self._fetch_by_client(replace(file, version_id=UNVERSIONED), start, end)
-        except UnreadableFileError:
-            raise error from None
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         request = _request(file)
