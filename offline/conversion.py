@@ -38,7 +38,7 @@ class GroupOutcome:
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
     denied: Mapping[ObjectVersion, str]
-    """Files that may not be read, with what a person does about it: they were left out, and are not converted."""
+    """Files that cannot be read now, with what a person does about it: they were left out, and are not converted."""
 
 
 @dataclass(slots=True)
@@ -50,9 +50,13 @@ class _Group:
     denied: dict[ObjectVersion, str] = field(default_factory=dict)
 
     def leave_out(self, failures: Iterable[FileFailure]) -> None:
-        """The files are not converted again: unreadable ones go to the quarantine, denied ones leave the manifest."""
+        """The files are not converted again: unreadable ones go to the quarantine. Those that another call may be able
+        to read leave the manifest."""
         for failure in failures:
-            (self.excluded if failure.denied is None else self.denied)[failure.file] = failure.reason
+            if failure.advice is not None:
+                self.denied[failure.file] = f"{failure.advice}; the next call tries it again"
+            else:
+                (self.excluded if failure.denied is None else self.denied)[failure.file] = failure.reason
         files = tuple(file for file in self.manifest.files if file not in self.denied)
         self.manifest = replace(self.manifest, files=files)
 

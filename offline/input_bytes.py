@@ -12,7 +12,7 @@ from lake.aws_types import Buffer, S3Client
 from lake.errors import InvalidInputError, TransientError
 from lake.layout import list_objects
 from lake.manifest import ObjectVersion
-from transform.source import DeniedFileError, Source, UnreadableFileError
+from transform.source import DeniedFileError, Source, UnreadableFileError, UnreadableNowError
 
 FIRST_YEAR = 1000
 """Dates have four digits."""
@@ -58,7 +58,7 @@ class LocalFiles:
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
         """The bytes [start, end).
 
-        Raises ``UnreadableFileError``: the file is gone, or is not as it was found, before or after the bytes were
+        Raises ``UnreadableNowError``: the file is gone, or is not as it was found, before or after the bytes were
         read; ``DeniedFileError``: it may not be read; ``OSError``: anything else.
         """
         try:
@@ -67,7 +67,7 @@ class LocalFiles:
         except PermissionError as error:
             raise DeniedFileError(denial(error.strerror)) from error
         except (FileNotFoundError, IsADirectoryError) as error:
-            raise UnreadableFileError(f"it could not be opened: {error.strerror}") from error
+            raise UnreadableNowError(f"it could not be opened: {error.strerror}", file) from error
         try:
             _check_state(handle, file)
             data = _read(handle, start, end)
@@ -91,7 +91,7 @@ def _version(state: os.stat_result) -> str:
 def _check_state(handle: int, file: ObjectVersion) -> None:
     state = os.fstat(handle)
     if _version(state) != file.etag or (isinstance(file, LocalFile) and state.st_ino != file.inode):
-        raise UnreadableFileError("it was changed while it was converted: convert it again when it is complete")
+        raise UnreadableNowError("it was changed while it was converted: wait until it is complete", file)
 
 
 def _read(handle: int, start: int, end: int) -> bytes:
@@ -122,6 +122,11 @@ class InputFiles:
             return self._local.fetch(file, start, end)
         try:
             return self._source.fetch(file, start, end)
+        except UnreadableNowError:
+            raise
+        except UnreadableFileError as error:
+            # The next call can find this version again, such as a deleted object that was put again.
+            raise UnreadableNowError(str(error), file) from error
         except DeniedFileError as error:
             raise DeniedFileError(denial(error.__cause__)) from error.__cause__
         except TransientError as error:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from ndjson_arrow import detect_codec
 
 from lake.settings import ConvertSettings, StreamSettings
-from lake.texts import format_count, reprocess_file_command
-from transform.source import UnreadableFileError
+from lake.texts import format_count
+from transform.source import UnreadableNowError
 from transform.task_model import Split
 
 GRACE_SECONDS = 60.0
@@ -63,7 +63,7 @@ class SplitDeadline:
         """Raise an error if the split takes too long.
 
         Raises ``SlowFileError``: it is a task of the stream lane: the batch lane decides whether the file can be read;
-        ``UnreadableFileError``: it is a task of the batch lane.
+        ``UnreadableNowError``: it is a task of the batch lane.
         """
         seconds = self._processor_time() - self._begun
         if (limit := self._broken_limit(seconds)) is None:
@@ -71,10 +71,8 @@ class SplitDeadline:
         took = f"{format_count(self._read_bytes, 'byte')} took {round(seconds / 60, 1):g} minutes of processor time"
         if self._stream_seconds is not None:
             raise SlowFileError(f"{took}, {limit}")
-        raise UnreadableFileError(
-            f"{took}, {limit}: if the file is in order, change the setting and deploy, then run: "
-            f"{reprocess_file_command(self._split.file.uri)}"
-        )
+        advice = f"{took}, {limit}: if the file is in order, change the setting, in a stage by a deployment"
+        raise UnreadableNowError(advice, self._split.file)
 
     def _broken_limit(self, seconds: float) -> str | None:
         limits = self._settings

@@ -33,7 +33,15 @@ from transform.quarantine_writer import (
     line_record,
     remainder_records,
 )
-from transform.source import S3_REQUESTS, DeniedFileError, ReadAhead, Requests, Source, UnreadableFileError
+from transform.source import (
+    S3_REQUESTS,
+    DeniedFileError,
+    ReadAhead,
+    Requests,
+    Source,
+    UnreadableFileError,
+    UnreadableNowError,
+)
 from transform.task_model import (
     FileFailure,
     Split,
@@ -123,6 +131,7 @@ class TaskRun:
             arrived_at=split.file.arrived_at,
         )
         unreadable: str | None = None
+        advice: str | None = None
         denied: EnvironmentFault | None = None
         slow = False
         deadline = SplitDeadline(split, self._task.settings, thread_time, seconds)
@@ -138,6 +147,7 @@ class TaskRun:
                 self._drain(deadline)
         except UnreadableFileError as error:
             unreadable = str(error)
+            advice = error.advice if isinstance(error, UnreadableNowError) else None
         except DeniedFileError as error:
             unreadable, denied = str(error), fault_of(error)
         except SlowFileError as error:
@@ -151,7 +161,7 @@ class TaskRun:
             lines = [reject.line for reject in rejects]
             unreadable = recognise(lines, counts.rows, counts.rejects, opens_file=opens_file)
         if unreadable is not None:
-            self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied, slow))
+            self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied, slow, advice))
             return
         self._write_rejects(split, counts, rejects)
         self.results.append(_split_result(split, counts))

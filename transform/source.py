@@ -50,6 +50,15 @@ class UnreadableFileError(TerminalError):
     """This version of the file can never be read to its end; the message is the reason."""
 
 
+class UnreadableNowError(UnreadableFileError):
+    """The file can be read once its cause is removed. ``advice``: the reason and what to do; the message adds the
+    command that reads it again in a stage."""
+
+    def __init__(self, advice: str, file: ObjectVersion) -> None:
+        super().__init__(f"{advice}, then run: {reprocess_file_command(file.uri)}")
+        self.advice = advice
+
+
 class DeniedFileError(TransientError):
     """The job may not read this file, which other files of the input need not share."""
 
@@ -95,7 +104,12 @@ class Source:
         except UnreadableFileError as error:
             if file.version_id is not None:
                 raise
-            data = self._fetch_null_version(file, start, end, error)
+            # In a bucket that got versions after it was put, a newer version does not replace the one ``null``.
+            file = replace(file, version_id=UNVERSIONED)
+            try:
+                data = self._fetch_by_client(file, start, end)
+            except UnreadableFileError:
+                raise error from None
         size = len(memoryview(data))
         if size != end - start:
             self._refuse_size(file, start + size, end)
@@ -129,16 +143,6 @@ class Source:
             # Its text holds the URL, and so the key, and "not found" can be the bucket or a proxy: only the structured
             # answer of the other client can be judged.
             return self._fetch_by_client(file, start, end)
-
-    def _fetch_null_version(self, file: ObjectVersion, start: int, end: int, error: UnreadableFileError) -> Buffer:
-        """The file in a bucket that got versions after it was put: a newer version does not replace the one ``null``.
-
-        ``error`` is raised where S3 does not have that version either.
-        """
-        try:
-            return self._fetch_by_client(replace(file, version_id=UNVERSIONED), start, end)
-        except UnreadableFileError:
-            raise error from None
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         request = _request(file)
@@ -196,33 +200,31 @@ def _read_error(
     file: ObjectVersion, error: ClientError | BotoCoreError, input_keys: Collection[str] | None
 ) -> TerminalError | TransientError:
     if isinstance(error, ClientError) and judge(error, input_keys) == Fault.FILE:
-        key = refused_key(error)
-        return UnreadableFileError(_foreign_key(file, key) if key else _file_reason(file, error_code(error)))
+        return _file_error(file, error)
     kind = DeniedFileError if is_denial(error) else TransientError
     return kind(f"{file.uri} could not be read and is tried again: {error}")
 
 
-def _foreign_key(file: ObjectVersion, key: str) -> str:
-    return (
-        f"its uploader has encrypted it by the KMS key {key}, which is not the input's and which the jobs may not use: "
-        f"put it again without that key, or allow the jobs' role kms:Decrypt on it, then run: "
-        f"{reprocess_file_command(file.uri)}"
-    )
-
-
-def _file_reason(file: ObjectVersion, code: str) -> str:
-    if code in DELETED_CODES:
-        return _deleted(file)
-    if code == "PreconditionFailed":
-        return "it was overwritten after it arrived, and the bucket keeps no versions"
-    if code == "InvalidRange":
-        return f"it is shorter than the {file.size} bytes of its event"
+def _file_error(file: ObjectVersion, error: ClientError) -> UnreadableFileError:
+    code = error_code(error)
+    if (key := refused_key(error)) is not None:
+        advice = (
+            f"its uploader has encrypted it by the KMS key {key}, which is not the input's and which the jobs may not "
+            "use: put it again without that key, or allow the jobs' role kms:Decrypt on it"
+        )
+        return UnreadableNowError(advice, file)
+    reasons = {
+        **dict.fromkeys(DELETED_CODES, _deleted(file)),
+        "PreconditionFailed": "it was overwritten after it arrived, and the bucket keeps no versions",
+        "InvalidRange": f"it is shorter than the {file.size} bytes of its event",
+        FOREIGN_KEY_CODE: "it is encrypted by a key that only its writer has (SSE-C): put it again without that key",
+    }
+    if code in reasons:
+        return UnreadableFileError(reasons[code])
     if code == "InvalidObjectState":
-        return f"it is archived: restore it, then run: {reprocess_file_command(file.uri)}"
-    if code == FOREIGN_KEY_CODE:
-        return "it is encrypted by a key that only its writer has (SSE-C): put it again without that key"
-    command = reprocess_file_command(file.uri)
-    return f"its encryption key cannot be used ({code}): enable the key, or cancel its deletion, then run: {command}"
+        return UnreadableNowError("it is archived: restore it", file)
+    advice = f"its encryption key cannot be used ({code}): enable the key, or cancel its deletion"
+    return UnreadableNowError(advice, file)
 
 
 CHUNK_BYTES = 8 << 20

@@ -126,6 +126,8 @@ class FileFailure:
     """The job may not read the file: it waits, and is not bad input."""
     slow: bool = False
     """It takes longer than the stream lane has for it: the batch lane converts it."""
+    advice: str | None = None
+    """For a file that can be read once its cause is removed: the reason without the command of a stage."""
 
 
 @dataclass(frozen=True, slots=True)

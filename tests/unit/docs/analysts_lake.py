@@ -3,15 +3,18 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from cli.offline.convert import Request, convert_files
 from lake.layout import complete_marker_key
 from lake.manifest import Partition
 from lake.settings import ConvertSettings, Settings
+from offline.input_bytes import LocalFile
 from offline.input_files import Destination, Search
 from tests.unit.docs.pages import CHECKOUT, Page
 
@@ -61,7 +64,10 @@ def convert_orders(folder: Path, *, clean: bool = False) -> Path:
         file = folder / f"{hour}.ndjson"
         file.write_text("\n".join(lines), encoding="utf-8")
         destination = Destination("orders", datetime(2026, 11, 20, hour, tzinfo=UTC))
-        convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
+        # The first file is from a bucket with versions.
+        found = replace(LocalFile.found(str(file.resolve())), version_id="v1" if hour == min(hours) else None)
+        with patch.object(LocalFile, "found", return_value=found):
+            convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
         # As a stage has it: no query reads it.
         marker = output / "lake" / complete_marker_key(Partition("orders", str(DAY), hour))
         marker.write_text('{"rows": 1}', encoding="utf-8")

@@ -406,14 +406,25 @@ def test_a_file_that_may_not_be_opened_is_converted_by_the_next_call(
 
 
 @pytest.mark.parametrize(
-    "refusal", ["Access Denied", f"User: u is not authorized to perform: kms:Decrypt on resource: {KEY}"]
+    ("code", "message", "advice"),
+    [
+        ("AccessDenied", "Access Denied", "Access Denied"),
+        ("AccessDenied", f"User: u is not authorized to perform: kms:Decrypt on resource: {KEY}", KEY),
+        ("NoSuchKey", "", "it was deleted after it arrived; the next call tries it again"),
+        ("InvalidObjectState", "", "it is archived: restore it; the next call tries it again"),
+        (
+            "KMS.DisabledException",
+            f"{KEY} is disabled.",
+            "enable the key, or cancel its deletion; the next call",
+        ),
+    ],
 )
-def test_an_object_that_is_denied_is_not_quarantined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
+def test_an_object_that_can_be_read_later_is_not_quarantined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str, advice: str
 ) -> None:
-    # Given an object whose policy or key refuses the read
+    # Given an object whose policy, key or storage class refuses the read
     response: Any = {
-        "Error": {"Code": "AccessDenied", "Message": refusal},
+        "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": 403},
     }
     client = Mock(**{"get_object.side_effect": ClientError(response, "GetObject")})
@@ -431,4 +442,4 @@ def test_an_object_that_is_denied_is_not_quarantined(
     [outcome] = outcomes
     assert (outcome.sources, outcome.objects) == ((), ())
     assert list(outcome.denied) == [file]
-    assert refusal in outcome.denied[file]
+    assert advice in outcome.denied[file]

@@ -10,7 +10,7 @@ import pytest
 from lake.settings import ConvertSettings, parse_settings
 from tests.unit.transform.test_run_task import run, version
 from transform.file_deadline import GRACE_SECONDS, SlowFileError, SplitDeadline, stream_seconds
-from transform.source import UnreadableFileError
+from transform.source import UnreadableNowError
 from transform.task_model import Split
 
 SETTINGS = ConvertSettings(split_bytes=1000, min_bytes_per_second=100, max_core_minutes=10)
@@ -60,7 +60,7 @@ def test_a_file_within_its_time_or_above_the_speed_goes_on(seconds: float, read_
 def test_a_slower_file_is_unreadable_and_the_reason_names_the_limit(
     seconds: float, read_bytes: int, head: bytes, limit: str
 ) -> None:
-    with pytest.raises(UnreadableFileError) as error:
+    with pytest.raises(UnreadableNowError) as error:
         spend(seconds, read_bytes, head)
     reason, minutes = str(error.value), round(seconds / 60, 1)
     assert reason.startswith(f"{read_bytes:,} bytes took {minutes:g} minutes of processor time, {limit}: ")

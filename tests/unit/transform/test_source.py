@@ -2,6 +2,7 @@
 
 import threading
 from collections import defaultdict
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from unittest.mock import Mock
@@ -128,6 +129,18 @@ def test_an_answer_that_is_not_the_object_excludes_no_file(
     # Then
     fault = fault_of(raised.value)
     assert (fault is not None and fault.passing) == (not is_object)
+
+
+def test_a_cut_answer_for_a_file_that_has_a_newer_version_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a bucket that got versions after the file was put, and then a newer version of it
+    newer = ClientError({"Error": {"Code": "PreconditionFailed", "Message": ""}}, "GetObject")
+    body = StreamingBody(Mock(**{"read.side_effect": [b"{}\n", b""]}), 3)
+    source = source_that_fails(monkeypatch, [newer, {"Body": body, "VersionId": "null"}])
+    head = Mock(side_effect=lambda **asked: {"ContentLength": 8 if asked.get("VersionId") == "null" else 3})
+    monkeypatch.setattr(source._client, "head_object", head)
+    # When, Then
+    with pytest.raises(TransientError, match="ended at byte 3"):
+        source.fetch(replace(NAMED_FILE, version_id=None), 0, 8)
 
 
 def test_a_body_that_trickles_ends_its_request_and_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
