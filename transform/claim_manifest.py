@@ -3,6 +3,7 @@
 Leases of attempts are renewed while their work goes on; the work stops when all leases are lost.
 """
 
+import secrets
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -29,12 +30,14 @@ def claim_or_finish(
     """Claim the manifest, or finish what another run began; None: ``skip_tried``, and an attempt has failed before.
 
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
-    WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
-    without attempts left is superseded or FAILED. One that could only replace published rows by fewer is DONE again
-    with these rows. Raises ``TransientError``: the row changed concurrently at each of ``MAX_READS`` reads.
+    WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended, or this
+    run has got no answer to its claim. One without attempts left is superseded or FAILED. One that could only replace
+    published rows by fewer is DONE again with these rows. Raises ``TransientError``: the row changed concurrently at
+    each of ``MAX_READS`` reads.
     """
     services, clock = context.services, context.clock
     manifests = services.ledger.manifests
+    found: Claim | ConversionOutcome | None
     for _ in range(MAX_READS):
         row = manifests.get(manifest)
         if row is None:
@@ -45,26 +48,19 @@ def claim_or_finish(
             successors = _batch_successors(services, row)
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
-            ended = _publish(context, row)
-            if ended is not None:
-                return ended
-        elif row.state == State.RUNNING:
-            # A live lease of this very run belongs to another call in it.
-            own = row.owner == context.run
-            if row.has_live_lease(clock()) and (own or not context.run_is_terminal(row.owner or "")):
-                return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
-            reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
-            manifests.release(row, reason, clock())
-        elif skip_tried and row.tries:
+            found = _publish(context, row)
+        elif row.state == State.RUNNING and not _is_unanswered(context, row):
+            found = _release_ended(context, row)
+        elif skip_tried and row.tries > (row.state == State.RUNNING):
             return None
         else:
             try:
-                claim = _claim_queued(context, row)
+                found = _claim(context, row)
             except InvalidDocumentError as error:
                 manifests.fail(row, f"its documents cannot be used: {error}; {advise_reprocess(row.id)}", clock())
-            else:
-                if claim is not None:
-                    return claim
+                found = None
+        if found is not None:
+            return found
     raise TransientError(
         f"manifest {manifest} changed its state {MAX_READS} times while it was claimed: try again later"
     )
@@ -84,11 +80,31 @@ def _publish(context: ConversionContext, row: ManifestRow) -> ConversionOutcome 
     return done_outcome(read_commit(services.s3, control, row.document))
 
 
-def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
+def _is_unanswered(context: ConversionContext, row: ManifestRow) -> bool:
+    """Whether a call of this run has claimed a RUNNING manifest and does not know it."""
+    return row.has_live_lease(context.clock()) and context.unanswered.get(row.id, "") == row.claim_nonce
+
+
+def _release_ended(context: ConversionContext, row: ManifestRow) -> ConversionOutcome | None:
+    """Queue a RUNNING manifest whose run or lease has ended; None: read its row again."""
+    # A live lease of this very run belongs to another call in it.
+    own, now = row.owner == context.run, context.clock()
+    if row.has_live_lease(now) and (own or not context.run_is_terminal(row.owner or "")):
+        return ConversionOutcome(row.id, HELD, reason=f"run {row.owner} is working on it")
+    reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
+    context.services.ledger.manifests.release(row, reason, now)
+    return None
+
+
+def _claim(context: ConversionContext, row: ManifestRow) -> Claim | None:
     """Claim a QUEUED manifest, or end it if no attempt can bring anything; None: read its row again.
 
-    Raises ``InvalidDocumentError``: a document of it is gone or was changed.
+    A RUNNING one was claimed by this run without an answer. Raises ``InvalidDocumentError``: a document of it is gone
+    or was changed.
     """
+    if row.state == State.RUNNING:
+        # Of two calls one gets it.
+        return Claim(row, context.run) if context.unanswered.pop(row.id, None) == row.claim_nonce else None
     services, now = context.services, context.clock()
     kept = find_kept_generation(services, row)
     is_given_up = row.tries >= attempts_allowed(services.settings, row)
@@ -99,8 +115,12 @@ def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
     elif is_given_up:
         supersede_or_fail(services, row, now)
     else:
-        lease = timedelta(seconds=services.settings.batch.lease_seconds)
-        return services.ledger.manifests.claim(row, context.run, now, lease)
+        lease, nonce = timedelta(seconds=services.settings.batch.lease_seconds), secrets.token_hex(8)
+        try:
+            return services.ledger.manifests.claim(row, context.run, now, lease, nonce)
+        except Exception:
+            context.unanswered[row.id] = nonce
+            raise
     return None
 
 

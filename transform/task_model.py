@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -213,3 +213,5 @@ class ConversionContext:
     """Pauses for a number of seconds before something that did not succeed is tried again."""
     pool: str | None = None
     """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""
+    unanswered: dict[str, str] = field(default_factory=dict)
+    """By manifest: the nonce of a claim whose call got no answer, so that no call works with it if it was applied."""

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 from botocore.exceptions import ClientError
 
 from lake.aws_types import DynamoDBClient
-from lake.errors import TransientError
 from lake.faults import CANCELLED, CONDITION_REASONS, CONFLICT_CODE, Fault, cancellation_reasons, error_code, judge
 from lake.texts import format_count
 
@@ -284,22 +283,21 @@ def read_batch(
     """The items of these keys that exist, in any order; keys that DynamoDB leaves unprocessed are asked for again.
 
     It leaves some where the answer would have more than 16 MB, or where the table has no capacity for all of them.
-    Raises ``TransientError``: it has processed none of the remaining keys ``MAX_TRIES`` times in succession.
+    Raises ``ClientError``, DynamoDB's own for a table that is throttled: it has processed none of the remaining keys,
+    whether they exist or not, ``MAX_TRIES`` times in succession.
     """
     found: list[dict[str, Any]] = []
     remaining, tries = list(keys), 0
     while remaining:
         answer = client.batch_get_item(RequestItems={table: {"Keys": remaining, "ConsistentRead": True}})
-        page = answer["Responses"].get(table, [])
-        found += page
+        found += answer["Responses"].get(table, [])
         unprocessed: Any = answer.get("UnprocessedKeys", {})
-        remaining = unprocessed[table]["Keys"] if table in unprocessed else []
-        tries = 0 if page else tries + 1
+        asked, remaining = remaining, unprocessed[table]["Keys"] if table in unprocessed else []
+        tries = 0 if len(remaining) < len(asked) else tries + 1
         if tries == MAX_TRIES:
-            raise TransientError(
-                f"DynamoDB has read none of {format_count(len(remaining), 'row')} of table {table} in {MAX_TRIES} "
-                "tries: this passes; try it again"
-            )
+            message = f"none of {format_count(len(remaining), 'row')} of table {table} was read in {MAX_TRIES} tries"
+            answer_of_none: Any = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": message}}
+            raise ClientError(answer_of_none, "BatchGetItem")
         if remaining:
             wait(min(FIRST_WAIT_SECONDS * (1 << tries), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
     return found

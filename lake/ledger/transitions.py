@@ -164,10 +164,11 @@ class Manifests:
             return self._current(manifest)
         return row
 
-    def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta) -> Claim | None:
+    def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta, nonce: str = "") -> Claim | None:
         """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; None: read the row again.
 
-        ``row`` is a recent read. To claim from a run that has ended before its lease, ``release`` it first.
+        ``row`` is a recent read. ``nonce``: of this claim alone; empty: one is made. To claim from a run that has ended
+        before its lease, ``release`` it first.
         """
         if row.state not in CLAIMABLE or row.has_live_lease(now):
             return None
@@ -176,7 +177,7 @@ class Manifests:
             state=State.RUNNING,
             attempt=row.attempt + 1,
             owner=owner,
-            claim_nonce=secrets.token_hex(8),
+            claim_nonce=nonce or secrets.token_hex(8),
             earlier_owners=(*row.earlier_owners, row.owner)[-MAX_EARLIER_OWNERS:] if row.owner else (),
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),

@@ -62,13 +62,13 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     document = read_document(services, uri.removeprefix(prefix), "execution", "manifests")
     status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
     denied = _read_denied(services, uri)
-    costs = RunCosts(uri, document["execution"])
+    costs, failure = RunCosts(uri, document["execution"]), _format_failure(str(event.get("failure") or ""))
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
         running = [row for row in rows if row.state == State.RUNNING]
-        freed = release_unheld(services, running)
+        freed = release_unheld(services, running, failure=failure)
         _record_refusal(services, rows, str(event.get("refusal") or ""))
-        _record_failure(services, rows, freed, str(event.get("failure") or ""))
+        _record_failure(services, rows, failure)
         open_rows = sum(row.open for row in rows)
         status["open"] += open_rows
         status["terminal"] += len(rows) - open_rows
@@ -138,21 +138,23 @@ def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: st
     _record(services, [(row, reason) for row in rows if row.state == State.QUEUED])
 
 
-def _record_failure(
-    services: Services, rows: Iterable[ManifestRow], released: Sequence[ManifestRow], failure: str
-) -> None:
+def _format_failure(failure: str) -> str:
+    """The reason of the manifests that a failed job run has left; empty: it has not failed."""
     if not failure:
-        return
+        return ""
     fault = fault_of_blocked_run(failure)
     reason = f"{FAILED_RUN}: {printable(failure)}" if fault is None else printable(fault)
     logger.error("job run failed", reason=reason)
+    return reason
+
+
+def _record_failure(services: Services, rows: Iterable[ManifestRow], reason: str) -> None:
+    if not reason:
+        return
     # What the run itself has recorded of a manifest says more.
     waiting = [row for row in rows if row.state == State.QUEUED]
     unexplained = [row for row in waiting if row.reason is None or row.reason.startswith((REFUSED_RUN, FAILED_RUN))]
     _record(services, [(row, reason) for row in unexplained])
-    for ids in batches_of(row.id for row in released):
-        current = services.ledger.manifests.get_many(ids)
-        _record(services, [(row, f"{row.reason}; {reason}") for row in current if row and row.state == State.QUEUED])
 
 
 def _record(services: Services, reasons: Sequence[tuple[ManifestRow, str]]) -> None:
@@ -241,18 +243,22 @@ def read_rows(services: Services, manifests: Sequence[str]) -> list[ManifestRow]
 
 
 def release_unheld(
-    services: Services, rows: Iterable[ManifestRow], ended_runs: dict[str, bool] | None = None
+    services: Services, rows: Iterable[ManifestRow], ended_runs: dict[str, bool] | None = None, failure: str = ""
 ) -> list[ManifestRow]:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; returns the released ones.
 
     ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up once, in the service that runs it;
-    ``ended_runs`` has those that were looked up before.
+    ``ended_runs`` has those that were looked up before. ``failure``: how the last job run has failed, a part of the
+    reason then; empty: it has not.
     """
     ended_runs = {} if ended_runs is None else ended_runs
     released = []
     for row in rows:
         reason = reason_to_release(services, row, ended_runs)
-        if reason is not None and services.ledger.manifests.release(row, reason, services.clock()):
+        if reason is None:
+            continue
+        why = f"{reason}; {failure}" if failure else reason
+        if services.ledger.manifests.release(row, why, services.clock()):
             released.append(row)
     return released
 

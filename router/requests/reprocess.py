@@ -88,6 +88,10 @@ class ReprocessReport(Report):
         """Add a manifest that is queued; in a dry run, one that would be."""
         self.add("queued", 1, message)
         self.counts.update(files=row.files, bytes=row.bytes)
+        self.select(row)
+
+    def select(self, row: ManifestRow) -> None:
+        """Include a manifest that this request has queued in the selection."""
         self.datasets.add(row.partition.dataset)
         stamp = row.partition.stamp
         self.first = min(self.first or stamp, stamp)
@@ -282,6 +286,8 @@ class Reprocessing:
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
         else:
+            if row is not None and row.open and row.request == self._request.id:
+                self._report.select(row)
             self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
 
     def _has_resubmissions(self, partition: Partition) -> bool:

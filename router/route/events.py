@@ -1,9 +1,10 @@
 """SQS messages to the object versions that they announce, and when they are delivered again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.data_classes import S3Event
@@ -12,10 +13,13 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError
+from lake.faults import can_pass
 from lake.layout import list_versions
 from lake.manifest import UNVERSIONED, ObjectVersion
 from router.services import PARALLEL_REQUESTS, Services
 from router.telemetry import logger
+
+T = TypeVar("T")
 
 TEST_EVENT = "s3:TestEvent"
 """S3 sends it once when the notification is configured."""
@@ -88,11 +92,13 @@ class VersionLookup:
     same object its version id, and the file would be converted twice.
 
     An event without a version, which is every event of a bucket without versions, costs one request per invocation.
+    Once S3 has not answered it is not asked again: a thousand events would wait for its repetitions one after another.
     """
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._has_versions: bool | None = None
+        self._fault: Exception | None = None
 
     def complete(self, announced: AnnouncedVersion) -> ObjectVersion:
         """The arrival that an event announces.
@@ -120,8 +126,19 @@ class VersionLookup:
         """Whether versions were ever switched on; after that the bucket keeps the version ``null`` next to others."""
         if self._has_versions is None:
             bucket = self._services.resources.input_bucket
-            self._has_versions = "Status" in self._services.s3.get_bucket_versioning(Bucket=bucket)
+            answer = self._ask(lambda: self._services.s3.get_bucket_versioning(Bucket=bucket))
+            self._has_versions = "Status" in answer
         return self._has_versions
+
+    def _ask(self, request: Callable[[], T]) -> T:
+        if self._fault is not None:
+            raise self._fault
+        try:
+            return request()
+        except (BotoCoreError, ClientError) as error:
+            if can_pass(error):
+                self._fault = error
+            raise
 
     def _find(self, announced: AnnouncedVersion) -> ObjectVersion | None:
         """The version that the event names, or else the newest one with its ETag; None: there is none.
@@ -131,9 +148,10 @@ class VersionLookup:
         if announced.version_id is None and announced.etag is None:
             return None
         etag = None if announced.etag is None else announced.etag.strip('"')
+        versions = self._ask(lambda: list(list_versions(self._services.s3, announced.bucket, announced.key)))
         matching = [
             item
-            for item in list_versions(self._services.s3, announced.bucket, announced.key)
+            for item in versions
             if announced.version_id in (None, item["VersionId"]) and etag in (None, item["ETag"].strip('"'))
         ]
         if not matching:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.errors import TransientError
+from lake.faults import can_pass
 from lake.ledger.table import MAX_TRANSACTION_ACTIONS, MAX_TRIES, Condition, Key, LedgerTable, RefusedError, put_request
 from tests.unit.lake.world import World
 
@@ -199,8 +199,9 @@ KEYS = [Key(f"manifest#{number}", "manifest") for number in range(5)]
 class SparingClient:
     """Processes a given number of keys in each request."""
 
-    def __init__(self, *processed: int) -> None:
+    def __init__(self, *processed: int, exist: bool = True) -> None:
         self.processed = list(processed)
+        self.exist = exist
         self.requests: list[int] = []
 
     def batch_get_item(self, *, RequestItems: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
@@ -209,7 +210,8 @@ class SparingClient:
         self.requests.append(len(keys))
         count = self.processed.pop(0) if self.processed else 0
         rest = {"ledger": {"Keys": keys[count:], "ConsistentRead": True}} if keys[count:] else {}
-        return {"Responses": {"ledger": list(reversed(keys[:count]))}, "UnprocessedKeys": rest}
+        found = list(reversed(keys[:count])) if self.exist else []
+        return {"Responses": {"ledger": found}, "UnprocessedKeys": rest}
 
 
 def test_rows_come_in_the_order_of_their_keys_and_a_missing_one_is_none(world: World) -> None:
@@ -229,8 +231,16 @@ def test_what_was_not_processed_is_read_again_after_a_wait() -> None:
     assert len(waits) == 3
 
 
+def test_rows_that_do_not_exist_are_read_however_few_a_request_processes() -> None:
+    client = SparingClient(*[0, 1] * len(KEYS), exist=False)
+    assert waiting_table(client, []).get_many(KEYS) == [None] * len(KEYS)
+    assert len(client.requests) > MAX_TRIES
+
+
 def test_a_table_that_processes_nothing_is_not_asked_for_ever() -> None:
     client = SparingClient()
-    with pytest.raises(TransientError, match="none of 5 rows of table ledger"):
+    with pytest.raises(ClientError, match="none of 5 rows of table ledger") as caught:
         waiting_table(client, []).get_many(KEYS)
     assert len(client.requests) == MAX_TRIES
+    # Load, as DynamoDB's own answer to such a request
+    assert can_pass(caught.value)

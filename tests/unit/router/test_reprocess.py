@@ -104,12 +104,17 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
 
 
 def test_a_request_queues_a_manifest_once_however_often_it_is_repeated(deployment: Deployment) -> None:
-    # Given: a request whose manifest has been converted again since
+    # Given: a request whose answer is lost
     manifest = done(deployment, "a")
-    ask(deployment, manifests=[manifest], only="all")
+    selection = ask(deployment, manifests=[manifest], only="all")["selection"]
+    # When, Then overnight can be started for what it has queued
+    answer = ask(deployment, manifests=[manifest], only="all")
+    assert counts(answer) == {"repeated": 1}
+    assert answer["selection"] == selection
+    # And when the manifest has been converted again, there is nothing to start
     convert(deployment, manifest)
-    # When, Then
-    assert counts(ask(deployment, manifests=[manifest], only="all")) == {"repeated": 1}
+    answer = ask(deployment, manifests=[manifest], only="all")
+    assert (counts(answer), answer["selection"]) == ({"repeated": 1}, None)
     assert generations(deployment, manifest) == [("DONE", 2)]
     # And: another request is another matter
     assert counts(ask(deployment, manifests=[manifest], only="all", request="request-2"))["queued"] == 1

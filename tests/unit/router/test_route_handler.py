@@ -298,6 +298,25 @@ def test_an_event_without_a_size_whose_object_is_gone_is_refused(deployment: Dep
         VersionLookup(deployment.services).complete(announced)
 
 
+@pytest.mark.parametrize(
+    ("operation", "missing"), [("get_bucket_versioning", "versionId"), ("list_object_versions", "size")]
+)
+def test_the_events_of_an_invocation_wait_once_for_an_s3_that_does_not_answer(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, missing: str
+) -> None:
+    deployment.configure(peak={"hours": []})
+    records = [s3_record(f"clicks/{number}.json") for number in range(4)]
+    for record in records[:3]:
+        del record["s3"]["object"][missing]
+    busy = Mock(side_effect=ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, operation))
+    monkeypatch.setattr(deployment.raw_s3, operation, busy)
+    event = batch(*(message(f"m{number}", record) for number, record in enumerate(records)))
+    # When, Then the event that lacks nothing is routed
+    assert failures(route(event, deployment.services)) == ["m0", "m1", "m2"]
+    assert busy.call_count == 1
+    assert [file.key for file in owned_files(deployment)] == ["clicks/3.json"]
+
+
 def test_an_event_of_the_time_before_versions_names_the_null_version(deployment: Deployment) -> None:
     # Given an object that was put before versions were switched on, and was overwritten after that
     facts = put(deployment)

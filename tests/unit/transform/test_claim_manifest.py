@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.commit import SourceCount
 from lake.documents import put_document
@@ -176,6 +176,22 @@ def test_a_live_lease_is_kept_until_its_run_has_ended(
     else:
         assert_claimed(world, row.id, found, attempt=2)
         assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
+
+
+def test_a_claim_that_got_no_answer_is_taken_up_once(world: World) -> None:
+    # Given a second attempt, whose claim was applied, and no answer to it arrives
+    row, context = after_attempts(world, world.queued("a.json"), 1), context_of(world)
+    world.faults.reset()
+    world.faults.lose_answer_of = 1
+    with pytest.raises(ReadTimeoutError):
+        claim_or_finish(context, row.id)
+    # When, Then a process that shares the id of the run only is held
+    held = ConversionOutcome(row.id, HELD, reason="run jr_1 is working on it")
+    assert given(world, row.id) == held
+    # And the run goes on with the same attempt, without other manifests, in one call
+    assert claim_or_finish(context, row.id, skip_tried=True) is None
+    assert_claimed(world, row.id, claim_or_finish(context, row.id), attempt=2)
+    assert claim_or_finish(context, row.id) == held
 
 
 def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
