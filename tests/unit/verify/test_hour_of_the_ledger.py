@@ -232,7 +232,9 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
     else:
         deployment.raw_s3.put_object(**name, Body=b"{}")
     deployment.now = MORNING + timedelta(minutes=minutes)
-    assert verified(deployment).outcome == outcome
+    report = verified(deployment)
+    assert report.outcome == outcome
+    assert "the ledger does not know it" in "".join([*map(str, report.differences), *report.unproven])
 
 
 @pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
