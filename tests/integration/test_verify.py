@@ -312,26 +312,6 @@ def test_a_deleted_input_cannot_be_proven(hour: VerifiedHour) -> None:
     assert "is gone" in report.unproven[0]
 
 
-@pytest.mark.parametrize("is_abandoned", [False, True])
-def test_a_file_whose_owner_never_became_a_manifest_is_found(hour: VerifiedHour, is_abandoned: bool) -> None:
-    # Given an arrival row that no function has completed
-    hour.record(hour.world.put("orders/orphan.json", ROWS), "20260304T120000nobody")
-    if is_abandoned:
-        hour.world.services.ledger.manifests.abandon("20260304T120000nobody", hour.world.clock())
-
-    # When
-    hour.world.clock.advance(minutes=20)
-    early = hour.verify()
-    hour.world.clock.advance(minutes=20)
-    report = hour.verify()
-
-    # Then
-    assert (early.outcome, report.outcome) == (HourOutcome.UNPROVEN, HourOutcome.DIFFERS)
-    (difference,) = report.differences
-    assert difference.uri.endswith("orders/orphan.json")
-    assert "20260304T120000nobody" in difference.problem
-
-
 def test_a_file_in_two_manifests_is_found(hour: VerifiedHour, spark: SparkSession) -> None:
     hour.world.convert([hour.world.enqueue([hour.files["orders/a.json"]])], spark)
     (difference,) = hour.verify().differences

@@ -283,6 +283,26 @@ def test_an_old_file_that_is_being_recorded_is_not_proven(
     assert report.outcome == outcome
 
 
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_a_file_whose_owner_never_became_a_manifest_is_found(deployment: Deployment, is_abandoned: bool) -> None:
+    # Given an arrival row that no function has completed
+    etag = deployment.raw_s3.put_object(Bucket="input", Key="orders/orphan.json", Body=b"{}\n")["ETag"].strip('"')
+    file = ObjectVersion("input", "orders/orphan.json", etag, 3, MORNING.isoformat(), None)
+    deployment.ledger.arrivals.put(ArrivalRow(file, "nobody", PARTITION, Lane.BATCH, "", iso_utc(deployment.now)))
+    if is_abandoned:
+        deployment.ledger.manifests.abandon("nobody", deployment.now)
+    # When
+    deployment.wait(timedelta(minutes=20))
+    early = verified(deployment)
+    deployment.wait(timedelta(minutes=20))
+    report = verified(deployment)
+    # Then
+    assert (early.outcome, report.outcome) == (HourOutcome.UNPROVEN, HourOutcome.DIFFERS)
+    (difference,) = report.differences
+    assert (difference.uri, report.unproven) == (file.uri, [])
+    assert "nobody" in difference.problem
+
+
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:
     ignored(deployment, "orders/a.txt")
     assert verified(deployment).is_empty
