@@ -85,11 +85,6 @@ def test_all_files_failed(world: ConversionWorld, spark: SparkSession) -> None:
     assert len(world.quarantine()) == 1
 
 
-def test_an_object_over_many_lines_is_quarantined_as_a_whole(world: ConversionWorld, spark: SparkSession) -> None:
-    bad = world.put("orders/bad.json", b'{\n"a":"not this"\n}\n{\n"a":"nor this"\n}\n')
-    check_only_the_good_file_is_in_the_lake(world, spark, bad, "JSON that is printed over many lines")
-
-
 def test_the_version_null_is_read_after_the_bucket_got_versions(
     unversioned_world: ConversionWorld, spark: SparkSession
 ) -> None:

@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch_job.main import run
-from lake.errors import InvalidInputError
 from lake.layout import VERIFICATIONS, verification_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Partition
@@ -313,35 +312,6 @@ def test_a_deleted_input_cannot_be_proven(hour: VerifiedHour) -> None:
     assert "is gone" in report.unproven[0]
 
 
-@pytest.mark.parametrize(("age", "outcome"), [(40, HourOutcome.DIFFERS), (20, HourOutcome.UNPROVEN)])
-def test_a_file_that_the_ledger_does_not_know_is_found(hour: VerifiedHour, age: int, outcome: HourOutcome) -> None:
-    hour.world.put("orders/unknown.json", ROWS)
-    hour.world.clock.advance(minutes=age)
-    report = hour.verify()
-    assert report.outcome == outcome
-    assert "the ledger does not know it" in "".join([*map(str, report.differences), *report.unproven])
-
-
-@pytest.mark.parametrize("is_abandoned", [False, True])
-def test_a_file_whose_owner_never_became_a_manifest_is_found(hour: VerifiedHour, is_abandoned: bool) -> None:
-    # Given an arrival row that no function has completed
-    hour.record(hour.world.put("orders/orphan.json", ROWS), "20260304T120000nobody")
-    if is_abandoned:
-        hour.world.services.ledger.manifests.abandon("20260304T120000nobody", hour.world.clock())
-
-    # When
-    hour.world.clock.advance(minutes=20)
-    early = hour.verify()
-    hour.world.clock.advance(minutes=20)
-    report = hour.verify()
-
-    # Then
-    assert (early.outcome, report.outcome) == (HourOutcome.UNPROVEN, HourOutcome.DIFFERS)
-    (difference,) = report.differences
-    assert difference.uri.endswith("orders/orphan.json")
-    assert "20260304T120000nobody" in difference.problem
-
-
 def test_a_file_in_two_manifests_is_found(hour: VerifiedHour, spark: SparkSession) -> None:
     hour.world.convert([hour.world.enqueue([hour.files["orders/a.json"]])], spark)
     (difference,) = hour.verify().differences
@@ -445,9 +415,3 @@ def test_what_was_not_compared_in_time_raises_an_alarm(due_hour: VerifiedHour, s
     # Then
     (alarm,) = alarms(due_hour)
     assert "1 manifest was not compared, because the run's time was over" in alarm
-
-
-@pytest.mark.parametrize("which", ["yesterday", "", "2026-02-30", "2026-3-4"])
-def test_a_wrong_date_is_refused_with_what_to_set(due_hour: VerifiedHour, spark: SparkSession, which: str) -> None:
-    with pytest.raises(InvalidInputError, match="set it to due, or to a date"):
-        run(context_of(due_hour, spark), {"verify": which})

@@ -17,7 +17,8 @@ from router.requests import reprocess
 from tests.unit.infra.npm_packages import NODE_BINARY, install
 
 HERE = Path(__file__).parent
-FILES = sorted((HERE.parents[2] / "statemachines").glob("*.asl.json"))
+MACHINES = HERE.parents[2] / "statemachines"
+FILES = sorted(MACHINES.glob("*.asl.json"))
 LAMBDA = {"errorMessage": 'no "orders" here:\nC:\\x \u00e9', "errorType": "TransientError", "stackTrace": ["a", "b"]}
 GLUE = {"Id": "jr_1", "JobRunState": "FAILED", "ErrorMessage": 'it said "no"', "Arguments": {"--region": "eu"}}
 EMR = {"JobRunId": "00f1", "State": "FAILED", "StateDetails": 'it said "no"'}
@@ -64,6 +65,11 @@ def expressions(file: Path) -> list[str]:
     return [text[2:-2].strip() for text in found if text.startswith("{%") and text.endswith("%}")]
 
 
+def machine(name: str) -> dict[str, Any]:
+    """The parsed file of a state machine."""
+    return dict(json.loads((MACHINES / f"{name}.asl.json").read_text(encoding="utf-8")))
+
+
 @pytest.fixture(scope="session")
 def library() -> Path:
     return install(HERE / "jsonata", "jsonata/jsonata.js")
@@ -76,6 +82,18 @@ def evaluate(library: Path, cases: list[dict[str, Any]]) -> list[dict[str, Any]]
     return answers
 
 
+def value_of(library: Path, field: str, **case: Any) -> Any:
+    """The value of a field of a machine, which is ``{% expression %}``."""
+    (answer,) = evaluate(library, [{"expression": field[2:-2], **case}])
+    return answer["value"]
+
+
+def caught(library: Path, texts: list[str], cause: str) -> list[dict[str, Any]]:
+    """The answers of expressions to an error with a cause of ``CAUSES``."""
+    output = {"Error": "Some.Error", **CAUSES[cause]}
+    return evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in texts])
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_every_expression_compiles(library: Path, file: Path) -> None:
     found = expressions(file)
@@ -84,91 +102,75 @@ def test_every_expression_compiles(library: Path, file: Path) -> None:
     assert {text: answer["error"] for text, answer in zip(found, answers, strict=True) if "error" in answer} == {}
 
 
-@pytest.mark.parametrize("cause", CAUSES)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_an_error_of_any_cause_has_a_text(library: Path, file: Path, cause: str) -> None:
+def test_an_error_of_any_cause_has_a_text(library: Path, file: Path) -> None:
     # Given every expression that a Catch evaluates
-    caught = [text for text in expressions(file) if "$states.errorOutput" in text]
-    output = {"Error": "Some.Error", **CAUSES[cause]}
-
-    # When an error has this cause
-    answers = evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in caught])
-
-    # Then each has a value: Step Functions fails an execution where one has none, and nobody is notified.
-    missing = [(text, answer) for text, answer in zip(caught, answers, strict=True) if "value" not in answer]
-    assert caught
-    assert not missing
-    assert all(isinstance(answer["value"], str) for answer in answers)
+    texts = [text for text in expressions(file) if "$states.errorOutput" in text]
+    # When an error has one of the causes
+    outputs = [{"Error": "Some.Error", **cause} for cause in CAUSES.values()]
+    cases = [{"expression": text, "states": {"errorOutput": output}} for output in outputs for text in texts]
+    answers = evaluate(library, cases)
+    # Then each has a text: Step Functions fails an execution where one has no value, and nobody is notified.
+    assert cases
+    found = zip(cases, answers, strict=True)
+    assert [(case, answer) for case, answer in found if not isinstance(answer.get("value"), str)] == []
 
 
-@pytest.mark.parametrize("cause", MESSAGES)
-def test_a_notification_has_the_message_of_the_function(library: Path, cause: str) -> None:
-    texts = expressions(HERE.parents[2] / "statemachines" / "stream_window.asl.json")
-    caught = [text for text in texts if "$states.errorOutput.Cause" in text]
-    output = {"Error": "Some.Error", **CAUSES[cause]}
-    answers = evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in caught])
-    assert {answer["value"] for answer in answers} == {MESSAGES[cause]}
+def test_a_notification_has_the_message_of_the_function(library: Path) -> None:
+    texts = [text for text in expressions(MACHINES / "stream_window.asl.json") if "$states.errorOutput.Cause" in text]
+    found = {cause: {answer["value"] for answer in caught(library, texts, cause)} for cause in MESSAGES}
+    assert found == {cause: {message} for cause, message in MESSAGES.items()}
 
 
 @pytest.mark.parametrize("engine", ["Glue", "EMR Serverless"])
 def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library: Path, engine: str) -> None:
-    texts = expressions(HERE.parents[2] / "statemachines" / "overnight.asl.json")
-    caught = [text for text in texts if "$states.errorOutput" in text and "Id" in text]
-    output = {"Error": "States.TaskFailed", **CAUSES[engine]}
-    answers = evaluate(library, [{"expression": text, "states": {"errorOutput": output}} for text in caught])
-    values = {str(answer["value"]) for answer in answers}
+    texts = expressions(MACHINES / "overnight.asl.json")
+    texts = [text for text in texts if "$states.errorOutput" in text and "Id" in text]
+    values = {str(answer["value"]) for answer in caught(library, texts, engine)}
     job_run = "jr_1" if engine == "Glue" else "emr-serverless:${EmrApplication}:00f1"
-    assert {job_run, f'States.TaskFailed: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
+    assert {job_run, f'Some.Error: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
 
 
 @pytest.mark.parametrize(("redriven", "name"), [({}, "b"), ({"RedriveCount": 1}, "b-1")])
 def test_a_backfill_names_its_overnight_execution_so_that_a_repeated_start_finds_it(
     library: Path, redriven: dict[str, int], name: str
 ) -> None:
-    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
-    expression = machine["States"]["Overnight"]["Arguments"]["Name"][2:-2]
-    case = {"expression": expression, "states": {"context": {"Execution": {"Name": "b", **redriven}}}}
-    assert evaluate(library, [case]) == [{"value": name}]
+    field = machine("backfill")["States"]["Overnight"]["Arguments"]["Name"]
+    assert value_of(library, field, states={"context": {"Execution": {"Name": "b", **redriven}}}) == name
 
 
 def test_a_round_on_emr_serverless_that_is_repeated_finds_its_job_run_and_one_that_is_redriven_does_not(
     library: Path,
 ) -> None:
     # Given a round as it begins, after a lost answer, the next one, and one that is redriven: its job run was cancelled
-    machine = json.loads((HERE.parents[2] / "statemachines" / "overnight.asl.json").read_text())
-    task = machine["States"]["Runs"]["ItemProcessor"]["States"]["RunOnEmr"]
-    expression = task["Arguments"]["ClientToken"][2:-2]
-    tokens = evaluate(
-        library,
-        [
-            {
-                "expression": expression,
-                "states": {"context": {"Execution": {"Id": "arn", "RedriveCount": redriven}}},
-                "variables": {"rounds": rounds},
-            }
-            for rounds, redriven in ((0, 0), (0, 0), (1, 0), (0, 1))
-        ],
-    )
-    first, repeated, following, redriven = (answer["value"] for answer in tokens)
+    task = machine("overnight")["States"]["Runs"]["ItemProcessor"]["States"]["RunOnEmr"]
+    tokens = [
+        value_of(
+            library,
+            task["Arguments"]["ClientToken"],
+            states={"context": {"Execution": {"Id": "arn", "RedriveCount": redriven}}},
+            variables={"rounds": rounds},
+        )
+        for rounds, redriven in ((0, 0), (0, 0), (1, 0), (0, 1))
+    ]
+    first, repeated, following, redriven = tokens
     assert first == repeated
     assert len({first, following, redriven}) == 3
 
 
 def test_a_dry_run_of_a_backfill_does_not_replace_the_plan_of_an_overnight_execution_of_its_name(library: Path) -> None:
-    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
-    expression = machine["States"]["Plan"]["Arguments"]["Payload"][2:-2]
-    case = {"states": {"context": {"Execution": {"Name": "a"}}}, "variables": {"request": {"from": "b", "force": True}}}
-    (answer,) = evaluate(library, [{"expression": expression, **case}])
-    assert answer["value"] == {"from": "b", "execution": "dry-run-a", "raiseRefusal": True}
+    field = machine("backfill")["States"]["Plan"]["Arguments"]["Payload"]
+    request = {"from": "b", "force": True}
+    payload = value_of(library, field, states={"context": {"Execution": {"Name": "a"}}}, variables={"request": request})
+    assert payload == {"from": "b", "execution": "dry-run-a", "raiseRefusal": True}
 
 
 def test_a_reprocess_whose_answer_was_lost_counts_what_it_has_queued(library: Path) -> None:
-    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
-    expression = machine["States"]["Reprocess"]["Assign"]["search"][2:-2]
+    field = machine("backfill")["States"]["Reprocess"]["Assign"]["search"]
     # Given a repetition that finds two manifests queued, and queues one
-    case = {"states": {"result": {"Payload": {"queued": 1, "repeated": 2}}}, "variables": {"search": {"found": 5}}}
-    (answer,) = evaluate(library, [{"expression": expression, **case}])
-    assert answer["value"] == {"found": 5, "reprocessed": 3}
+    states = {"result": {"Payload": {"queued": 1, "repeated": 2}}}
+    search = value_of(library, field, states=states, variables={"search": {"found": 5}})
+    assert search == {"found": 5, "reprocessed": 3}
 
 
 @pytest.mark.parametrize(
@@ -185,10 +187,8 @@ def test_a_reprocess_whose_answer_was_lost_counts_what_it_has_queued(library: Pa
 def test_a_verification_of_a_wrong_input_gets_it_as_its_date_which_the_job_refuses(
     library: Path, given: Any, argument: str
 ) -> None:
-    machine = json.loads((HERE.parents[2] / "statemachines" / "verify.asl.json").read_text())
-    expression = machine["States"]["Compare"]["Arguments"]["Arguments"]["--verify"][2:-2]
-    (answer,) = evaluate(library, [{"expression": expression, "states": {"input": given}}])
-    assert answer["value"] == argument
+    field = machine("verify")["States"]["Compare"]["Arguments"]["Arguments"]["--verify"]
+    assert value_of(library, field, states={"input": given}) == argument
 
 
 DAY_SECONDS = 24 * 60 * 60
@@ -201,8 +201,7 @@ ROUND_EVENTS = 9
 @pytest.mark.parametrize("seconds", [1, 5, 30, 60])
 def test_a_window_of_a_day_has_fewer_events_than_an_execution_may_have(library: Path, seconds: int) -> None:
     # Given the interval between two checks as the machine waits for it, after any number of checks before
-    states = json.loads((HERE.parents[2] / "statemachines" / "stream_window.asl.json").read_text())["States"]
-    expression = states["Wait"]["Seconds"][2:-2].replace("${WatchSeconds}", str(seconds))
+    expression = machine("stream_window")["States"]["Wait"]["Seconds"][2:-2].replace("${WatchSeconds}", str(seconds))
     cases = [{"expression": expression, "states": {}, "variables": {"checks": number}} for number in range(3_000)]
     waits = [answer["value"] for answer in evaluate(library, cases)]
     # When a window of a day is watched, and the run is asked to stop for as long as it is
@@ -222,8 +221,8 @@ def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
     library: Path, window_over: bool, hours: float, following: str
 ) -> None:
     # Given windows without a pause between them: the next execution has opened its own before this one looks again
-    machine = json.loads((HERE.parents[2] / "statemachines" / "stream_window.asl.json").read_text())
-    state, start = machine["States"]["WindowOver"], datetime(2026, 11, 20, tzinfo=UTC)
+    window, start = machine("stream_window"), datetime(2026, 11, 20, tzinfo=UTC)
+    state = window["States"]["WindowOver"]
     times = {
         "Execution": {"StartTime": iso_utc(start)},
         "State": {"EnteredTime": iso_utc(start + timedelta(hours=hours))},
@@ -235,14 +234,14 @@ def test_an_execution_leaves_a_stream_that_a_later_one_watches_without_a_stop(
     # Then it ends before its timeout, which would be an alarm
     met = (choice["Next"] for choice, answer in zip(state["Choices"], answers, strict=True) if answer["value"])
     assert next(met, state["Default"]) == following
-    assert hours * 3600 <= machine["TimeoutSeconds"]
+    assert hours * 3600 <= window["TimeoutSeconds"]
 
 
 @pytest.mark.parametrize("time", [unrecorded.TIME_PER_CALL, reprocess.TIME_PER_CALL])
 def test_a_backfill_lists_until_its_timeout_with_fewer_events_than_an_execution_may_have(time: timedelta) -> None:
     # Given calls that all take their time, until only the time of the overnight execution is left
-    machine = json.loads((HERE.parents[2] / "statemachines" / "backfill.asl.json").read_text())
-    seconds = machine["TimeoutSeconds"] - machine["States"]["Overnight"]["TimeoutSeconds"]
+    search = machine("backfill")
+    seconds = search["TimeoutSeconds"] - search["States"]["Overnight"]["TimeoutSeconds"]
     assert ROUND_EVENTS * seconds / time.total_seconds() < MAX_EVENTS
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lake.bills import MAX_REASON, Bill, divide
 from lake.engines import ENGINES, Engine, read_bill
 from lake.ledger import CostRow, CostShare
+from lake.ledger.costs import MAX_SHARES
 from lake.manifest import Lane
 from lake.settings import EmrSettings, PriceSettings, Settings
 from tests.unit.lake.world import World
@@ -219,9 +220,10 @@ def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) ->
 
 
 def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: World) -> None:
-    # Given an interval of the streaming job in which 12,000 datasets were converted
-    shares = tuple(CostShare(f"dataset_number_{number:05d}", 7, 10**9, 3, 1, 9, 2, 10**8) for number in range(12_000))
-    row = CostRow.of_bill(bill(), Lane.STREAM, 84_000, shares)
+    # Given an interval of the streaming job in which datasets were converted that fill two items and begin a third one
+    names = [f"dataset_number_{number:05d}" for number in range(2 * MAX_SHARES + 1)]
+    shares = tuple(CostShare(name, 7, 10**9, 3, 1, 9, 2, 10**8) for name in names)
+    row = CostRow.of_bill(bill(), Lane.STREAM, 7 * len(names), shares)
     # When it is recorded twice
     assert [world.ledger.costs.record(row), world.ledger.costs.record(row)] == [True, False]
     # Then all of its shares and all that it has used are there once
@@ -229,4 +231,4 @@ def test_a_row_with_more_datasets_than_an_item_can_hold_is_stored_whole(world: W
     (found,) = world.ledger.costs.of_days(day, day)
     assert (replace(found, shares=()), set(found.shares)) == (replace(row, shares=()), set(shares))
     assert len(found.shares) == len(shares)
-    assert world.ledger.costs.day_sum(day) == 84_000
+    assert world.ledger.costs.day_sum(day) == 7 * len(names)

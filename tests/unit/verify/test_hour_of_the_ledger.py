@@ -232,7 +232,9 @@ def test_a_file_that_may_be_on_its_way_is_not_proven(
     else:
         deployment.raw_s3.put_object(**name, Body=b"{}")
     deployment.now = MORNING + timedelta(minutes=minutes)
-    assert verified(deployment).outcome == outcome
+    report = verified(deployment)
+    assert report.outcome == outcome
+    assert "the ledger does not know it" in "".join([*map(str, report.differences), *report.unproven])
 
 
 @pytest.mark.parametrize(("minutes", "outcome"), [(29, HourOutcome.UNPROVEN), (31, HourOutcome.DIFFERS)])
@@ -279,6 +281,26 @@ def test_an_old_file_that_is_being_recorded_is_not_proven(
     report = verified(deployment)
     # Then
     assert report.outcome == outcome
+
+
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_a_file_whose_owner_never_became_a_manifest_is_found(deployment: Deployment, is_abandoned: bool) -> None:
+    # Given an arrival row that no function has completed
+    etag = deployment.raw_s3.put_object(Bucket="input", Key="orders/orphan.json", Body=b"{}\n")["ETag"].strip('"')
+    file = ObjectVersion("input", "orders/orphan.json", etag, 3, MORNING.isoformat(), None)
+    deployment.ledger.arrivals.put(ArrivalRow(file, "nobody", PARTITION, Lane.BATCH, "", iso_utc(deployment.now)))
+    if is_abandoned:
+        deployment.ledger.manifests.abandon("nobody", deployment.now)
+    # When
+    deployment.wait(timedelta(minutes=20))
+    early = verified(deployment)
+    deployment.wait(timedelta(minutes=20))
+    report = verified(deployment)
+    # Then
+    assert (early.outcome, report.outcome) == (HourOutcome.UNPROVEN, HourOutcome.DIFFERS)
+    (difference,) = report.differences
+    assert (difference.uri, report.unproven) == (file.uri, [])
+    assert "nobody" in difference.problem
 
 
 def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:

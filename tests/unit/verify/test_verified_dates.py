@@ -139,6 +139,12 @@ def test_a_date_whose_files_the_ledger_may_have_forgotten_is_refused(monkeypatch
     assert verify_dates(due.context, "2026-01-09") == 0
 
 
+@pytest.mark.parametrize("which", ["yesterday", "", "2026-02-30", "2026-3-4"])
+def test_a_wrong_date_is_refused_with_what_to_set(monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    with pytest.raises(InvalidInputError, match="set it to due, or to a date"):
+        verify_dates(DueDates(monkeypatch, ["a"], lambda _: None).context, which)
+
+
 @pytest.mark.parametrize("refused", [1, MAX_UNREADABLE, MAX_UNREADABLE + 1])
 def test_a_dataset_that_cannot_be_read_leaves_the_others_to_be_compared(
     monkeypatch: pytest.MonkeyPatch, refused: int

@@ -75,24 +75,6 @@ def test_a_snapshot_is_kept_from_the_time_at_which_another_one_replaces_it(deplo
     assert table(deployment)["statistics"] == []
 
 
-@pytest.mark.parametrize("change", ["partitions", "earlier document"])
-def test_a_table_that_no_snapshot_repairs_can_only_be_made_anew(deployment: Deployment, change: str) -> None:
-    row = publish(deployment, listed(deployment, "a"))
-    commit(deployment)
-    metadata = table(deployment)
-    if change == "partitions":
-        metadata = {**metadata, "partition-specs": [*metadata["partition-specs"], {"spec-id": 1, "fields": []}]}
-    else:
-        deployment.ledger.tables.list_expiry("orders", deployment.now)
-        commit(deployment)
-    swapped(deployment, metadata)
-    with pytest.raises(InvalidInputError, match="run 'hybrid-router tables rebuild orders'"):
-        restore_table(deployment.services, "orders")
-    rebuild_table(deployment.services, "orders")
-    commit(deployment)
-    assert shown(deployment) == [name_of(row)]
-
-
 def test_a_batch_brings_in_what_is_published_and_nothing_else(deployment: Deployment) -> None:
     first, second = (publish(deployment, listed(deployment, name), files=2) for name in "ab")
     listed(deployment, "c")
@@ -312,6 +294,13 @@ def by_partitions(deployment: Deployment) -> Metadata:
     return {**metadata, "partition-specs": [spec, {**spec, "spec-id": 1}]}
 
 
+def by_earlier_document(deployment: Deployment) -> Metadata:
+    metadata = table(deployment)
+    commit(deployment)
+    deployment.ledger.tables.list_expiry("orders", deployment.now)
+    return metadata
+
+
 def by_another_table(deployment: Deployment) -> Metadata:
     return {**table(deployment), "table-uuid": "11111111-1111-4111-8111-111111111111"}
 
@@ -322,6 +311,7 @@ def by_another_table(deployment: Deployment) -> Metadata:
         (by_changed_rows, ["restore", "rebuild"]),
         (by_property, ["rebuild"]),
         (by_partitions, ["rebuild"]),
+        (by_earlier_document, ["rebuild"]),
         (by_another_table, ["rebuild"]),
     ],
 )
