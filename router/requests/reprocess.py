@@ -29,7 +29,6 @@ from router.requests.selection import (
     Report,
     Selection,
     Step,
-    Target,
     decode_token,
     encode_token,
     find_files,
@@ -119,19 +118,6 @@ class ReprocessReport(Report):
         return {**dataset, "from": self.first, "to": self.last}
 
 
-@dataclass(frozen=True, slots=True)
-class ReprocessRequest:
-    """The input of a reprocess."""
-
-    target: Target
-    only: Only
-    dry_run: bool
-    id: str
-    """A request that is repeated with its id queues no manifest twice."""
-    token: str | None
-    """Where a selection continues; None: at its beginning."""
-
-
 @with_product_errors
 @with_refusals
 @logger.inject_lambda_context
@@ -151,12 +137,17 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     nothing out. A dry run writes nothing, and looks for files that are gone. Idempotent: a repetition with the same
     ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
     """
-    request = _parse(event, services)
-    target = request.target
-    report = ReprocessReport.continuing(request.token)
+    fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
+    target = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
+    only, dry_run, request = fields.get("only") or Only.FAILED, parse_flag(fields, "dryRun"), fields.get("request")
+    if only not in list(Only):
+        raise InvalidInputError(f"only = {only!r} is unknown: pass {' or '.join(Only)}")
+    if not isinstance(request, str) or not REQUEST_ID.fullmatch(request):
+        raise InvalidInputError(f"request = {request!r} is not a valid id: pass up to 128 characters without spaces")
+    report = ReprocessReport.continuing(fields.get("token"))
     is_complete = True
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        work = Reprocessing(services, pool, request, report)
+        work = Reprocessing(services, pool, report, Only(only), request, dry_run=dry_run)
         if target.selection is not None:
             stop_at = services.clock() + TIME_PER_CALL
             for rows in find_listed(services, pool, target.selection, report, stop_at):
@@ -166,49 +157,33 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             work.queue_named({**find_files(services, pool, target.files, report)})
         else:
             work.queue_named(dict.fromkeys(target.manifests))
-    logger.info("reprocessed", request=request.id, dry_run=request.dry_run, totals=report.counts)
+    logger.info("reprocessed", request=request, dry_run=dry_run, totals=report.counts)
     return {
-        **report.answer(dry_run=request.dry_run),
-        "request": request.id,
+        **report.answer(dry_run=dry_run),
+        "request": request,
         "token": None if is_complete else report.token(),
         "selection": report.selection(),
     }
 
 
-def _parse(given: object, services: Services) -> ReprocessRequest:
-    fields = parse_fields(given, FIELDS, "reprocess", EXAMPLE)
-    return ReprocessRequest(
-        parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE),
-        _parse_only(fields),
-        parse_flag(fields, "dryRun"),
-        _parse_request_id(fields.get("request")),
-        fields.get("token"),
-    )
-
-
-def _parse_only(fields: Mapping[str, Any]) -> Only:
-    value = fields.get("only") or Only.FAILED
-    if value not in list(Only):
-        raise InvalidInputError(f"only = {value!r} is unknown: pass {' or '.join(Only)}")
-    return Only(value)
-
-
-def _parse_request_id(given: object) -> str:
-    if not isinstance(given, str) or not REQUEST_ID.fullmatch(given):
-        raise InvalidInputError(f"request = {given!r} is not a valid id: pass up to 128 characters without spaces")
-    return given
-
-
 class Reprocessing:
-    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated."""
+    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated.
+
+    ``request``: the id by which a repetition queues no manifest twice.
+    """
 
     def __init__(
-        self, services: Services, pool: ThreadPoolExecutor, request: ReprocessRequest, report: ReprocessReport
+        self,
+        services: Services,
+        pool: ThreadPoolExecutor,
+        report: ReprocessReport,
+        only: Only,
+        request: str,
+        *,
+        dry_run: bool,
     ) -> None:
-        self._services = services
-        self._pool = pool
-        self._request = request
-        self._report = report
+        self._services, self._pool, self._report = services, pool, report
+        self._only, self._request, self._dry_run = only, request, dry_run
         self._inputs = InputLook(services, pool)
         self._given_back: dict[Partition, bool] = {}
         """Read anew after manifests were queued: lines that were given back before the last of them are among them."""
@@ -224,7 +199,8 @@ class Reprocessing:
             for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
                 if row is not None and step.step == Step.FOLLOW:
                     for successor, held in self._successors(row, part).items():
-                        following[successor] = _union(following.get(successor, set()), held)
+                        earlier = following.get(successor, set())
+                        following[successor] = None if earlier is None or held is None else earlier | held
                 else:
                     ended.add(manifest)
                     self._add(manifest, row, step, named=True)
@@ -241,14 +217,14 @@ class Reprocessing:
 
     def _queue(self, manifest: str, row: ManifestRow | None = None) -> tuple[ManifestRow | None, NextStep]:
         """The row that the step was decided by, and the step, which was taken. ``row`` is a consistent read."""
-        manifests, request = self._services.ledger.manifests, self._request
+        manifests = self._services.ledger.manifests
         for _ in range(MAX_CHANGES):
             current = row or manifests.get(manifest)
-            step = next_reprocess_step(current, request.only, request.id)
-            if current is None or step.step != Step.ACT or request.dry_run:
+            step = next_reprocess_step(current, self._only, self._request)
+            if current is None or step.step != Step.ACT or self._dry_run:
                 return current, step
             self._services.ledger.partitions.touch(current.partition, self._services.clock())
-            if manifests.force(current, self._services.clock(), request.id):
+            if manifests.force(current, self._services.clock(), self._request):
                 logger.info("manifest reprocessed", manifest_id=manifest, generation=current.generation + 1)
                 return current, step
             row = None
@@ -275,8 +251,8 @@ class Reprocessing:
 
     def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
         if row is not None and step.step == Step.ACT:
-            message = _format_queued(row, dry_run=self._request.dry_run)
-            if self._request.dry_run and (found := self._inputs.describe(row)) is not None:
+            message = _format_queued(row, dry_run=self._dry_run)
+            if self._dry_run and (found := self._inputs.describe(row)) is not None:
                 message += f"; {found}"
             if row.published is not None and self._has_resubmissions(row.partition):
                 message += f"; {LINES_GIVEN_BACK}"
@@ -288,10 +264,6 @@ class Reprocessing:
         if partition not in self._given_back:
             self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
         return self._given_back[partition]
-
-
-def _union(left: set[ObjectVersion] | None, right: set[ObjectVersion] | None) -> set[ObjectVersion] | None:
-    return None if left is None or right is None else left | right
 
 
 def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:

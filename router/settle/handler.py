@@ -59,7 +59,12 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     summary = read_document(services, plan_summary_key(execution), "manifestIds")
     page = ReportPage(services, execution, summary)
     for rows in current_row_pages(services, summary["manifestIds"], tally.add_lost):
-        _add(rows, tally, published)
+        for row in rows:
+            tally.add(row)
+            if row.state == State.DONE:
+                assert row.published is not None
+                tally.add_totals(row, row.published.totals)
+                published.add(row, row.published.totals)
         page.add(rows)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.worked_on:
@@ -72,15 +77,6 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     night = read_night_outcome(recorded, services.clock())
     # Also while it is OPEN: after its last round an execution ends so.
     return page.add_to(_record(services, execution, tally, verdict, night), verdict, night)
-
-
-def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:
-    for row in rows:
-        tally.add(row)
-        if row.state == State.DONE:
-            assert row.published is not None
-            tally.add_totals(row, row.published.totals)
-            published.add(row, row.published.totals)
 
 
 def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
