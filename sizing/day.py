@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
@@ -44,13 +45,12 @@ class Load:
     """Each dataset, and whether its compressed files are meant; an empty name: no rule takes them."""
 
 
-@dataclass(slots=True)
-class RoutedDay:
+class RoutedDay(NamedTuple):
     """The day until its night: what the stream lane did, and what is left for the night."""
 
     stream: StreamLane
     router: Router
-    peak: tuple[int, float] = (0, 0.0)
+    peak: tuple[int, float]
     """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
 
 
@@ -129,8 +129,8 @@ def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_job
     """Window after window: route decides, the stream lane works, its watch measures the backlog."""
     window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
     stream = StreamLane(settings, window, stream_jobs)
-    day = RoutedDay(stream, Router(settings, speeds, arrivals.night, arrivals.gzip_ratio))
-    router, backlog, watched = day.router, 0.0, 0.0
+    router, peak = Router(settings, speeds, arrivals.night, arrivals.gzip_ratio), (0, 0.0)
+    backlog = watched = 0.0
     for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
         stream.advance(now)
@@ -142,10 +142,9 @@ def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_job
         for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
             stream.add(manifest)
         backlog += router.admitted_seconds
-        if stream.backlog_bytes > day.peak[0]:
-            day.peak = (stream.backlog_bytes, now)
+        peak = max(peak, (stream.backlog_bytes, now), key=lambda found: found[0])
     stream.finish()
-    return day
+    return RoutedDay(stream, router, peak)
 
 
 def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] | None:
@@ -181,7 +180,17 @@ def _result(
         day.router.ignored_files,
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
-        None if planned is None else _night(planned),
+        None
+        if planned is None
+        else NightResult(
+            planned.night.engine.value,
+            len(planned.runs),
+            planned.night.concurrency,
+            planned.night.workers,
+            planned.night.worker_type,
+            sum(len(run.manifests) for run in planned.runs),
+            planned.forecast,
+        ),
         _dollars(day, planned, converted, stream_dollars),
     )
 
@@ -199,19 +208,6 @@ def _converted(
     in_stream = expected_share([all_rows], target_file_bytes, gzip_ratio)
     in_stream = replace(in_stream, manifests=stream.manifests, objects=stream.objects)
     return [in_stream, expected_share(waiting, target_file_bytes, gzip_ratio)]
-
-
-def _night(planned: PlannedNight) -> NightResult:
-    night = planned.night
-    return NightResult(
-        night.engine.value,
-        len(planned.runs),
-        night.concurrency,
-        night.workers,
-        night.worker_type,
-        sum(len(run.manifests) for run in planned.runs),
-        planned.forecast,
-    )
 
 
 def _dollars(
