@@ -5,7 +5,7 @@ One conditional update for each manifest.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -254,16 +254,13 @@ class Reprocessing:
             message = _format_queued(row, dry_run=self._dry_run)
             if self._dry_run and (found := self._inputs.describe(row)) is not None:
                 message += f"; {found}"
-            if row.published is not None and self._has_resubmissions(row.partition):
+            if row.published is not None and row.partition not in self._given_back:
+                self._given_back[row.partition] = bool(self._services.ledger.resubmissions.of(row.partition))
+            if row.published is not None and self._given_back[row.partition]:
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
         else:
             self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
-
-    def _has_resubmissions(self, partition: Partition) -> bool:
-        if partition not in self._given_back:
-            self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
-        return self._given_back[partition]
 
 
 def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
@@ -290,7 +287,12 @@ def find_listed(
     with the rows, and is empty once all hours were listed.
     """
     for listed in batches_of(_listed(services, pool, selection, report.place), MANIFESTS_AT_ONCE):
-        yield _with_successors(services, [place.rpartition("#")[2] for place in listed], report)
+        damaged: list[TerminalError] = []
+        pages = follow(services.ledger, [place.rpartition("#")[2] for place in listed], on_damage=damaged.append)
+        rows = [row for page in pages for _, row in page if row is not None]
+        for error in damaged:
+            report.add("unusable", 1, str(error))
+        yield rows
         report.place = listed[-1] if len(listed) == MANIFESTS_AT_ONCE else ""
         if services.clock() >= stop_at:
             return
@@ -308,16 +310,6 @@ def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, 
     for some in batches_of((hour for hour in hours if f"{hour}#~" > after), PARALLEL_REQUESTS):
         for hour, manifests in zip(some, pool.map(partitions.manifests, some), strict=True):
             yield from (place for manifest in manifests if (place := f"{hour}#{manifest}") > after)
-
-
-def _with_successors(services: Services, manifests: Sequence[str], report: ReprocessReport) -> list[ManifestRow]:
-    """The rows that exist, by consistent reads; a damaged one is reported."""
-    damaged: list[TerminalError] = []
-    pages = follow(services.ledger, manifests, on_damage=damaged.append)
-    rows = [row for page in pages for _, row in page if row is not None]
-    for error in damaged:
-        report.add("unusable", 1, str(error))
-    return rows
 
 
 def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:

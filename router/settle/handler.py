@@ -89,7 +89,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
         "settledAt": settled_at,
         "night": asdict(night),
         "rejectsByReason": dict(sorted(tally.rejects.items())),
-        "datasets": tally.datasets.to_json(),
+        "datasets": tally.datasets_to_json(),
         "unreadableFiles": [asdict(item) for item in unreadable],
         "notDone": [
             {"manifest": row.id, "partition": str(row.partition), "state": row.state, "reason": row.reason}

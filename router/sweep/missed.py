@@ -150,7 +150,11 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
     dataset, token, is_listed = search.dataset, None, False
     with repair.isolated("dataset", dataset=dataset):
         before = ListingProgress.of(search.token).recorded
-        result = find_unrecorded(repair.services, _request(search, dry_run=repair.dry_run), search.token, timedelta(0))
+        reason = f"found by the sweep, {search.first} to {search.last}"
+        request = ListingRequest(
+            dataset, search.first, search.last, reason, dry_run=repair.dry_run, leave_unsettled=True
+        )
+        result = find_unrecorded(repair.services, request, search.token, timedelta(0))
         adopted = result["recorded"] - before
         if adopted:
             repair.counts["adopted"] += adopted
@@ -172,12 +176,6 @@ def end_round(search: InputSearch) -> InputSearch:
 
 def _following(dataset: str, datasets: Sequence[str]) -> str | None:
     return min((name for name in datasets if name > dataset), default=None)
-
-
-def _request(search: InputSearch, *, dry_run: bool) -> ListingRequest:
-    assert search.dataset is not None
-    reason = f"found by the sweep, {search.first} to {search.last}"
-    return ListingRequest(search.dataset, search.first, search.last, reason, dry_run=dry_run, leave_unsettled=True)
 
 
 def _read_search(repair: Repair, listing: str) -> InputSearch:
