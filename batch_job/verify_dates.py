@@ -69,7 +69,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
         settings.ledger.check_kept(f"{which}T00", context.services.ledger.arrivals.expiries(), now)
     effort = Effort(
         share=settings.verify.share,
-        run_tasks=SparkTasks(context.spark, context.services.region).run,
+        run_tasks=partial(run_tasks, context.spark, context.services.region),
         parallel_manifests=PARALLEL_MANIFESTS,
         find_place=False,
         stop_at=now + timedelta(minutes=settings.batch.run_timeout_minutes) * TIME_SHARE,
@@ -213,28 +213,18 @@ class DateCheck:
 Digest = Callable[[S3Client, Any], SideDigest]
 
 
-class SparkTasks:
-    """Each task is a partition of a Spark job; several threads may run jobs at the same time.
+def run_tasks(spark: SparkSession, region: str, function: Digest, tasks: Sequence[Any]) -> Iterable[SideDigest]:
+    """The function's result for each task, each in a partition of a Spark job; thread-safe.
 
-    ``region`` is that of the buckets.
+    ``region`` is that of the buckets. Raises ``JobFailedError``: a task failed as often as Spark allows.
     """
-
-    def __init__(self, spark: SparkSession, region: str) -> None:
-        self._context = spark.sparkContext
-        self._region = region
-
-    def run(self, function: Digest, tasks: Sequence[Any]) -> Iterable[SideDigest]:
-        """The function's result for each task. Raises ``JobFailedError``: a task failed as often as Spark allows."""
-        if not tasks:
-            return []
-        try:
-            return (
-                self._context.parallelize(tasks, len(tasks))
-                .mapPartitions(partial(_run, self._region, function))
-                .collect()
-            )
-        except (Py4JError, PySparkException) as error:
-            raise JobFailedError(failure_reason(str(error))) from error
+    if not tasks:
+        return []
+    try:
+        partitions = spark.sparkContext.parallelize(tasks, len(tasks))
+        return partitions.mapPartitions(partial(_run, region, function)).collect()
+    except (Py4JError, PySparkException) as error:
+        raise JobFailedError(failure_reason(str(error))) from error
 
 
 def _run(region: str, function: Digest, tasks: Iterable[Any]) -> Iterator[SideDigest]:

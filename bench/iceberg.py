@@ -34,11 +34,9 @@ class Memory:
         self.files: dict[str, bytes] = {}
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file."""
         return self.files[path]
 
     def write(self, path: str, body: bytes) -> None:
-        """Store a file."""
         self.files[path] = body
 
 
@@ -53,7 +51,6 @@ def data_files(number: int, batch: int = 0) -> list[DataFile]:
 
 def empty() -> Metadata:
     """The metadata of a table without rows."""
-
     return new_metadata("s3://lake-of-the-stage/_tables/orders", "9c12d441-03fe-4693-9a96-a0705ddf69c1", 0, 0)
 
 
@@ -61,7 +58,6 @@ def commit(
     metadata: Metadata, files: Memory, number: int, add: int, remove: tuple[DataFile, ...] = (), keep: int = 0
 ) -> Metadata:
     """Metadata with a further batch of new files."""
-
     batch = Batch(number, data_files(add, number), remove)
     return commit_batch(metadata, files, batch, number * MINUTE, keep)
 
@@ -101,7 +97,6 @@ def minutes() -> dict[str, float]:
 
 def forget(metadata: Metadata, files: Memory) -> None:
     """What the sweep deletes."""
-
     lists = [item["manifest-list"] for item in metadata["snapshots"]]
     current = [item["manifest_path"] for item in manifests_of(metadata, files)]
     files.files = {name: files.files[name] for name in (*lists, *current)}
@@ -149,11 +144,9 @@ class Disk:
     """Files of this machine."""
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file."""
         return Path(path).read_bytes()
 
     def write(self, path: str, body: bytes) -> None:
-        """Write a file."""
         Path(path).write_bytes(body)
 
 

@@ -54,13 +54,12 @@ class Alarms(Construct):
         settings: Settings,
     ) -> None:
         super().__init__(scope, name)
-        own = OwnMetrics(names.metrics_namespace)
+        own = OwnMetrics(names.stack)
         alarms = [
             *_of_silence(settings, functions, machines),
             *_of_control_plane(arrivals, functions, machines),
             *_of_data(own, alarm_lines, arrivals, settings),
-            *_of_lateness(own, functions),
-            *_of_dollars(own, settings),
+            *_of_lateness_and_cost(own, functions, settings),
             *(delivery_stream_alarms(settings.records, names, own) if settings.records else ()),
         ]
         created = [alarm.create(self, topic, settings.stage) for alarm in alarms]
@@ -201,8 +200,10 @@ def _of_data(
     )
 
 
-def _of_lateness(own: OwnMetrics, functions: Mapping[str, RouterFunction]) -> Iterator[PlainAlarm]:
-    """Alarms for late nights, a late stream (a metric has the value of its worst shard) and late Iceberg tables."""
+def _of_lateness_and_cost(
+    own: OwnMetrics, functions: Mapping[str, RouterFunction], settings: Settings
+) -> Iterator[PlainAlarm]:
+    """Alarms for late nights, a late stream (a metric has the value of its worst shard), late tables, and dollars."""
     yield PlainAlarm(
         "PlanDoesNotFit",
         own.metric("plan", "PlanLateMinutes", "Maximum", period=HOUR),
@@ -245,9 +246,6 @@ def _of_lateness(own: OwnMetrics, functions: Mapping[str, RouterFunction]) -> It
             f"An Iceberg table does not show what was published {TABLES_BEHIND_MINUTES} minutes ago, perhaps because "
             "another writer has changed its rows: run 'hybrid-router tables status'.",
         )
-
-
-def _of_dollars(own: OwnMetrics, settings: Settings) -> Iterator[PlainAlarm]:
     if settings.alarms.daily_dollars:
         yield PlainAlarm(
             "DailyDollars",

@@ -36,8 +36,45 @@ def add_dashboard(
     # A widget may have 100: a stack reaches its limit of 500 resources before it has as many alarms on records.
     dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
     dashboard.add_widgets(_promises(own, arrivals))
-    for row in (_control_plane(arrivals, functions, machines), _lanes(own), _results(own)):
-        dashboard.add_widgets(*row)
+    dashboard.add_widgets(
+        _graph(
+            "Arrivals",
+            [arrivals.queue.metric_number_of_messages_sent(period=METRIC_PERIOD, statistic="Sum")],
+            [arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD)],
+        ),
+        _graph(
+            "Errors of each function, and invocations of route",
+            [item.function.metric_errors(period=METRIC_PERIOD, label=name) for name, item in functions.items()],
+            [functions["route"].function.metric_invocations(period=METRIC_PERIOD, label="invocations of route")],
+        ),
+        _graph(
+            "Executions",
+            [machine.state_machine.metric_succeeded(period=METRIC_PERIOD) for machine in machines.all],
+            [machine.state_machine.metric_failed(period=METRIC_PERIOD) for machine in machines.all],
+        ),
+    )
+    dashboard.add_widgets(
+        _graph("Bytes by lane", [own.metric("route", "StreamBytes"), own.metric("route", "BatchBytes")]),
+        _graph(
+            "Stream lane",
+            [own.metric("stream_control", "StreamBacklogBytes", "Maximum")],
+            [own.metric("stream_control", "StreamRunning", "Minimum")],
+        ),
+        _graph(
+            "Micro-batch, and spilling to the batch lane",
+            [own.metric("stream_control", "MicroBatchMinutes", "Maximum")],
+            [own.metric("stream_control", "StreamSpilling", "Maximum")],
+        ),
+    )
+    dashboard.add_widgets(
+        _graph("Not published", [own.metric("settle", "FailedManifests"), own.metric("settle", "OpenManifests")]),
+        _graph(
+            "Quarantined lines, and files that could not be read",
+            [own.metric("settle", "RejectedLines")],
+            [own.metric("settle", "FailedFiles")],
+        ),
+        _graph("Dollars of the day (UTC)", [own.metric("sweep", "DayDollars", "Maximum")]),
+    )
 
 
 def _promises(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
@@ -60,56 +97,6 @@ def _promises(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
     return cloudwatch.SingleValueWidget(
         title="Promises", metrics=[oldest_arrival, *metrics, dead_letters], width=24, height=3
     )
-
-
-def _control_plane(
-    arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
-) -> list[cloudwatch.IWidget]:
-    return [
-        _graph(
-            "Arrivals",
-            [arrivals.queue.metric_number_of_messages_sent(period=METRIC_PERIOD, statistic="Sum")],
-            [arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD)],
-        ),
-        _graph(
-            "Errors of each function, and invocations of route",
-            [item.function.metric_errors(period=METRIC_PERIOD, label=name) for name, item in functions.items()],
-            [functions["route"].function.metric_invocations(period=METRIC_PERIOD, label="invocations of route")],
-        ),
-        _graph(
-            "Executions",
-            [machine.state_machine.metric_succeeded(period=METRIC_PERIOD) for machine in machines.all],
-            [machine.state_machine.metric_failed(period=METRIC_PERIOD) for machine in machines.all],
-        ),
-    ]
-
-
-def _lanes(own: OwnMetrics) -> list[cloudwatch.IWidget]:
-    return [
-        _graph("Bytes by lane", [own.metric("route", "StreamBytes"), own.metric("route", "BatchBytes")]),
-        _graph(
-            "Stream lane",
-            [own.metric("stream_control", "StreamBacklogBytes", "Maximum")],
-            [own.metric("stream_control", "StreamRunning", "Minimum")],
-        ),
-        _graph(
-            "Micro-batch, and spilling to the batch lane",
-            [own.metric("stream_control", "MicroBatchMinutes", "Maximum")],
-            [own.metric("stream_control", "StreamSpilling", "Maximum")],
-        ),
-    ]
-
-
-def _results(own: OwnMetrics) -> list[cloudwatch.IWidget]:
-    return [
-        _graph("Not published", [own.metric("settle", "FailedManifests"), own.metric("settle", "OpenManifests")]),
-        _graph(
-            "Quarantined lines, and files that could not be read",
-            [own.metric("settle", "RejectedLines")],
-            [own.metric("settle", "FailedFiles")],
-        ),
-        _graph("Dollars of the day (UTC)", [own.metric("sweep", "DayDollars", "Maximum")]),
-    ]
 
 
 def _graph(

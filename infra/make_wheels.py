@@ -30,17 +30,6 @@ MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylin
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
 
 
-def _collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Path]:
-    """Build or download the wheels that the jobs need and ``runtime`` lacks, into the existing, empty ``folder``.
-
-    Raises ``AssetError``: rust is missing or has another version, or a build or download failed.
-    """
-    pins = missing_libraries(checkout, runtime)
-    _build_reader(checkout, folder, runtime.machine)
-    download_wheels({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
-    return sorted(folder.glob("*.whl"))
-
-
 def check_rust(checkout: Path) -> None:
     """Refuse every Rust but the version in ``native/Cargo.toml``.
 
@@ -104,8 +93,12 @@ def main(architecture: str | None) -> int:
             raise AssetError(f"ARCHITECTURE={architecture} is not known: pass one of {', '.join(MACHINES)}")
         runtime = JobRuntime.glue() if architecture is None else JobRuntime.emr(architecture)
         with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
-            wheels = _collect_wheels(CHECKOUT, Path(workspace), runtime)
-            write_zip(wheels, missing_libraries(CHECKOUT, runtime), CHECKOUT, CHECKOUT / runtime.zip)
+            folder, pins = Path(workspace), missing_libraries(CHECKOUT, runtime)
+            _build_reader(CHECKOUT, folder, runtime.machine)
+            others = {name: version for name, version in pins.items() if name != READER}
+            download_wheels(others, CHECKOUT, folder, runtime)
+            wheels = sorted(folder.glob("*.whl"))
+            write_zip(wheels, pins, CHECKOUT, CHECKOUT / runtime.zip)
         check_wheels(CHECKOUT, runtime)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")

@@ -26,8 +26,7 @@ class StackNames:
     """Fixed names of one stage; several stages can share an account and region."""
 
     stack: str
-    metrics_namespace: str
-    """Namespace of the functions' and the jobs' own metrics; stages of one account do not share it."""
+    """Also the namespace of the functions' and the jobs' own metrics; stages of one account do not share it."""
     stream_job: str
     batch_job: str
     overnight_machine: str
@@ -42,7 +41,6 @@ class StackNames:
         stack = stack_name(settings.stage)
         return cls(
             stack=stack,
-            metrics_namespace=stack,
             stream_job=f"{stack}-stream",
             batch_job=f"{stack}{BATCH_JOB_SUFFIX}",
             overnight_machine=f"{stack}-overnight",

@@ -19,27 +19,19 @@ class StackOutputs:
 
     resources: ResourceNames
     overnight: str
-    """ARN of the state machine ``overnight``."""
     backfill: str
-    """ARN of the state machine ``backfill``."""
     stream_window: str
-    """ARN of the state machine ``stream_window``."""
+    """ARNs of the state machines."""
     overnight_schedule: str
     """Name of the EventBridge schedule."""
     stream_control: str
-    """Name of the function that starts, watches and stops the streaming job."""
     plan: str
-    """Name of the function that plans a night; the command line asks it for dry runs only."""
     backfill_function: str
-    """Name of the function that validates and lists a backfill; the command line asks it to validate."""
     promote: str
-    """Name of the function that moves queued files to the stream lane."""
     reprocess: str
-    """Name of the function that queues failed and converted manifests again."""
     resubmit: str
-    """Name of the function that gives repaired lines of the quarantine back."""
     sweep: str
-    """Name of the function that repairs what crashed processes left."""
+    """Names of the functions that the command line invokes: ``plan`` for dry runs, ``backfill`` to validate only."""
     alarm_topic: str
     """ARN of the SNS topic for alarms and failed executions."""
     arrivals_queue: str

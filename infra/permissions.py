@@ -42,12 +42,12 @@ class Grants:
 
         ListBucket lets S3 answer "no such key" for a missing document instead of "access denied".
         """
-        self._allow_in_control(role, ("s3:GetObject",), *prefixes)
+        self.allow_in_control(role, ("s3:GetObject",), *prefixes)
         allow(role, ("s3:ListBucket",), [self.storage.control.bucket_arn])
 
     def write_control(self, role: iam.Role, *prefixes: str) -> None:
         """Write documents under the prefixes."""
-        self._allow_in_control(role, ("s3:PutObject",), *prefixes)
+        self.allow_in_control(role, ("s3:PutObject",), *prefixes)
 
     def own_arrivals(self, role: iam.Role) -> None:
         """Take ownership: write manifests, parts and pointers, and write and delete intents."""
@@ -58,7 +58,7 @@ class Grants:
     def own_resubmission(self, role: iam.Role) -> None:
         """Take ownership of a file that is always in the batch lane: write parts, and write and delete intents."""
         self.write_control(role, layout.PARTS, layout.INTENTS)
-        self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
+        self.allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
 
     def divide_collections(self, role: iam.Role) -> None:
         """Read parts, and write the manifests of a division and its document; rows are granted apart."""
@@ -68,14 +68,6 @@ class Grants:
     def write_pointers(self, role: iam.Role) -> None:
         """Write pointers to the inboxes of all shards."""
         self.write_control(role, *(layout.inbox(shard) for shard in self.engines.jobs.shards))
-
-    def use_stream_files(self, role: iam.Role) -> None:
-        """Read the pointers of every inbox and delete them.
-
-        The prefix has no slash at its end: Hadoop's file system looks for an object with the name of the folder. It
-        begins those of all shards, also of those that the settings no longer have.
-        """
-        self._allow_in_control(role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
 
     def publish(self, role: iam.Role) -> None:
         """Upload, complete, abort and delete objects of the lake and the quarantine."""
@@ -103,17 +95,6 @@ class Grants:
         arn = self.storage.input.bucket_arn
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
         allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
-
-    def read_tags(self, role: iam.Role, prefixes: Sequence[str]) -> None:
-        """Read the tags of objects of the input bucket under the prefixes; no access to the objects."""
-        self._allow_in_input(role, ("s3:GetObjectTagging", "s3:GetObjectVersionTagging"), prefixes)
-
-    def read_metadata(self, role: iam.Role, prefixes: Sequence[str]) -> None:
-        """Read the metadata of objects of the input bucket under the prefixes.
-
-        S3 has no narrower right for HeadObject than the one to read the objects.
-        """
-        self._allow_in_input(role, ("s3:GetObject", "s3:GetObjectVersion"), prefixes)
 
     def list_input(self, role: iam.Role) -> None:
         """List the input bucket with its versions; no access to the objects."""
@@ -181,13 +162,13 @@ class Grants:
         prefix = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{OUTBOX}#*"]}}
         allow(role, ("dynamodb:DeleteItem",), [self.storage.ledger.table_arn], conditions=prefix)
 
-    def _allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
+    def allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
         patterns = dict.fromkeys(map(key_pattern, prefixes))
         allow(role, actions, [self.storage.input.arn_for_objects(pattern) for pattern in patterns], ANY_INPUT)
         # S3 answers "no such key" for a missing object instead of "access denied".
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
-    def _allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
+    def allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
         control = self.storage.control
         allow(role, actions, [control.arn_for_objects(f"{prefix}*") for prefix in prefixes], ANY_KEY)
 
@@ -305,7 +286,9 @@ def grant_jobs(grants: Grants) -> None:
         grants.watch_runs(role)
     # The common role of Glue's jobs has the stream lane as well.
     grants.list_open_manifests(grants.engines.stream.role)
-    grants.use_stream_files(grants.engines.stream.role)
+    # The pointers of every inbox. The prefix has no slash at its end: Hadoop's file system looks for an object with the
+    # name of the folder. It begins those of all shards, also of those that the settings no longer have.
+    grants.allow_in_control(grants.engines.stream.role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
 
 
 def grant_verification(grants: Grants) -> None:
@@ -319,9 +302,8 @@ def grant_verification(grants: Grants) -> None:
 
 def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule]) -> None:
     """Let ``route`` read tags and metadata of the files that rules make urgent by them, and of no others."""
-    tags = [rule.prefix for rule in rules if rule.urgent.tags]
-    metadata = [rule.prefix for rule in rules if rule.urgent.metadata]
-    if tags:
-        grants.read_tags(route, tags)
-    if metadata:
-        grants.read_metadata(route, metadata)
+    if tags := [rule.prefix for rule in rules if rule.urgent.tags]:
+        grants.allow_in_input(route, ("s3:GetObjectTagging", "s3:GetObjectVersionTagging"), tags)
+    if metadata := [rule.prefix for rule in rules if rule.urgent.metadata]:
+        # S3 has no narrower right for HeadObject than the one to read the objects.
+        grants.allow_in_input(route, ("s3:GetObject", "s3:GetObjectVersion"), metadata)

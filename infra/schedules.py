@@ -28,12 +28,6 @@ MAX_START_AGE_SECONDS = 3600
 """A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
-def _tables_rate(seconds: int) -> str:
-    """The schedule of ``tables``, which looks several times a minute if the interval is shorter than a minute."""
-    minutes = max(1, seconds // 60)
-    return f"rate({minutes} minute{'s' if minutes > 1 else ''})"
-
-
 class Schedules(Construct):
     """Starts ``overnight``, ``stream_window``, ``verify``, and the functions that have a schedule."""
 
@@ -67,7 +61,10 @@ class Schedules(Construct):
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
         if TABLES in functions:
-            self._invoke_function("Tables", _tables_rate(settings.tables.commit_seconds), functions[TABLES])
+            # The function looks several times a minute if the interval is shorter than a minute.
+            minutes = max(1, settings.tables.commit_seconds // 60)
+            rate = f"rate({minutes} minute{'s' if minutes > 1 else ''})"
+            self._invoke_function("Tables", rate, functions[TABLES])
         self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)
 
     def _start_machine(
@@ -78,9 +75,9 @@ class Schedules(Construct):
 
     def _invoke_function(
         self, name: str, expression: str, function: RouterFunction, event: Mapping[str, Any] = MappingProxyType({})
-    ) -> scheduler.CfnSchedule:
+    ) -> None:
         allow(self.role, ("lambda:InvokeFunction",), [function.function.function_arn])
-        return self._schedule(name, expression, function.function.function_arn, text=json.dumps(dict(event)))
+        self._schedule(name, expression, function.function.function_arn, text=json.dumps(dict(event)))
 
     def _schedule(
         self,

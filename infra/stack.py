@@ -47,13 +47,22 @@ class HybridRouterStack(Stack):
         storage = Storage(self, "Storage", settings)
         arrivals = ArrivalQueues(self, "Arrivals", settings.input.event_window_seconds)
         arrivals.listen_to(storage.input)
-        resources = _resource_names(storage, names)
+        resources = ResourceNames(
+            input_bucket=storage.input.bucket_name,
+            lake_bucket=storage.lake.bucket_name,
+            quarantine_bucket=storage.quarantine.bucket_name,
+            control_bucket=storage.control.bucket_name,
+            ledger_table=storage.ledger.table_name,
+            stream_job=names.stream_job,
+            batch_job=names.batch_job,
+            catalog_database=names.catalog_database,
+        )
         catalog = Catalog(self, "Catalog", resources, storage)
         functions = router_functions(
             self,
             assets.functions,
             resources.to_environment(),
-            names.metrics_namespace,
+            names.stack,
             has_tables=settings.has_tables,
         )
         engines = Engines.create(self, JobParts(settings, names, assets, resources), functions)
@@ -83,7 +92,7 @@ class HybridRouterStack(Stack):
             arrivals=arrivals,
             functions=functions,
             machines=machines,
-            alarm_lines=engines.count_alarm_lines(self, names.metrics_namespace),
+            alarm_lines=engines.count_alarm_lines(self, names.stack),
             settings=settings,
         )
         outputs = StackOutputs(
@@ -112,16 +121,3 @@ class HybridRouterStack(Stack):
         for key, value in outputs.to_outputs().items():
             # Constructs and outputs share one namespace of logical ids, so the construct's id differs from the key.
             CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)
-
-
-def _resource_names(storage: Storage, names: StackNames) -> ResourceNames:
-    return ResourceNames(
-        input_bucket=storage.input.bucket_name,
-        lake_bucket=storage.lake.bucket_name,
-        quarantine_bucket=storage.quarantine.bucket_name,
-        control_bucket=storage.control.bucket_name,
-        ledger_table=storage.ledger.table_name,
-        stream_job=names.stream_job,
-        batch_job=names.batch_job,
-        catalog_database=names.catalog_database,
-    )

@@ -87,8 +87,18 @@ class Storage(Construct):
             # Each bucket has a notification of its own in the template. CDK's function looks only at the new bucket of
             # one that is changed, and the events of the bucket before would stay on.
             return s3.Bucket.from_bucket_name(self, f"Input-{settings.input.bucket}", settings.input.bucket)
-        days = settings.input.keep_days
-        rules = _expiry(days, min_keep_days(settings.sweep)) if days else []
+        rules = []
+        if settings.input.keep_days:
+            # A version that was replaced may wait for its conversion, so it is kept for a time of its own. S3 takes the
+            # removal of delete markers in a rule without days only.
+            rules = [
+                s3.LifecycleRule(
+                    id="old-files",
+                    expiration=Duration.days(settings.input.keep_days),
+                    noncurrent_version_expiration=Duration.days(min_keep_days(settings.sweep)),
+                ),
+                s3.LifecycleRule(id="old-markers", expired_object_delete_marker=True),
+            ]
         bucket = self._bucket("Input", versioned=True, rules=rules)
         bucket.add_to_resource_policy(_refuse_other_keys(bucket, settings.encryption.kms_key))
         return bucket
@@ -133,19 +143,6 @@ def _refuse_other_keys(bucket: s3.Bucket, own_key: str) -> iam.PolicyStatement:
         resources=[bucket.arn_for_objects("*")],
         conditions=conditions,
     )
-
-
-def _expiry(days: int, noncurrent_days: int) -> list[s3.LifecycleRule]:
-    # A version that was replaced may wait for its conversion, so it is kept for a time of its own. S3 takes the removal
-    # of delete markers in a rule without days only.
-    return [
-        s3.LifecycleRule(
-            id="old-files",
-            expiration=Duration.days(days),
-            noncurrent_version_expiration=Duration.days(noncurrent_days),
-        ),
-        s3.LifecycleRule(id="old-markers", expired_object_delete_marker=True),
-    ]
 
 
 class Catalog(Construct):

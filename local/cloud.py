@@ -77,8 +77,13 @@ class LocalCloud:
         with ExitStack() as resources:
             lock = resources.enter_context(_claim(state_dir))
             jars = spark_jars.resolve(log=log)
-            _empty(state_dir)
-            listener = resources.enter_context(closing(_loopback_listener()))
+            for name in _STATE_FOLDERS:
+                if (state_dir / name).exists():
+                    shutil.rmtree(state_dir / name)
+                (state_dir / name).mkdir()
+            (state_dir / "logs").mkdir(exist_ok=True)
+            listener = resources.enter_context(closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)))
+            listener.bind(("127.0.0.1", 0))
             port = int(listener.getsockname()[1])
             log(f"starting the local cloud on 127.0.0.1:{port}")
             Limits().write(state_dir)
@@ -160,20 +165,6 @@ def _claim(state_dir: Path) -> IO[str]:
             f"Another local cloud is running in {state_dir}: stop it, or use another folder."
         ) from None
     return lock
-
-
-def _empty(state_dir: Path) -> None:
-    for name in _STATE_FOLDERS:
-        if (state_dir / name).exists():
-            shutil.rmtree(state_dir / name)
-        (state_dir / name).mkdir()
-    (state_dir / "logs").mkdir(exist_ok=True)
-
-
-def _loopback_listener() -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.bind(("127.0.0.1", 0))
-    return listener
 
 
 def _spawn(

@@ -90,18 +90,13 @@ def main(settings_file: Path) -> None:
 
     # The emulator reads the environment when it is imported.
     from local import emulator_patches  # noqa: PLC0415
+    from local.emulator_patches.identities.roles import session_key  # noqa: PLC0415
     from local.engines import emr_serverless, glue  # noqa: PLC0415
 
-    jobs = (job_settings, _assume_role, fetch, processes)
+    jobs = (job_settings, session_key, fetch, processes)
     engines = (lambda: glue.patch(glue.GlueRuns(*jobs)), lambda: emr_serverless.patch(emr_serverless.EmrRuns(*jobs)))
     emulator_patches.install(engines, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
     asyncio.run(_serve(settings.socket, settings.port))
-
-
-def _assume_role(role_arn: str, service: str, session: str) -> isolation.AccessKey:
-    from local.emulator_patches.identities.roles import session_key  # noqa: PLC0415
-
-    return session_key(role_arn, service, session)
 
 
 async def _serve(socket: int, port: int) -> None:

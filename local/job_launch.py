@@ -223,12 +223,8 @@ def last_error(log_file: Path, exit_code: int) -> str:
     signal_number = exit_code - 128
     if signal_number in set(signal.Signals):
         return f"The process was ended by {signal.Signals(signal_number).name}."
-    lines = _tail(log_file).splitlines()
-    meaningful = [line for line in lines if line.strip() and not _NOISE.match(line)]
-    return meaningful[-1][:_MAX_MESSAGE_CHARACTERS] if meaningful else f"SystemExit: {exit_code}"
-
-
-def _tail(log_file: Path) -> str:
     with log_file.open("rb") as log:
         log.seek(max(0, log_file.stat().st_size - _MAX_TAIL_BYTES))
-        return log.read().decode("utf-8", errors="replace")
+        lines = log.read().decode("utf-8", errors="replace").splitlines()
+    meaningful = [line for line in lines if line.strip() and not _NOISE.match(line)]
+    return meaningful[-1][:_MAX_MESSAGE_CHARACTERS] if meaningful else f"SystemExit: {exit_code}"

@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 import botocore.session
@@ -38,13 +38,6 @@ ASSET_ROOT = Path(__file__).resolve().parents[1]
 """Folder of the Lambda's code."""
 
 
-class EventBridgeClient(Protocol):
-    """What is asked of EventBridge; boto3's client has it."""
-
-    def put_events(self, **_request: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:
-        """Send the ``Entries``, and say which were not taken."""
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """One deployment, as a function sees it; tests pass their own clients and clock."""
@@ -58,8 +51,8 @@ class Services:
     """Returns the current time: aware, UTC."""
     engines: Mapping[str, Any] = field(default_factory=dict)
     """Service -> client, for the services other than Glue that run jobs of the stage."""
-    events: EventBridgeClient | None = None
-    """None: the function sends no events."""
+    events: Any = None
+    """boto3's client of EventBridge; None: the function sends no events."""
     sqs: SQSClient | None = None
     """None: the function changes no queue."""
     arrivals_queue: str = ""

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -82,20 +82,16 @@ def measure(
     ):
         try:
             _convert(pool, files[:1], settings, cores, Path(folder))
-            for kind in kinds_of(files):
+            for kind in (
+                [path for path in files if has_compressed_name(path.name) is packed] for packed in (False, True)
+            ):
+                if not kind:
+                    continue
                 convert = partial(_convert, pool, settings=settings, cores=cores, folder=Path(folder))
                 found += _measure_kind(convert, kind, goal_seconds, log)
         except BrokenProcessPool as error:
             raise InvalidInputError("a process was killed, perhaps for its memory: pass fewer --cores") from error
     return found
-
-
-def kinds_of(files: Iterable[Path]) -> list[list[Path]]:
-    """The plain files, and those with compressed names; without a kind that has none."""
-    kinds: tuple[list[Path], list[Path]] = ([], [])
-    for path in files:
-        kinds[has_compressed_name(path.name)].append(path)
-    return [kind for kind in kinds if kind]
 
 
 def _measure_kind(
@@ -194,7 +190,15 @@ class Advice:
 def advise(found: Sequence[Measurement], settings: ConvertSettings) -> Iterator[Advice]:
     """Settings for such files; of each kind the last measurement counts, which is the one of the most input."""
     for kind in measured_kinds(found):
-        yield _speed_advice(kind[-1])
+        last, network = kind[-1], PriceSettings().mb_per_second_per_core
+        speed = last.speed / MEGABYTE
+        yield Advice(
+            "price",
+            "compressed_mb_per_second_per_core" if last.compressed else "mb_per_second_per_core",
+            round(min(speed, network), 1),
+            f"the processor converts {speed:.0f} MB/s of such input per core, as stored; a vCPU is assumed to read "
+            f"{network:g} MB/s from S3 and to be as fast as a core here",
+        )
     peak = max(item.peak_bytes for item in found)
     if peak > TASK_MEMORY_BYTES and settings.row_group_bytes // 2 >= MIN_ROW_GROUP_BYTES:
         yield Advice(
@@ -204,17 +208,6 @@ def advise(found: Sequence[Measurement], settings: ConvertSettings) -> Iterator[
             f"a task took {peak / MEGABYTE:.0f} MB, and workers have {TASK_MEMORY_BYTES / MEGABYTE:.0f} MB for each: "
             "smaller row groups take less",
         )
-
-
-def _speed_advice(last: Measurement) -> Advice:
-    network, speed = PriceSettings().mb_per_second_per_core, last.speed / MEGABYTE
-    return Advice(
-        "price",
-        "compressed_mb_per_second_per_core" if last.compressed else "mb_per_second_per_core",
-        round(min(speed, network), 1),
-        f"the processor converts {speed:.0f} MB/s of such input per core, as stored; a vCPU is assumed to read "
-        f"{network:g} MB/s from S3 and to be as fast as a core here",
-    )
 
 
 def measured_kinds(found: Sequence[Measurement]) -> list[list[Measurement]]:

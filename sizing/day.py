@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
+from typing import NamedTuple
 
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
@@ -15,7 +16,7 @@ from lake.time import iso_utc
 from router.estimate.other_costs import estimate_shares, expected_share
 from router.plan.night import DIGITS, PlannedNight
 from router.stream.spill import room_core_seconds, waiting_core_seconds
-from sizing.arrivals import DAY_SECONDS, Arrivals, FileGroup, profile_arrivals
+from sizing.arrivals import DAY_SECONDS, Arrivals, profile_arrivals
 from sizing.assumptions import NOTHING_MEASURED, Measured, assumptions, compressed_speed
 from sizing.batch_lane import BacklogItem, divide_collections, simulate_night
 from sizing.options import (
@@ -44,13 +45,12 @@ class Load:
     """Each dataset, and whether its compressed files are meant; an empty name: no rule takes them."""
 
 
-@dataclass(slots=True)
-class RoutedDay:
+class RoutedDay(NamedTuple):
     """The day until its night: what the stream lane did, and what is left for the night."""
 
     stream: StreamLane
     router: Router
-    peak: tuple[int, float] = (0, 0.0)
+    peak: tuple[int, float]
     """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
 
 
@@ -115,22 +115,24 @@ def measure_load(arrivals: Arrivals, settings: Settings, speeds: Speeds) -> Load
             size += group.count * group.bytes
             dataset, compressed = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
             kinds.add((dataset, compressed))
-            work = speeds.core_seconds(_row_of(group, dataset, compressed=compressed))
+            stored, partition = group.count * group.bytes, Partition(dataset, "", 0)
+            packed = stored if compressed else 0
+            row = ManifestRow("", State.QUEUED, Lane.STREAM, partition, "", stored, group.count, packed)
+            work = speeds.core_seconds(row)
             hours[number * settings.input.event_window_seconds // 3600] += work
     return Load(files, size, max(hours) / 3600, tuple(sorted(kinds)))
 
 
-def _row_of(group: FileGroup, dataset: str, *, compressed: bool) -> ManifestRow:
-    size, partition = group.count * group.bytes, Partition(dataset, "", 0)
-    return ManifestRow("", State.QUEUED, Lane.STREAM, partition, "", size, group.count, size if compressed else 0)
-
-
 def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_jobs: int = 1) -> RoutedDay:
     """Window after window: route decides, the stream lane works, its watch measures the backlog."""
-    window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
+    length, window = settings.input.event_window_seconds, None
+    if (found := stream_window(settings, arrivals.night)) is not None:
+        first = arrivals.night - timedelta(seconds=DAY_SECONDS)
+        start, end = ((instant - first).total_seconds() for instant in found)
+        window = max(start, 0.0), min(end, float(DAY_SECONDS))
     stream = StreamLane(settings, window, stream_jobs)
-    day = RoutedDay(stream, Router(settings, speeds, arrivals.night, arrivals.gzip_ratio))
-    router, backlog, watched = day.router, 0.0, 0.0
+    router, peak = Router(settings, speeds, arrivals.night, arrivals.gzip_ratio), (0, 0.0)
+    backlog = watched = 0.0
     for number, groups in enumerate(arrivals.windows):
         now = (number + 1.0) * length
         stream.advance(now)
@@ -142,19 +144,9 @@ def route_day(arrivals: Arrivals, settings: Settings, speeds: Speeds, stream_job
         for manifest in router.route(number, groups, room_core_seconds(settings.stream, backlog)):
             stream.add(manifest)
         backlog += router.admitted_seconds
-        if stream.backlog_bytes > day.peak[0]:
-            day.peak = (stream.backlog_bytes, now)
+        peak = max(peak, (stream.backlog_bytes, now), key=lambda found: found[0])
     stream.finish()
-    return day
-
-
-def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] | None:
-    found = stream_window(settings, night)
-    if found is None:
-        return None
-    first = night - timedelta(seconds=DAY_SECONDS)
-    start, end = ((instant - first).total_seconds() for instant in found)
-    return max(start, 0.0), min(end, float(DAY_SECONDS))
+    return RoutedDay(stream, router, peak)
 
 
 def _result(
@@ -181,7 +173,17 @@ def _result(
         day.router.ignored_files,
         peak_bytes,
         iso_utc(peak_at) if peak_bytes else None,
-        None if planned is None else _night(planned),
+        None
+        if planned is None
+        else NightResult(
+            planned.night.engine.value,
+            len(planned.runs),
+            planned.night.concurrency,
+            planned.night.workers,
+            planned.night.worker_type,
+            sum(len(run.manifests) for run in planned.runs),
+            planned.forecast,
+        ),
         _dollars(day, planned, converted, stream_dollars),
     )
 
@@ -199,19 +201,6 @@ def _converted(
     in_stream = expected_share([all_rows], target_file_bytes, gzip_ratio)
     in_stream = replace(in_stream, manifests=stream.manifests, objects=stream.objects)
     return [in_stream, expected_share(waiting, target_file_bytes, gzip_ratio)]
-
-
-def _night(planned: PlannedNight) -> NightResult:
-    night = planned.night
-    return NightResult(
-        night.engine.value,
-        len(planned.runs),
-        night.concurrency,
-        night.workers,
-        night.worker_type,
-        sum(len(run.manifests) for run in planned.runs),
-        planned.forecast,
-    )
 
 
 def _dollars(

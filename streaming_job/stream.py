@@ -102,22 +102,20 @@ class InboxStream:
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
                 self._inboxes = find_inboxes(self._context.services)
         except BaseException:
-            self._report_end()
+            # Before what has begun ends: that can take minutes, and no file starts another run while the heartbeat is
+            # valid.
+            try:
+                self._context.services.ledger.stream.end()
+            except (BotoCoreError, ClientError) as error:
+                self._context.log(
+                    f"the end of the run was not reported: {error}; its last heartbeat is valid for a while"
+                )
             raise
         finally:
             self._stopping = True
             self._urgent.stop()
             self._threads.shutdown(wait=True)
             self._meter.end()
-
-    def _report_end(self) -> None:
-        """Report that no pointer is read any more, before what has begun ends: that can take minutes, and no file
-        starts another run while the heartbeat is valid.
-        """
-        try:
-            self._context.services.ledger.stream.end()
-        except (BotoCoreError, ClientError) as error:
-            self._context.log(f"the end of the run was not reported: {error}; its last heartbeat is valid for a while")
 
     def _run_query(self) -> bool:
         with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:

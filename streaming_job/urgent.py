@@ -86,7 +86,10 @@ class UrgentInbox:
                 return
             for portion in portions(sizes, portion_limit(self._limit)):
                 together = {**self._converting, **{manifest: sizes[manifest] for manifest in portion}}
-                if not self._has_room(size_of(together, together)):
+                size = size_of(together, together)
+                fits = size.core_seconds <= self._limit.core_seconds and size.files <= self._limit.files
+                # A few slow files, which are small, do not keep the others waiting.
+                if self._portions and not (fits and self._portions < self._max_portions):
                     return
                 self._converting = together
                 self._portions += 1
@@ -148,11 +151,6 @@ class UrgentInbox:
             check_environment(context, manifests, queued_manifests(context))
             self._unchecked = False
         return input_sizes(context, manifests)
-
-    def _has_room(self, together: InputSize) -> bool:
-        """Whether a portion may begin: a few slow files, which are small, do not keep the others waiting."""
-        fits = together.core_seconds <= self._limit.core_seconds and together.files <= self._limit.files
-        return not self._portions or (fits and self._portions < self._max_portions)
 
     def _convert(self, pointers: Mapping[str, Sequence[str]]) -> None:
         undeleted: list[str] = []

@@ -81,12 +81,10 @@ def _check_rejects(manifest: Manifest, result: TaskResult) -> None:
     _check_quarantined(manifest, rejected, result.quarantine_contents)
 
 
-def check_excluded(
-    manifest: Manifest, excluded: Mapping[ObjectVersion, str], contents: Sequence[QuarantineContent]
-) -> None:
+def check_excluded(manifest: Manifest, excluded: Mapping[ObjectVersion, str], content: QuarantineContent) -> None:
     """Raises ``AuditError`` when the quarantine does not hold each excluded file once, with its reason."""
     expected = Counter({("file", file.uri, file.version, reason): 1 for file, reason in excluded.items()})
-    _check_quarantined(manifest, expected, contents)
+    _check_quarantined(manifest, expected, [content])
 
 
 def _check_quarantined(

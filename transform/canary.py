@@ -66,7 +66,8 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     checks.append(_attempt("job runs", partial(context.run_is_terminal, context.run))[0])
     for result in checks:
         context.log(f"canary {request.run}: {result.check}: {result.problem or 'ok'}")
-    spark = {"spark": context.spark.version, "java": _java_version(context)}
+    jvm: Any = context.spark.sparkContext._jvm
+    spark = {"spark": context.spark.version, "java": str(jvm.java.lang.System.getProperty("java.version"))}
     seen = {**spark, "region": services.region, "driver": _describe_process(), "worker": seen_by_worker}
     report = {"checks": [asdict(result) for result in checks], "seen": seen}
     key = canary_report_key(request.run)
@@ -187,11 +188,6 @@ def _claim_row(context: ConversionContext, request: CanaryRequest) -> None:
     claims = [rows.claim(request.run, owner) for owner in (context.run, "another-run")]
     if claims != [True, False] or rows.owner(request.run) != context.run:
         raise TransientError(f"two claims of one row were answered with {claims}: the ledger keeps no zombie out")
-
-
-def _java_version(context: ConversionContext) -> str:
-    jvm: Any = context.spark.sparkContext._jvm
-    return str(jvm.java.lang.System.getProperty("java.version"))
 
 
 def _describe_process() -> dict[str, Any]:

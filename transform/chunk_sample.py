@@ -165,7 +165,8 @@ def digest(chunks: Iterable[pa.StringArray]) -> Digest:
         nulls += chunk.null_count
         lengths_crc = zlib.crc32(_items(lengths, 1), lengths_crc)
         start, end = (struct.unpack_from("<i", _items(chunk, 1, 1), at)[0] for at in (0, 4 * len(chunk)))
-        values_crc = zlib.crc32(_values(chunk, start, end), values_crc)
+        data = chunk.buffers()[2]
+        values_crc = zlib.crc32(memoryview(data if data is not None else b"")[start:end], values_crc)
         size += end - start
     return nulls, size, lengths_crc, values_crc
 
@@ -181,8 +182,3 @@ def _items(array: pa.Array[Any], buffer: int, more: int = 0) -> memoryview:
     data = array.buffers()[buffer]
     first = 4 * array.offset
     return memoryview(data if data is not None else b"")[first : first + 4 * (len(array) + more)]
-
-
-def _values(array: pa.StringArray, start: int, end: int) -> memoryview:
-    data = array.buffers()[2]
-    return memoryview(data if data is not None else b"")[start:end]

@@ -4,7 +4,7 @@ Errors that are no fault of a manifest are data: the cause, what a person does a
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -256,7 +256,8 @@ def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None
     What is proven to belong to a file or a document (a ``TerminalError``) is not a fault of the environment.
     ``subject`` is what the request was about, if the error does not say so.
     """
-    for cause in _causes(error):
+    cause: BaseException | None = error
+    while cause is not None:
         if isinstance(cause, TerminalError):
             return None
         # A key that was disabled belongs to a file only where a file with a key of its own is read, and there it is a
@@ -265,14 +266,8 @@ def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None
         if unusable_key or judge(cause) == Fault.ENVIRONMENT:
             text = f"{subject}: {error}" if subject else str(error)
             return _describe(cause, text[:MAX_CAUSE_CHARACTERS])
+        cause = cause.__cause__
     return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    current: BaseException | None = error
-    while current is not None:
-        yield current
-        current = current.__cause__
 
 
 def _describe(error: BaseException, text: str) -> EnvironmentFault:
@@ -293,7 +288,9 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
 
 
 def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
-    code, action, denied = error_code(error), _action(error), True
+    code, denied = error_code(error), True
+    named = NAMED_ACTION.search(str(error.response.get("Error", {}).get("Message", "")))
+    action = named.group(1) if named else ACTIONS.get(error.operation_name, error.operation_name)
     if code in KEY_CODES:
         cause = f"{action} is refused because of the KMS key"
         remedy = "enable the key of the bucket again, or cancel its deletion"
@@ -307,8 +304,3 @@ def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
     else:
         return EnvironmentFault(f"{action} did not succeed now: {text}", WAIT, passing=True)
     return EnvironmentFault(f"{cause}: {text}", remedy, passing=False, denied=denied)
-
-
-def _action(error: ClientError) -> str:
-    named = NAMED_ACTION.search(str(error.response.get("Error", {}).get("Message", "")))
-    return named.group(1) if named else ACTIONS.get(error.operation_name, error.operation_name)

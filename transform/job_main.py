@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lake.aws_types import S3Client
 from lake.canary import CANARY_ARGUMENT
 from lake.documents import read_uri
 from lake.engines import ENGINES, run_is_terminal
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
-from lake.settings import Settings, load_settings, parse_settings
+from lake.settings import load_settings, parse_settings
 from lake.texts import printable, with_options
 from lake.time import iso_utc
 from transform.canary import run_canary
@@ -143,14 +142,10 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
     region = _required(arguments, "region")
     s3 = s3_client(region)
     ledger = Ledger.over(dynamodb_client(region), resources.ledger_table)
-    return JobServices(s3, ledger, resources, _settings(s3, arguments), region)
-
-
-def _settings(s3: S3Client, arguments: Mapping[str, str]) -> Settings:
     uri = _required(arguments, "settings")
-    if uri.startswith(("s3://", "s3a://")):
-        return parse_settings(json.loads(read_uri(s3, uri)))
-    return load_settings(Path(uri))
+    is_stored = uri.startswith(("s3://", "s3a://"))
+    settings = parse_settings(json.loads(read_uri(s3, uri))) if is_stored else load_settings(Path(uri))
+    return JobServices(s3, ledger, resources, settings, region)
 
 
 def _required(arguments: Mapping[str, str], name: str) -> str:

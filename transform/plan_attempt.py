@@ -237,7 +237,11 @@ def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[A
     come first, as Spark gives free cores to the oldest job: a long task that begins last would end the run alone. The
     stream lane keeps the order, which is that of arrival.
     """
-    attempts = sorted(attempts, key=_longest_task, reverse=True)
+
+    def longest_task(attempt: Attempt) -> int:
+        return max((task.ndjson_bytes for task in attempt.tasks if task.stream_seconds is None), default=0)
+
+    attempts = sorted(attempts, key=longest_task, reverse=True)
     tasks_per_portion = math.ceil(sum(len(attempt.tasks) for attempt in attempts) / count)
     portions: list[list[Attempt]] = []
     tasks = 0
@@ -248,11 +252,6 @@ def divide_into_portions(attempts: Sequence[Attempt], count: int) -> list[list[A
         portions[-1].append(attempt)
         tasks += len(attempt.tasks)
     return portions
-
-
-def _longest_task(attempt: Attempt) -> int:
-    """Bytes of NDJSON of its longest task; 0 in the stream lane."""
-    return max((task.ndjson_bytes for task in attempt.tasks if task.stream_seconds is None), default=0)
 
 
 SAMPLED_PLACES = 4

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,10 +187,6 @@ def read_back(path: Path) -> QuarantineContent:
     return QuarantineContent(size, records, counts)
 
 
-ONE_FILE = 1 << 40
-"""A target size in bytes that no list of excluded files reaches: they become one object."""
-
-
 def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
     """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks.
 
@@ -223,16 +218,10 @@ def write_excluded(
 
     Raises ``AuditError``: the written file does not hold each of them once.
     """
-    pending: list[Future[PendingObject]] = []
-    contents: list[QuarantineContent] = []
-
-    def upload(path: Path, content: QuarantineContent) -> None:
-        contents.append(content)
-        pending.append(uploads.add(path, bucket, key, content.records))
-
-    writer = QuarantineFiles(folder, ONE_FILE, upload)
-    writer.write(file_record(file, reason) for file, reason in excluded.items())
-    writer.close()
-    check_excluded(manifest, excluded, contents)
+    path = folder / "excluded.jsonl"
+    path.write_bytes(b"".join(encode_record(file_record(file, reason)) for file, reason in excluded.items()))
+    content = read_back(path)
+    check_excluded(manifest, excluded, content)
+    pending = uploads.add(path, bucket, key, content.records)
     uploads.finish()
-    return [future.result() for future in pending]
+    return [pending.result()]

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS, Night
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
-from infra.functions import SPECS, FunctionSpec
+from infra.functions import SPECS
 from scripts.markdown_page import markdown_table, replace_between
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -56,24 +56,19 @@ class Measured:
     answer: dict[str, Any]
 
     @property
-    def max_seconds(self) -> int:
-        """The target, or the function's timeout."""
-        target = TARGETS.get(self.function)
-        return target.seconds if target else _spec(self.function).timeout_seconds
-
-    @property
-    def memory_mib(self) -> int:
-        """The target, or the memory of the function that the stack deploys, at most 512 MiB."""
-        target = TARGETS.get(self.function)
-        return target.mib if target else min(_spec(self.function).memory_mib, 512)
+    def target(self) -> Target:
+        """That of ``TARGETS``; else timeout and memory of the function that the stack deploys, at most 512 MiB."""
+        if self.function in TARGETS:
+            return TARGETS[self.function]
+        spec = next(spec for spec in SPECS if spec.name == self.function)
+        return Target(spec.timeout_seconds, min(spec.memory_mib, 512))
 
     @property
     def met(self) -> bool:
         """Whether time, memory and writes stay below their limits."""
-        target = TARGETS.get(self.function)
-        seconds = self.cpu_seconds if target and target.of_processor else self.seconds
-        is_small = self.peak_bytes <= self.memory_mib * MIB
-        return seconds <= self.max_seconds and is_small and self.index_writes_per_second < 1000
+        seconds = self.cpu_seconds if self.target.of_processor else self.seconds
+        is_small = self.peak_bytes <= self.target.mib * MIB
+        return seconds <= self.target.seconds and is_small and self.index_writes_per_second < 1000
 
 
 def main(argv: Sequence[str]) -> int:
@@ -155,17 +150,13 @@ def _row(item: Measured) -> Sequence[str]:
         f"`{item.function}`",
         f"{item.seconds:.1f}",
         f"{item.cpu_seconds:.1f}",
-        f"{item.max_seconds}",
+        f"{item.target.seconds}",
         f"{item.peak_bytes / MIB:.0f}",
-        f"{item.memory_mib}",
+        f"{item.target.mib}",
         f"{sum(item.requests.values()):,}",
         f"{item.index_writes_per_second:,}",
         "met" if item.met else "NOT met",
     )
-
-
-def _spec(function: str) -> FunctionSpec:
-    return next(spec for spec in SPECS if spec.name == function)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -116,7 +117,12 @@ class Night:
         for number in range(self.divided):
             manifest = self.manifest(number)
             yield {**manifest_row_key(manifest.id).item(), **row_attributes(queued_row(manifest))}
-        yield from collection_items(CollectionId.numbered(self.last_hour, 1), map(self._part, range(self.parts)))
+        collection, sums = CollectionId.numbered(self.last_hour, 1), Counter(parts=0, files=0, bytes=0)
+        for part, _ in map(self.part, range(self.parts)):
+            sums.update(parts=1, files=part.files, bytes=part.bytes)
+            yield {**manifest_row_key(part.id).item(), **part_row(part, collection)}
+            yield {**part_key(collection, part.id).item(), **part_attributes(part)}
+        yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_attributes(collection)}
 
     def first_manifests(self) -> list[Manifest]:
         """The manifests of the first hour, with at most ``MAX_LISTED_FILES`` files: what the bucket's listing has."""
@@ -140,9 +146,6 @@ class Night:
     def _pieces(self) -> int:
         return math.ceil(math.ceil(self.hour_files / self.datasets) / self.manifest_files)
 
-    def _part(self, number: int) -> Part:
-        return self.part(number)[0]
-
     def _hour(self, number: int) -> datetime:
         return START + timedelta(hours=number)
 
@@ -158,16 +161,6 @@ class Night:
         etag = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
         key = f"{self._dataset(number % self.datasets)}/{at:%Y/%m/%d/%H}/part-{number:08}.ndjson"
         return ObjectVersion(RESOURCES.input_bucket, key, etag, self.file_bytes, iso_utc(at), etag)
-
-
-def collection_items(collection: CollectionId, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-    """The items of an open collection with these parts, as ``add`` leaves them."""
-    sums = {"parts": 0, "files": 0, "bytes": 0}
-    for part in parts:
-        sums = {"parts": sums["parts"] + 1, "files": sums["files"] + part.files, "bytes": sums["bytes"] + part.bytes}
-        yield {**manifest_row_key(part.id).item(), **part_row(part, collection)}
-        yield {**part_key(collection, part.id).item(), **part_attributes(part)}
-    yield {**collection_key(collection).item(), **sums, "changed_at": "", **open_attributes(collection)}
 
 
 def night(name: str, files: int, file_bytes: int, hours: int, datasets: int) -> Night:

@@ -71,7 +71,10 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
     glue, resources, database = services.glue, services.resources, services.resources.catalog_database
     wanted = new_table(dataset, resources.lake_bucket, resources.quarantine_bucket)
     for number in range(MAX_TRIES):
-        table = _current_table(services, dataset.name)
+        try:
+            table = glue.get_table(DatabaseName=database, Name=dataset.name)["Table"]
+        except glue.exceptions.EntityNotFoundException:
+            table = None
         try:
             if table is None:
                 glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
@@ -92,13 +95,6 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
         else:
             return "extended"
     return None
-
-
-def _current_table(services: Services, name: str) -> Mapping[str, Any] | None:
-    try:
-        return services.glue.get_table(DatabaseName=services.resources.catalog_database, Name=name)["Table"]
-    except services.glue.exceptions.EntityNotFoundException:
-        return None
 
 
 PARQUET_FORMAT = {
@@ -135,7 +131,8 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
     location = f"s3://{lake_bucket}/{dataset.name}/"
     return {
         "Name": dataset.name,
-        "Description": table_description(dataset.name),
+        "Description": f"The rows of the NDJSON files of {dataset.name}, each exactly once. Every column is the text "
+        f"of the file; null and a missing key are NULL. For types run 'hybrid-router catalog suggest {dataset.name}'.",
         "TableType": "EXTERNAL_TABLE",
         "PartitionKeys": [
             {"Name": name, "Type": kind, "Comment": PARTITION_COLUMNS[name]}
@@ -154,7 +151,9 @@ def new_table(dataset: DatasetRow, lake_bucket: str, quarantine_bucket: str) -> 
             "projection.hour.range": "0,23",
             "projection.hour.digits": "2",
             "storage.location.template": f"{location}date=${{date}}/hour=${{hour}}/",
-            **own_parameters(dataset.name, quarantine_bucket),
+            f"{OWN_PARAMETERS}promise": "per file, lines = rows + quarantined lines + blank lines; each row exactly "
+            "once",
+            f"{OWN_PARAMETERS}quarantine": f"s3://{quarantine_bucket}/{dataset.name}/",
         },
         "StorageDescriptor": {
             "Location": location,
@@ -223,22 +222,6 @@ PARTITION_COLUMNS = {
 _RESERVED = (*OWN_COLUMNS, *PARTITION_COLUMNS)
 _HASHED = re.compile(r"[a-z0-9_]{160}__1[0-9a-f]{32}_")
 _ENCODED = re.compile(r"__0([0-9a-f]*)_|__([a-z])")
-
-
-def table_description(dataset: str) -> str:
-    """One sentence for the list of tables."""
-    return (
-        f"The rows of the NDJSON files of {dataset}, each exactly once. Every column is the text of the file; null and "
-        f"a missing key are NULL. For types run 'hybrid-router catalog suggest {dataset}'."
-    )
-
-
-def own_parameters(dataset: str, quarantine_bucket: str) -> dict[str, str]:
-    """The promise, and where to look for what could not become a row."""
-    return {
-        f"{OWN_PARAMETERS}promise": "per file, lines = rows + quarantined lines + blank lines; each row exactly once",
-        f"{OWN_PARAMETERS}quarantine": f"s3://{quarantine_bucket}/{dataset}/",
-    }
 
 
 def column_comment(name: str) -> str | None:

@@ -103,13 +103,13 @@ def divide_selected(services: Services, selection: Selection) -> tuple[list[Mani
         time.sleep(pause)
     rows = queued_successors(services, manifests)
     selected = [row for row in rows if selection.selects(row.partition)]
-    faults = [error for collection, error in undivided.items() if _holds(services, collection, selection.dataset)]
+    faults = [
+        error
+        for collection, error in undivided.items()
+        if selection.dataset is None
+        or any(selection.dataset in part.datasets for part in services.ledger.collections.parts(collection))
+    ]
     return selected, max(faults, key=can_pass, default=None)
-
-
-def _holds(services: Services, collection: CollectionId, dataset: str | None) -> bool:
-    """Whether files of the dataset are in the collection; None: of any."""
-    return dataset is None or any(dataset in part.datasets for part in services.ledger.collections.parts(collection))
 
 
 def draft_selected(services: Services, selection: Selection) -> Iterator[Manifest]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lake.engines import ENGINES, Engine
 from lake.engines.description import WORKERS, max_workers
@@ -34,15 +34,10 @@ def measured_waits(costs: Iterable[CostRow]) -> dict[str, int]:
 
 
 def recent_waits(ledger: Ledger, now: datetime) -> dict[str, float]:
-    """What ``offers`` takes: by engine, the seconds that job runs of the last executions waited; ``now`` is aware."""
+    """What ``offers`` takes: by engine, how many seconds job runs waited, a median of executions; aware ``now``."""
     today = now.astimezone(UTC).date()
-    return median_waits(ledger.executions.settled(today - WAITS_OF, today))
-
-
-def median_waits(settled: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """By engine: median over executions; ``settled`` is what ``Executions.settled`` has. Pure."""
     found: defaultdict[str, list[float]] = defaultdict(list)
-    for facts in settled:
+    for facts in ledger.executions.settled(today - WAITS_OF, today):
         for engine, seconds in facts.get("waits", {}).items():
             found[engine].append(seconds)
     return {engine: median(waits) for engine, waits in found.items()}
@@ -262,17 +257,12 @@ def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
 
 def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Night]:
     """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
-    for size in run_sizes(offer, workers, room.units):
+    largest = min(room.units / offer.quota_units, max_workers(offer.worker_type))
+    for size in (factor * workers for factor in SIZES if factor * workers <= largest):
         most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
         for concurrency in _steps_up_to(most):
             runs = concurrency * math.ceil(work.min_runs / concurrency)
             yield night(RunWork(work.core_seconds, work.longest_seconds), runs, size, concurrency, offer)
-
-
-def run_sizes(offer: Offer, workers: int, units: float) -> Iterator[int]:
-    """Numbers of workers that a run may have within ``units`` of the engine's quota."""
-    most = min(units / offer.quota_units, max_workers(offer.worker_type))
-    return (size for factor in SIZES if (size := factor * workers) <= most)
 
 
 def _steps_up_to(most: int) -> Iterator[int]:

@@ -43,9 +43,6 @@ class ListingRequest:
     leave_unsettled: bool = False
     """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
 
-    def selects(self, partition: Partition) -> bool:
-        return Selection(self.dataset, self.first, self.last).selects(partition)
-
 
 @dataclass(frozen=True, slots=True)
 class ListingProgress:
@@ -105,7 +102,9 @@ def find_unrecorded(
     """
     progress = ListingProgress.of(token)
     if not progress.prefixes:
-        progress = replace(progress, prefixes=_prefixes(services, request.dataset))
+        rules, folders = services.settings.datasets, folders_of(services, request.dataset)
+        found = {prefix for folder in folders for prefix in dataset_prefixes(request.dataset, rules, folder)}
+        progress = replace(progress, prefixes=tuple(sorted(found)))
     prefixes = progress.prefixes
     stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
     is_first = True
@@ -119,12 +118,6 @@ def find_unrecorded(
         "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.visits else 0,
         **progress.totals(),
     }
-
-
-def _prefixes(services: Services, dataset: str) -> tuple[str, ...]:
-    rules = services.settings.datasets
-    folders = folders_of(services, dataset)
-    return tuple(sorted({prefix for folder in folders for prefix in dataset_prefixes(dataset, rules, folder)}))
 
 
 def _list_page(services: Services, request: ListingRequest, prefix: str, progress: ListingProgress) -> ListingProgress:
@@ -159,10 +152,10 @@ def _requested(
     A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
     """
     settings, bucket = services.settings, services.resources.input_bucket
-    requested = {}
+    selection, requested = Selection(request.dataset, request.first, request.last), {}
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
-        if not request.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
+        if not selection.selects(Partition.of(request.dataset, modified)) or settings.input.suffix_of(key) is None:
             continue
         # Asked last: there can be thousands of rules, and years of files.
         if matching_rule(key, settings.datasets)[1] == request.dataset:

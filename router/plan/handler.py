@@ -27,7 +27,7 @@ from router.entry import with_product_errors, with_refusals
 from router.estimate.night import recent_waits
 from router.executions.costs import leave_to_sweep
 from router.executions.run_status import queued_successors, read_rows, reason_to_release, release_unheld
-from router.plan.glue_room import GlueRoom, configured_room, read_glue_room
+from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.night import PlannedNight, allowed_engines, plan_night
 from router.requests.selection import Selection, check_fields, open_rows, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services, read_document, write_document
@@ -63,7 +63,8 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
     engines = allowed_engines(given, services.settings.batch)
-    later = _next_start(services) if dry_run else None
+    overnight = Schedule.parse(services.settings.schedule.overnight)
+    later = overnight.next_start(services.settings.time_zone, services.clock()) if dry_run else None
     room = (
         configured_room(services.settings)
         if service_quotas is None
@@ -73,7 +74,11 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     if left_from:
         logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings)
-    planned = _plan_night(services, rows, speeds, engines, room, later or services.clock())
+    settings = replace(services.settings, batch=replace(services.settings.batch, engines=engines))
+    start = later or services.clock()
+    deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
+    waits = recent_waits(services.ledger, services.clock())
+    planned = plan_night(rows, settings, speeds, room, start, deadline, waits)
     nonce = secrets.token_hex(4)
     result = {**_result(services, execution, nonce, planned), "leftFrom": left_from}
     told = {
@@ -113,26 +118,6 @@ def _service_quotas() -> Any:  # noqa: ANN401
     return boto3.client("service-quotas", config=config)
 
 
-def _next_start(services: Services) -> datetime | None:
-    settings = services.settings
-    return Schedule.parse(settings.schedule.overnight).next_start(settings.time_zone, services.clock())
-
-
-def _plan_night(
-    services: Services,
-    rows: Sequence[ManifestRow],
-    speeds: Speeds,
-    engines: tuple[str, ...],
-    room: GlueRoom,
-    start: datetime,
-) -> PlannedNight:
-    settings = services.settings
-    settings = replace(settings, batch=replace(settings.batch, engines=engines))
-    deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
-    waits = recent_waits(services.ledger, services.clock())
-    return plan_night(rows, settings, speeds, room, start, deadline, waits)
-
-
 def _result(services: Services, execution: str, nonce: str, planned: PlannedNight) -> dict[str, Any]:
     bucket, runs = services.resources.control_bucket, planned.runs
     return {
@@ -155,19 +140,18 @@ def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, A
     found: dict[str, list[ManifestRow]] = {}
     for row in rows:
         found.setdefault(row.partition.dataset, []).append(row)
-    entries = [_dataset(name, own, speeds) for name, own in found.items()]
+    entries: list[dict[str, Any]] = [
+        {
+            "dataset": name,
+            "files": sum(row.files for row in own),
+            "bytes": sum(row.bytes for row in own),
+            "compressedBytes": sum(row.compressed_bytes for row in own),
+            "coreSeconds": sum(map(speeds.core_seconds, own)),
+            "speedIs": _source_of_speed([speeds.is_measured(row) for row in own]),
+        }
+        for name, own in found.items()
+    ]
     return sorted(entries, key=lambda entry: -entry["bytes"])[:MAX_DATASETS]
-
-
-def _dataset(name: str, rows: Sequence[ManifestRow], speeds: Speeds) -> dict[str, Any]:
-    return {
-        "dataset": name,
-        "files": sum(row.files for row in rows),
-        "bytes": sum(row.bytes for row in rows),
-        "compressedBytes": sum(row.compressed_bytes for row in rows),
-        "coreSeconds": sum(map(speeds.core_seconds, rows)),
-        "speedIs": _source_of_speed([speeds.is_measured(row) for row in rows]),
-    }
 
 
 def _source_of_speed(measured: Sequence[bool]) -> str:

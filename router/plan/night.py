@@ -116,19 +116,18 @@ def forecast(
         deadline=iso_utc(deadline),
         fits=seconds <= allowed * (1 - MARGIN),
         late_minutes=round(max(0.0, seconds - allowed) / 60, 1),
-        options=tuple(map(_option, choice.options)),
-    )
-
-
-def _option(night: Night) -> Option:
-    return Option(
-        night.engine.value,
-        night.worker_type,
-        night.workers,
-        night.concurrency,
-        night.runs,
-        round(night.seconds / 60, 1),
-        round(night.dollars, DIGITS),
+        options=tuple(
+            Option(
+                way.engine.value,
+                way.worker_type,
+                way.workers,
+                way.concurrency,
+                way.runs,
+                round(way.seconds / 60, 1),
+                round(way.dollars, DIGITS),
+            )
+            for way in choice.options
+        ),
     )
 
 
@@ -263,8 +262,13 @@ def plan_night(
     pack = pack_evenly if choice.fits else pack_oldest_first
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
-    fast, slow = speeds.at(FAST), speeds.at(SLOW)
-    works = [_run_works(runs, each) for each in (fast, speeds, slow)]
+    works = [
+        [
+            RunWork(sum(map(each.core_seconds, run.manifests)), max(map(each.longest_seconds, run.manifests)))
+            for run in runs
+        ]
+        for each in (speeds.at(FAST), speeds, speeds.at(SLOW))
+    ]
     expected = works[1]
     begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in expected)
     other = estimate_shares([expected_share(rows, settings.convert.target_file_bytes)])
@@ -272,13 +276,6 @@ def plan_night(
     core_seconds_of_runs = tuple(work.core_seconds for work in expected)
     fallback = _fallback(choice, allowed, rooms)
     return PlannedNight(tuple(runs), core_seconds_of_runs, choice.night, found, begin_by, fallback)
-
-
-def _run_works(runs: Sequence[PlannedRun], speeds: Speeds) -> list[RunWork]:
-    return [
-        RunWork(sum(map(speeds.core_seconds, run.manifests)), max(map(speeds.longest_seconds, run.manifests)))
-        for run in runs
-    ]
 
 
 def _fallback(choice: Choice, allowed: Collection[Engine], rooms: Mapping[Engine, Room]) -> Engine | None:

@@ -98,8 +98,15 @@ class Promotion:
         remaining = dict(files)
         while remaining:
             manifest = next(iter(remaining))
-            for following, part in self._isolated_step(manifest, remaining.pop(manifest)).items():
-                remaining[following] = remaining.get(following, set()) | part
+            requested = remaining.pop(manifest)
+            try:
+                following = self._take_step(manifest, requested)
+            except UnusableDocumentError as error:
+                message = f"{_format_files(requested)} left in manifest {manifest}: {error}"
+                self._report.add("notMoved", len(requested), message)
+                continue
+            for successor, part in following.items():
+                remaining[successor] = remaining.get(successor, set()) | part
         try:
             ensure_all_running(self._services, sorted(self._waiting))
         except (EndingRunError, FailedStartsError) as error:
@@ -108,13 +115,6 @@ class Promotion:
             # The files have moved: a failed promote would hide it.
             message = f"the streaming job was not started ({error}): remove the cause, then the sweep starts it"
             self._report.messages.insert(0, message)
-
-    def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
-        try:
-            return self._take_step(manifest, files)
-        except UnusableDocumentError as error:
-            self._report.add("notMoved", len(files), f"{_format_files(files)} left in manifest {manifest}: {error}")
-            return {}
 
     def _take_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """Take the step that the manifest's row needs; returns the files to continue with, by manifest."""

@@ -5,7 +5,7 @@ One conditional update for each manifest.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,7 +29,6 @@ from router.requests.selection import (
     Report,
     Selection,
     Step,
-    Target,
     decode_token,
     encode_token,
     find_files,
@@ -123,19 +122,6 @@ class ReprocessReport(Report):
         return {**dataset, "from": self.first, "to": self.last}
 
 
-@dataclass(frozen=True, slots=True)
-class ReprocessRequest:
-    """The input of a reprocess."""
-
-    target: Target
-    only: Only
-    dry_run: bool
-    id: str
-    """A request that is repeated with its id queues no manifest twice."""
-    token: str | None
-    """Where a selection continues; None: at its beginning."""
-
-
 @with_product_errors
 @with_refusals
 @logger.inject_lambda_context
@@ -155,12 +141,17 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     nothing out. A dry run writes nothing, and looks for files that are gone. Idempotent: a repetition with the same
     ``request`` queues nothing twice. Raises ``InvalidInputError``: the input is not valid; says what to pass.
     """
-    request = _parse(event, services)
-    target = request.target
-    report = ReprocessReport.continuing(request.token)
+    fields = parse_fields(event, FIELDS, "reprocess", EXAMPLE)
+    target = parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE)
+    only, dry_run, request = fields.get("only") or Only.FAILED, parse_flag(fields, "dryRun"), fields.get("request")
+    if only not in list(Only):
+        raise InvalidInputError(f"only = {only!r} is unknown: pass {' or '.join(Only)}")
+    if not isinstance(request, str) or not REQUEST_ID.fullmatch(request):
+        raise InvalidInputError(f"request = {request!r} is not a valid id: pass up to 128 characters without spaces")
+    report = ReprocessReport.continuing(fields.get("token"))
     is_complete = True
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        work = Reprocessing(services, pool, request, report)
+        work = Reprocessing(services, pool, report, Only(only), request, dry_run=dry_run)
         if target.selection is not None:
             stop_at = services.clock() + TIME_PER_CALL
             for rows in find_listed(services, pool, target.selection, report, stop_at):
@@ -170,49 +161,33 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             work.queue_named({**find_files(services, pool, target.files, report)})
         else:
             work.queue_named(dict.fromkeys(target.manifests))
-    logger.info("reprocessed", request=request.id, dry_run=request.dry_run, totals=report.counts)
+    logger.info("reprocessed", request=request, dry_run=dry_run, totals=report.counts)
     return {
-        **report.answer(dry_run=request.dry_run),
-        "request": request.id,
+        **report.answer(dry_run=dry_run),
+        "request": request,
         "token": None if is_complete else report.token(),
         "selection": report.selection(),
     }
 
 
-def _parse(given: object, services: Services) -> ReprocessRequest:
-    fields = parse_fields(given, FIELDS, "reprocess", EXAMPLE)
-    return ReprocessRequest(
-        parse_target(fields, services, ("manifests", "files"), "reprocess", EXAMPLE),
-        _parse_only(fields),
-        parse_flag(fields, "dryRun"),
-        _parse_request_id(fields.get("request")),
-        fields.get("token"),
-    )
-
-
-def _parse_only(fields: Mapping[str, Any]) -> Only:
-    value = fields.get("only") or Only.FAILED
-    if value not in list(Only):
-        raise InvalidInputError(f"only = {value!r} is unknown: pass {' or '.join(Only)}")
-    return Only(value)
-
-
-def _parse_request_id(given: object) -> str:
-    if not isinstance(given, str) or not REQUEST_ID.fullmatch(given):
-        raise InvalidInputError(f"request = {given!r} is not a valid id: pass up to 128 characters without spaces")
-    return given
-
-
 class Reprocessing:
-    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated."""
+    """The work of one invocation. Each manifest is one conditional update, so all of it can be repeated.
+
+    ``request``: the id by which a repetition queues no manifest twice.
+    """
 
     def __init__(
-        self, services: Services, pool: ThreadPoolExecutor, request: ReprocessRequest, report: ReprocessReport
+        self,
+        services: Services,
+        pool: ThreadPoolExecutor,
+        report: ReprocessReport,
+        only: Only,
+        request: str,
+        *,
+        dry_run: bool,
     ) -> None:
-        self._services = services
-        self._pool = pool
-        self._request = request
-        self._report = report
+        self._services, self._pool, self._report = services, pool, report
+        self._only, self._request, self._dry_run = only, request, dry_run
         self._inputs = InputLook(services, pool)
         self._given_back: dict[Partition, bool] = {}
         """Read anew after manifests were queued: lines that were given back before the last of them are among them."""
@@ -228,7 +203,8 @@ class Reprocessing:
             for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
                 if row is not None and step.step == Step.FOLLOW:
                     for successor, held in self._successors(row, part).items():
-                        following[successor] = _union(following.get(successor, set()), held)
+                        earlier = following.get(successor, set())
+                        following[successor] = None if earlier is None or held is None else earlier | held
                 else:
                     ended.add(manifest)
                     self._add(manifest, row, step, named=True)
@@ -245,14 +221,14 @@ class Reprocessing:
 
     def _queue(self, manifest: str, row: ManifestRow | None = None) -> tuple[ManifestRow | None, NextStep]:
         """The row that the step was decided by, and the step, which was taken. ``row`` is a consistent read."""
-        manifests, request = self._services.ledger.manifests, self._request
+        manifests = self._services.ledger.manifests
         for _ in range(MAX_CHANGES):
             current = row or manifests.get(manifest)
-            step = next_reprocess_step(current, request.only, request.id)
-            if current is None or step.step != Step.ACT or request.dry_run:
+            step = next_reprocess_step(current, self._only, self._request)
+            if current is None or step.step != Step.ACT or self._dry_run:
                 return current, step
             self._services.ledger.partitions.touch(current.partition, self._services.clock())
-            if manifests.force(current, self._services.clock(), request.id):
+            if manifests.force(current, self._services.clock(), self._request):
                 logger.info("manifest reprocessed", manifest_id=manifest, generation=current.generation + 1)
                 return current, step
             row = None
@@ -279,25 +255,18 @@ class Reprocessing:
 
     def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
         if row is not None and step.step == Step.ACT:
-            message = _format_queued(row, dry_run=self._request.dry_run)
-            if self._request.dry_run and (found := self._inputs.describe(row)) is not None:
+            message = _format_queued(row, dry_run=self._dry_run)
+            if self._dry_run and (found := self._inputs.describe(row)) is not None:
                 message += f"; {found}"
-            if row.published is not None and self._has_resubmissions(row.partition):
+            if row.published is not None and row.partition not in self._given_back:
+                self._given_back[row.partition] = bool(self._services.ledger.resubmissions.of(row.partition))
+            if row.published is not None and self._given_back[row.partition]:
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)
         else:
             if row is not None and row.open and row.request == self._request.id:
                 self._report.select(row)
             self._report.add(step.count, 1, f"manifest {manifest} {step.why}" if named else None)
-
-    def _has_resubmissions(self, partition: Partition) -> bool:
-        if partition not in self._given_back:
-            self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
-        return self._given_back[partition]
-
-
-def _union(left: set[ObjectVersion] | None, right: set[ObjectVersion] | None) -> set[ObjectVersion] | None:
-    return None if left is None or right is None else left | right
 
 
 def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
@@ -324,7 +293,12 @@ def find_listed(
     with the rows, and is empty once all hours were listed.
     """
     for listed in batches_of(_listed(services, pool, selection, report.place), MANIFESTS_AT_ONCE):
-        yield _with_successors(services, [place.rpartition("#")[2] for place in listed], report)
+        damaged: list[TerminalError] = []
+        pages = follow(services.ledger, [place.rpartition("#")[2] for place in listed], on_damage=damaged.append)
+        rows = [row for page in pages for _, row in page if row is not None]
+        for error in damaged:
+            report.add("unusable", 1, str(error))
+        yield rows
         report.place = listed[-1] if len(listed) == MANIFESTS_AT_ONCE else ""
         if services.clock() >= stop_at:
             return
@@ -342,16 +316,6 @@ def _listed(services: Services, pool: ThreadPoolExecutor, selection: Selection, 
     for some in batches_of((hour for hour in hours if f"{hour}#~" > after), PARALLEL_REQUESTS):
         for hour, manifests in zip(some, pool.map(partitions.manifests, some), strict=True):
             yield from (place for manifest in manifests if (place := f"{hour}#{manifest}") > after)
-
-
-def _with_successors(services: Services, manifests: Sequence[str], report: ReprocessReport) -> list[ManifestRow]:
-    """The rows that exist, by consistent reads; a damaged one is reported."""
-    damaged: list[TerminalError] = []
-    pages = follow(services.ledger, manifests, on_damage=damaged.append)
-    rows = [row for page in pages for _, row in page if row is not None]
-    for error in damaged:
-        report.add("unusable", 1, str(error))
-    return rows
 
 
 def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:

@@ -45,7 +45,9 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     document, or that of an earlier one, is gone; ``OwnershipError``: a request had no answer: a repetition, or the
     sweep, completes it.
     """
-    name = _parse(event)
+    name = parse_fields(event, ("resubmission",), "resubmit", EXAMPLE).get("resubmission")
+    if not isinstance(name, str) or not is_manifest_id(name):
+        raise InvalidInputError(f"resubmission = {name!r} is not a valid name: pass {EXAMPLE}")
     body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
     resubmission = decode_body(Resubmission, body, "resubmission")
     if resubmission.name != name:
@@ -67,13 +69,6 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         messages.append(f"{row.partition} is converted again; {LINES_GIVEN_BACK}")
     logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines, messages=messages)
     return {"resubmission": name, "partition": str(row.partition), "lines": row.lines, "messages": messages}
-
-
-def _parse(event: Mapping[str, Any]) -> str:
-    name = parse_fields(event, ("resubmission",), "resubmit", EXAMPLE).get("resubmission")
-    if not isinstance(name, str) or not is_manifest_id(name):
-        raise InvalidInputError(f"resubmission = {name!r} is not a valid name: pass {EXAMPLE}")
-    return name
 
 
 def _record(services: Services, resubmission: Resubmission, sha256: str) -> tuple[ResubmissionRow, str | None]:

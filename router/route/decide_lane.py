@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.manifest import Lane, ObjectVersion
-from lake.settings import DatasetRule, DatasetUrgentSettings, PeakSettings, Settings
+from lake.settings import DatasetRule, PeakSettings, Settings
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import DAYS
 from lake.speed import MEGABYTE
@@ -40,12 +40,6 @@ class NotRead:
 
 Attributes = Mapping[Attribute, Mapping[str, str] | NotRead]
 """What has been read of an object: values by their names."""
-
-
-def asked_attributes(rule: DatasetUrgentSettings) -> list[tuple[Attribute, Sequence[str]]]:
-    """Attributes that the rule depends on, in the order in which they are read, with its patterns."""
-    every = ((Attribute.TAGS, rule.tags), (Attribute.METADATA, rule.metadata))
-    return [(attribute, patterns) for attribute, patterns in every if patterns]
 
 
 def first_match(values: Mapping[str, str], patterns: Sequence[str]) -> str | None:
@@ -126,7 +120,9 @@ def decide_lane(
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
-    lane, reason = _lane_of_files_not_urgent(rule, settings, now)
+    window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
+    reason = WAITS if window is None else f"peak hours {window} {settings.time_zone}"
+    lane = Lane.BATCH if window is None else Lane.STREAM
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 
 
@@ -167,7 +163,9 @@ def _urgency(
     if urgent is not None:
         return urgent, [], None
     notes: list[str] = []
-    for attribute, patterns in asked_attributes(rule.urgent):
+    for attribute, patterns in ((Attribute.TAGS, rule.urgent.tags), (Attribute.METADATA, rule.urgent.metadata)):
+        if not patterns:
+            continue
         found = attributes.get(attribute)
         if found is None:
             return None, notes, attribute
@@ -188,10 +186,3 @@ def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings:
         given = " and ".join(f"datasets.urgent.{name} ({size})" for name, size in limits if size)
         return f"urgent: its {format_count(arrival.size, 'byte is', 'bytes are')} within {given}"
     return None
-
-
-def _lane_of_files_not_urgent(rule: DatasetRule, settings: Settings, now: datetime) -> tuple[Lane, str]:
-    window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
-    if window is None:
-        return Lane.BATCH, WAITS
-    return Lane.STREAM, f"peak hours {window} {settings.time_zone}"

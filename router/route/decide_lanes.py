@@ -1,9 +1,8 @@
 """The lane of every arrival of an invocation: what decisions depend on, apart from the event, is read in parallel."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -43,7 +42,8 @@ def decide_lanes(
     if waiting:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             read = list(pool.map(lambda arrival: _read_and_decide(services, arrival, now), waiting))
-        decisions.update((arrival, item.decision) for arrival, item in zip(waiting, read, strict=True))
+        for arrival, (_, decided) in zip(waiting, read, strict=True):
+            decisions[arrival] = NO_ANSWER if isinstance(decided, Exception) else decided
         _log_not_read(read)
     peak = {
         arrival: decision
@@ -56,33 +56,29 @@ def decide_lanes(
     return decisions
 
 
-@dataclass(slots=True)
-class _Read:
-    """What was read of one object, and the decision."""
-
-    attributes: dict[Attribute, Mapping[str, str] | NotRead] = field(default_factory=dict)
-    decision: LaneDecision | NoAnswer = NO_ANSWER
-    error: Exception | None = None
-    """Why there is no decision."""
+Read = dict[Attribute, Mapping[str, str] | NotRead]
+"""What was read of one object."""
 
 
-def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime) -> _Read:
-    read = _Read()
+def _read_and_decide(
+    services: Services, arrival: ObjectVersion, now: datetime
+) -> tuple[Read, LaneDecision | Exception]:
+    """What was read, and the decision, or why there is none."""
+    attributes: Read = {}
     try:
-        read.decision = read_until_decided(
-            lambda: decide_lane(arrival, services.settings, now, read.attributes),
+        return attributes, read_until_decided(
+            lambda: decide_lane(arrival, services.settings, now, attributes),
             lambda attribute: read_attribute(services.s3, arrival, attribute),
-            read.attributes,
+            attributes,
         )
     except (BotoCoreError, ClientError) as error:
-        read.error = error
-    return read
+        return attributes, error
 
 
 def read_until_decided(
     decide: Callable[[], LaneDecision],
     read: Callable[[Attribute], Mapping[str, str] | NotRead],
-    attributes: dict[Attribute, Mapping[str, str] | NotRead],
+    attributes: Read,
 ) -> LaneDecision:
     """Read what a decision depends on into ``attributes``, and decide again; raises what ``read`` raises."""
     while (unread := (decision := decide()).unread) is not None:
@@ -117,13 +113,11 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
         return NotRead(f"S3 refused the request ({code})", error=str(error))
 
 
-def _log_not_read(read: Iterable[_Read]) -> None:
+def _log_not_read(read: Sequence[tuple[Read, LaneDecision | Exception]]) -> None:
     """One line for each reason: a missing permission, or throttling, concerns many files."""
-    found: list[tuple[Attribute, NotRead]] = []
-    errors: list[Exception] = []
-    for item in read:
-        found += [(name, value) for name, value in item.attributes.items() if isinstance(value, NotRead)]
-        errors += [item.error] if item.error is not None else []
+    values = [item for attributes, _ in read for item in attributes.items()]
+    found = [(attribute, value) for attribute, value in values if isinstance(value, NotRead)]
+    errors = [decided for _, decided in read if isinstance(decided, Exception)]
     for (attribute, value), files in Counter(found).items():
         advice = f": the role of this function needs {ACTIONS[attribute]} on them" if value.is_denied else ""
         logger.warning(

@@ -158,18 +158,14 @@ def _record(ownership: Ownership, failed: int) -> None:
         reasons = Counter(ownership.newly_ignored.values())
         logger.warning("files ignored", reasons=dict(reasons.most_common(10)))
         count(Metric.IGNORED_FILES, len(ownership.newly_ignored))
-    _record_failed_records(ownership)
-    count_bytes(Metric.STREAM_BYTES, sum(manifest.bytes for manifest in ownership.manifests))
-    count_bytes(Metric.BATCH_BYTES, sum(part.bytes for part in ownership.parts))
-
-
-def _record_failed_records(ownership: Ownership) -> None:
-    """Count files of Firehose's errors, if there are any: CloudWatch bills the metric to no other stage."""
     keys = [
         identity.key
         for identity, outcome in ownership.outcomes.items()
         if outcome == ArrivalOutcome.IGNORED and identity.key.startswith(FAILED_RECORDS)
     ]
     if keys:
+        # Only then: CloudWatch bills the metric to no other stage.
         logger.warning("records that Firehose could not deliver", keys=keys)
         count(Metric.FAILED_RECORD_FILES, len(keys))
+    count_bytes(Metric.STREAM_BYTES, sum(manifest.bytes for manifest in ownership.manifests))
+    count_bytes(Metric.BATCH_BYTES, sum(part.bytes for part in ownership.parts))

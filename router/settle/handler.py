@@ -59,7 +59,12 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     summary = read_document(services, plan_summary_key(execution), "manifestIds")
     page = ReportPage(services, execution, summary)
     for rows in current_row_pages(services, summary["manifestIds"], tally.add_lost):
-        _add(rows, tally, published)
+        for row in rows:
+            tally.add(row)
+            if row.state == State.DONE:
+                assert row.published is not None
+                tally.add_totals(row, row.published.totals)
+                published.add(row, row.published.totals)
         page.add(rows)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.worked_on:
@@ -74,15 +79,6 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     return page.add_to(_record(services, execution, tally, verdict, night), verdict, night)
 
 
-def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:
-    for row in rows:
-        tally.add(row)
-        if row.state == State.DONE:
-            assert row.published is not None
-            tally.add_totals(row, row.published.totals)
-            published.add(row, row.published.totals)
-
-
 def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, night: NightOutcome) -> dict[str, Any]:
     unreadable = read_unreadable_files(services, tally.unreadable)
     # The begin: of two at the same time, the one that has read the rows later has the verdict.
@@ -93,7 +89,7 @@ def _record(services: Services, execution: str, tally: Tally, verdict: Verdict, 
         "settledAt": settled_at,
         "night": asdict(night),
         "rejectsByReason": dict(sorted(tally.rejects.items())),
-        "datasets": tally.datasets.to_json(),
+        "datasets": tally.datasets_to_json(),
         "unreadableFiles": [asdict(item) for item in unreadable],
         "notDone": [
             {"manifest": row.id, "partition": str(row.partition), "state": row.state, "reason": row.reason}

@@ -51,28 +51,26 @@ def find_damage(services: Services, row: ManifestRow) -> Damage:
     of the manifest's own prefix for each bucket that has objects of it. Raises ``ClientError``: S3 or DynamoDB refused
     a request.
     """
-    document = _read_document(services, row)
-    if isinstance(document, Damage):
-        return document
+    assert row.published is not None
+    reference, control = row.published.document, services.resources.control_bucket
+    try:
+        document = read_commit(services.s3, control, reference)
+    except InvalidDocumentError as error:
+        return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}"),))
     damaged = list(_damaged_objects(services, row, document))
     if not damaged or not current_rows(services, {row.id: row.generation}):
         return NO_DAMAGE
     return Damage(len(damaged), tuple(damaged[:MAX_NAMED_OBJECTS]))
 
 
-def _read_document(services: Services, row: ManifestRow) -> CommitDocument | Damage:
-    assert row.published is not None
-    reference, control = row.published.document, services.resources.control_bucket
-    try:
-        return read_commit(services.s3, control, reference)
-    except InvalidDocumentError as error:
-        problem = f"cannot be used: {error}"
-        return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", problem),))
-
-
 def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocument) -> Iterator[DamagedObject]:
     prefix = manifest_prefix(row.partition, row.id)
-    etags = _published_etags(services, document)
+    try:
+        result = read_result(services.s3, services.resources.control_bucket, document.manifest, document.generation)
+        # Keys are unique: those of lake and quarantine differ in their suffix.
+        etags = {item.key: item.etag for item in (*result.files, *result.quarantine)}
+    except InvalidDocumentError:
+        etags = {}
     objects = sorted((*document.objects, *document.quarantine), key=lambda item: item.bucket)
     for bucket, group in groupby(objects, key=lambda item: item.bucket):
         expected = {item.key: item for item in group}
@@ -83,19 +81,6 @@ def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocum
                 yield DamagedObject(row.id, f"s3://{bucket}/{found['Key']}", problem)
         for key in sorted(expected):
             yield DamagedObject(row.id, f"s3://{bucket}/{key}", "is missing")
-
-
-def _published_etags(services: Services, document: CommitDocument) -> dict[str, str]:
-    """Key -> ETag that the object had when it was published; empty without a result document that can be read.
-
-    Keys are unique: those of lake and quarantine differ in their suffix.
-    """
-    control = services.resources.control_bucket
-    try:
-        result = read_result(services.s3, control, document.manifest, document.generation)
-    except InvalidDocumentError:
-        return {}
-    return {item.key: item.etag for item in (*result.files, *result.quarantine)}
 
 
 def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> str | None:

@@ -28,37 +28,6 @@ class DatasetTally(ConvertedCounts):
     """Bytes of the files, as stored."""
 
 
-class DatasetTallies:
-    """One tally for each dataset of an execution."""
-
-    def __init__(self) -> None:
-        self._tallies: dict[str, DatasetTally] = {}
-
-    def add(self, row: ManifestRow) -> None:
-        self._of(row).count_state(row)
-
-    def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        tally = self._of(row)
-        tally.bytes += row.bytes
-        tally.count_converted(row, totals)
-
-    def above(self, share: float) -> list[DatasetTally]:
-        """Datasets of which more than ``share`` is in the quarantine, the largest share first."""
-        found = [tally for tally in self._tallies.values() if tally.quarantined_share > share]
-        return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """The list of the verdict document."""
-        order = sorted(self._tallies.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
-        return [
-            {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
-        ]
-
-    def _of(self, row: ManifestRow) -> DatasetTally:
-        dataset = row.partition.dataset
-        return self._tallies.setdefault(dataset, DatasetTally(dataset=dataset))
-
-
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
 PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
@@ -80,7 +49,7 @@ class Tally(ManifestCounts):
     """The first ``MAX_NAMED_OBJECTS``."""
     not_done: list[ManifestRow] = field(default_factory=list)
     """The first ``MAX_NAMED_MANIFESTS``."""
-    datasets: DatasetTallies = field(default_factory=DatasetTallies)
+    datasets: dict[str, DatasetTally] = field(default_factory=dict)
     unreadable: list[ManifestRow] = field(default_factory=list)
     """The first ``MAX_NAMED_FILES`` DONE manifests with files that could not be read."""
     first_failed: ManifestRow | None = None
@@ -91,7 +60,7 @@ class Tally(ManifestCounts):
     first_lost: TerminalError | None = None
 
     def add(self, row: ManifestRow) -> None:
-        self.datasets.add(row)
+        self._dataset(row).count_state(row)
         self.count_state(row)
         if row.state == State.DONE:
             return
@@ -110,7 +79,9 @@ class Tally(ManifestCounts):
         self.first_lost = self.first_lost or error
 
     def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        self.datasets.add_totals(row, totals)
+        tally = self._dataset(row)
+        tally.bytes += row.bytes
+        tally.count_converted(row, totals)
         if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
             self.unreadable.append(row)
         self.count_totals(totals)
@@ -118,6 +89,22 @@ class Tally(ManifestCounts):
     def add_damage(self, damage: Damage) -> None:
         self.damaged_objects += damage.objects
         self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
+
+    def above(self, share: float) -> list[DatasetTally]:
+        """Datasets of which more than ``share`` is in the quarantine, the largest share first."""
+        found = [tally for tally in self.datasets.values() if tally.quarantined_share > share]
+        return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
+
+    def datasets_to_json(self) -> list[dict[str, Any]]:
+        """The list of the verdict document."""
+        order = sorted(self.datasets.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
+        return [
+            {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
+        ]
+
+    def _dataset(self, row: ManifestRow) -> DatasetTally:
+        dataset = row.partition.dataset
+        return self.datasets.setdefault(dataset, DatasetTally(dataset=dataset))
 
 
 def is_worked_on(row: ManifestRow, now: datetime) -> bool:
@@ -180,7 +167,7 @@ class Verdict:
 
 def judge(tally: Tally, max_quarantined_share: float = 1) -> Verdict:
     """The verdict on what was added up; the message names datasets of which a larger share is in the quarantine."""
-    above = tally.datasets.above(max_quarantined_share)
+    above = tally.above(max_quarantined_share)
     rejects = tally.rejects.total()
     if not tally.done + tally.failed + tally.open:
         outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"

@@ -62,7 +62,12 @@ def watch(services: Services, shards: Shards) -> Found:
     """Measure each backlog, set or clear spilling, and start a run where one is needed and none exists."""
     queued = _open_manifests(services, State.QUEUED)
     running = _open_manifests(services, State.RUNNING)
-    _join_window(services, shards)
+    # Shards that did not exist when the current window began join it.
+    windows = {shard: services.ledger.stream.of(shard).get().window_until or "" for shard in shards}
+    until = max(windows.values(), default="")
+    if until and datetime.fromisoformat(until) > services.clock():
+        for shard in (shard for shard, window in windows.items() if window < until):
+            services.ledger.stream.of(shard).open_window(until)
     return _each(shards, lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])))
 
 
@@ -93,8 +98,10 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
     if not running and (queued or not window_over):
         stream.request_stop(False)
         running = start_run(services, shard) or bool(stream_runs(services, shard).live())
-    size = sum(manifest.bytes for manifest in backlog)
-    return ShardStatus(running, window_over, size, spilling, _micro_batch_minutes(services, row))
+    size, minutes = sum(manifest.bytes for manifest in backlog), 0.0
+    if row.micro_batch_since is not None and has_valid_heartbeat(services, row):
+        minutes = (services.clock() - datetime.fromisoformat(row.micro_batch_since)) / timedelta(minutes=1)
+    return ShardStatus(running, window_over, size, spilling, minutes)
 
 
 def _stop(services: Services, shard: str, asked: Collection[str], *, has_work: bool) -> ShardStatus:
@@ -134,15 +141,6 @@ def _each(shards: Shards, act: Callable[[str], ShardStatus]) -> Found:
     return found
 
 
-def _join_window(services: Services, shards: Shards) -> None:
-    """Open the current window for shards that did not exist when it began."""
-    windows = {shard: services.ledger.stream.of(shard).get().window_until or "" for shard in shards}
-    until = max(windows.values(), default="")
-    if until and datetime.fromisoformat(until) > services.clock():
-        for shard in (shard for shard, window in windows.items() if window < until):
-            services.ledger.stream.of(shard).open_window(until)
-
-
 def _start_if_possible(services: Services, shard: str) -> bool:
     """Whether a run exists now: not if the account's quotas have no room for it."""
     try:
@@ -160,12 +158,6 @@ def _open_manifests(services: Services, state: State) -> dict[str, list[Manifest
     for row in services.ledger.manifests.open(Lane.STREAM, state, lambda error: logger.error(str(error))):
         found.setdefault(shards.of(row.id), []).append(row)
     return found
-
-
-def _micro_batch_minutes(services: Services, row: StreamRow) -> float:
-    if row.micro_batch_since is None or not has_valid_heartbeat(services, row):
-        return 0
-    return (services.clock() - datetime.fromisoformat(row.micro_batch_since)) / timedelta(minutes=1)
 
 
 def _window_is_over(services: Services, row: StreamRow) -> bool:
@@ -209,8 +201,13 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     outcomes = ACTIONS[action](services, shards)
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
     result = _answer(action, found)
+    # Which shard is behind is in the log and in ``hybrid-router stream status``.
     if found:
-        _record(result)
+        count(Metric.STREAM_RUNNING, result["running"])
+    if "backlogBytes" in result:
+        count_bytes(Metric.STREAM_BACKLOG_BYTES, result["backlogBytes"])
+        count(Metric.STREAM_SPILLING, result["spilling"])
+        count(Metric.MICRO_BATCH_MINUTES, result["microBatchMinutes"])
     for outcome in outcomes.values():
         if isinstance(outcome, Exception):
             raise outcome
@@ -227,15 +224,6 @@ def _shards(event: Mapping[str, Any], services: Services) -> Shards:
             named.setdefault(name, set()).update({run} - {""})
     # One that a deployment has removed meanwhile has no job any more.
     return {name: named.get(name, set()) for name in names if name in named or not named}
-
-
-def _record(answer: Mapping[str, Any]) -> None:
-    """Record the metrics of the lane. Which shard is behind is in the log and in ``hybrid-router stream status``."""
-    count(Metric.STREAM_RUNNING, answer["running"])
-    if "backlogBytes" in answer:
-        count_bytes(Metric.STREAM_BACKLOG_BYTES, answer["backlogBytes"])
-        count(Metric.STREAM_SPILLING, answer["spilling"])
-        count(Metric.MICRO_BATCH_MINUTES, answer["microBatchMinutes"])
 
 
 def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from router.entry import with_product_errors
 from router.executions.costs import RunCosts
 from router.executions.run_status import current_row_pages
 from router.requests.selection import parse_flag
-from router.services import CLIENT_CONFIG, EventBridgeClient, Services, container_services, read_document
+from router.services import CLIENT_CONFIG, Services, container_services, read_document
 from router.stream.runs import has_valid_heartbeat
 from router.sweep.hours import announce_hours
 from router.sweep.leftovers import abort_uploads, delete_replaced, delete_table_files
@@ -69,10 +69,9 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: 
 
 
 @cache
-def _event_bridge() -> EventBridgeClient:
+def _event_bridge() -> Any:  # noqa: ANN401
     """Its client, which no other function needs."""
-    client: EventBridgeClient = boto3.client("events", config=CLIENT_CONFIG)
-    return client
+    return boto3.client("events", config=CLIENT_CONFIG)
 
 
 def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:

@@ -199,8 +199,11 @@ def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[
         document = read_commit(services.s3, services.resources.control_bucket, row.published.document)
         kept = {(item.bucket, item.key) for item in (*document.objects, *document.quarantine)}
     for bucket in services.resources.output_buckets:
-        for key, generation in _own_objects(services, bucket, row):
-            if may_delete(row, due, generation) and (bucket, key) not in kept:
+        for item in list_objects(services.s3, bucket, manifest_prefix(row.partition, row.id)):
+            key, parsed = item["Key"], parse_generation(item["Key"])
+            if parsed is None or not is_own_key(key, row.partition, *parsed):
+                continue
+            if may_delete(row, due, parsed[1]) and (bucket, key) not in kept:
                 yield bucket, key
 
 
@@ -211,14 +214,6 @@ def may_delete(row: ManifestRow, due: DueDeletion, generation: int) -> bool:
     """
     is_published = row.published is not None and row.published.generation == due.generation
     return generation < due.generation if is_published else generation == due.generation
-
-
-def _own_objects(services: Services, bucket: str, row: ManifestRow) -> Iterator[tuple[str, int]]:
-    """Key and generation of all objects that attempts at a manifest have made visible."""
-    for item in list_objects(services.s3, bucket, manifest_prefix(row.partition, row.id)):
-        parsed = parse_generation(item["Key"])
-        if parsed is not None and is_own_key(item["Key"], row.partition, *parsed):
-            yield item["Key"], parsed[1]
 
 
 INTERVAL = timedelta(days=1)

@@ -75,8 +75,9 @@ def adopt_missed_of_old_days(repair: Repair) -> None:
 def _adopt(repair: Repair, listing: str) -> InputSearch:
     """Continue the round, or begin one that is due; report how far the listing is."""
     search = _read_search(repair, listing)
-    now, settings = repair.services.clock(), repair.services.settings.sweep
-    if not repair.expired and (search.dataset is not None or _is_due(search, now, settings)):
+    interval = timedelta(hours=repair.services.settings.sweep.listing_hours)
+    is_due = not search.begun_at or repair.services.clock() - datetime.fromisoformat(search.begun_at) >= interval
+    if not repair.expired and (search.dataset is not None or is_due):
         search = _continue_round(repair, listing, search)
     if search.covered_until:
         _report(repair, listing, search)
@@ -91,7 +92,7 @@ def _continue_round(repair: Repair, listing: str, search: InputSearch) -> InputS
         search = begin_round(search, datasets, services.clock(), services.settings.sweep)
     search = replace(search, incomplete=search.incomplete or not all_found)
     if search.dataset is None:
-        search = end_round(search, incomplete=search.incomplete)
+        search = end_round(search)
         _keep(repair, listing, search)
     while search.dataset is not None and not repair.expired:
         search = _list_page(repair, listing, search, datasets)
@@ -136,12 +137,6 @@ def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, set
     )
 
 
-def _is_due(search: InputSearch, now: datetime, settings: SweepSettings) -> bool:
-    """Whether ``sweep.listing_hours`` have passed since the last round began."""
-    interval = timedelta(hours=settings.listing_hours)
-    return not search.begun_at or now - datetime.fromisoformat(search.begun_at) >= interval
-
-
 def _skip_old_days(token: str, first: str) -> str:
     """The position at the first folder of a recent day, if the one given is in a folder of an old day."""
     at = ListingProgress.of(token)
@@ -155,7 +150,11 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
     dataset, token, is_listed = search.dataset, None, False
     with repair.isolated("dataset", dataset=dataset):
         before = ListingProgress.of(search.token).recorded
-        result = find_unrecorded(repair.services, _request(search, dry_run=repair.dry_run), search.token, timedelta(0))
+        reason = f"found by the sweep, {search.first} to {search.last}"
+        request = ListingRequest(
+            dataset, search.first, search.last, reason, dry_run=repair.dry_run, leave_unsettled=True
+        )
+        result = find_unrecorded(repair.services, request, search.token, timedelta(0))
         adopted = result["recorded"] - before
         if adopted:
             repair.counts["adopted"] += adopted
@@ -167,22 +166,16 @@ def _list_page(repair: Repair, listing: str, search: InputSearch, datasets: Sequ
         return replace(search, token=after, passed_over=search.passed_over or after != token)
     following = _following(dataset, datasets)
     search = replace(search, dataset=following)
-    return end_round(search, incomplete=search.incomplete) if following is None else search
+    return end_round(search) if following is None else search
 
 
-def end_round(search: InputSearch, *, incomplete: bool) -> InputSearch:
+def end_round(search: InputSearch) -> InputSearch:
     """The end of a round: its hours count as covered only if all of its datasets were listed. Pure."""
-    return search if incomplete else replace(search, covered_until=max(search.covered_until, search.last))
+    return search if search.incomplete else replace(search, covered_until=max(search.covered_until, search.last))
 
 
 def _following(dataset: str, datasets: Sequence[str]) -> str | None:
     return min((name for name in datasets if name > dataset), default=None)
-
-
-def _request(search: InputSearch, *, dry_run: bool) -> ListingRequest:
-    assert search.dataset is not None
-    reason = f"found by the sweep, {search.first} to {search.last}"
-    return ListingRequest(search.dataset, search.first, search.last, reason, dry_run=dry_run, leave_unsettled=True)
 
 
 def _read_search(repair: Repair, listing: str) -> InputSearch:

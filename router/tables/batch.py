@@ -167,11 +167,12 @@ def _rows_of_hour(services: Services, hour: Partition) -> Iterable[ManifestRow]:
         yield from (row for _, row in page if row is not None and row.state != State.ABANDONED)
 
 
-def tabled_of_hour(services: Services, hour: Partition) -> list[BatchItem]:
+def tabled_of_hour(services: Services, hour: Partition) -> dict[str, tuple[DataFile, ...]]:
     """The manifests of an hour that the table shows, with the files of the generations that it shows."""
-    rows = [row for row in _rows_of_hour(services, hour) if row.tabled is not None]
+    shown = [(row, row.tabled.document) for row in _rows_of_hour(services, hour) if row.tabled is not None]
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        return list(pool.map(lambda row: _tabled_item(services, row), rows))
+        files = pool.map(lambda item: _files(services, *item), shown)
+        return {row.id: found for (row, _), found in zip(shown, files, strict=True)}
 
 
 def _item(services: Services, row: ManifestRow) -> BatchItem:
@@ -180,12 +181,6 @@ def _item(services: Services, row: ManifestRow) -> BatchItem:
     files = _files(services, row, reference)
     before = _files(services, row, row.tabled.document) if row.tabled else ()
     return BatchItem(row.id, row.partition.stamp, row.published.generation, reference, files, before)
-
-
-def _tabled_item(services: Services, row: ManifestRow) -> BatchItem:
-    assert row.tabled is not None
-    files = _files(services, row, row.tabled.document)
-    return BatchItem(row.id, row.partition.stamp, row.tabled.generation, row.tabled.document, files, ())
 
 
 def _files(services: Services, row: ManifestRow, reference: CommitReference) -> tuple[DataFile, ...]:

@@ -226,7 +226,7 @@ def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
     the ledger says that the table shows them. While a batch is pending no mark can change.
     """
     hours = {item.hour for item in batch.items if item.before} | set(batch.hours)
-    items = {item.manifest: item for item in batch.items}
+    items = {item.manifest for item in batch.items}
     originals: list[DataFile] = []
     cleared = set()
     for stamp in sorted(hours):
@@ -234,9 +234,9 @@ def _rebuilt_hours(services: Services, batch: PlannedBatch) -> Batch:
         cleared.add(hour_of(hour))
         if stamp in batch.hours:
             continue
-        for shown in tabled_of_hour(services, hour):
-            if shown.manifest not in items:
-                originals += shown.files
+        for manifest, files in tabled_of_hour(services, hour).items():
+            if manifest not in items:
+                originals += files
     new = [file for item in batch.items for file in item.files]
     _check_originals(services, [*originals, *(file for file in new if file.hour in cleared)])
     return Batch(batch.number, [*new, *originals], (), cleared)

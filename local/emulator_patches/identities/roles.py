@@ -20,8 +20,7 @@ from local.isolation import ACCOUNT, REGION, AccessKey
 def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
     """The role's name, if its trust policy lets ``service`` assume it; ``keys``: condition keys in lower case.
 
-    Raises ``NotAllowedError``: the role
-    does not exist, or does not trust the service.
+    Raises ``NotAllowedError``: the role does not exist, or does not trust the service.
     """
     name = role_arn.rpartition("/")[2]
     role = iam._roles.get_scoped(ACCOUNT, None, name)

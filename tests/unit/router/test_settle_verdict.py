@@ -14,7 +14,6 @@ from router.settle.verdict import (
     MAX_NAMED_DATASETS,
     MAX_NAMED_MANIFESTS,
     MAX_QUOTED_CHARACTERS,
-    DatasetTallies,
     ExecutionOutcome,
     Tally,
     Verdict,
@@ -183,7 +182,7 @@ def row_of(dataset: str) -> ManifestRow:
     ],
 )
 def test_the_share_is_that_of_the_lines_or_of_the_files(published: PublishedTotals, share: float) -> None:
-    tallies = DatasetTallies()
+    tallies = Tally(now=MORNING)
     tallies.add_totals(LARGE_ROW, published)
     assert [tally.quarantined_share for tally in tallies.above(-1)] == [share]
 
@@ -207,11 +206,11 @@ def test_the_message_counts_the_datasets_above_the_share_and_names_the_first() -
 
 
 def test_the_document_lists_the_datasets_with_most_lines_in_the_quarantine_first() -> None:
-    tallies = DatasetTallies()
+    tallies = Tally(now=MORNING)
     for number in range(MAX_NAMED_DATASETS + 1):
         tallies.add(row_of(f"d{number}"))
         tallies.add_totals(row_of(f"d{number}"), counts(1, number))
-    listed = tallies.to_json()
+    listed = tallies.datasets_to_json()
     assert (len(listed), listed[0]["dataset"], listed[0]["rejects"]) == (200, "d200", {"not JSON": 200})
     assert {name: listed[0][name] for name in ("done", "failed", "open", "files", "bytes", "rows")} == {
         "done": 1,

@@ -17,7 +17,6 @@ from transform.audit import audit, check_excluded
 from transform.quarantine_writer import (
     MAX_EXPANSION,
     QuarantineBudget,
-    QuarantineContent,
     QuarantineFiles,
     encode_record,
     file_record,
@@ -172,11 +171,11 @@ def test_a_file_is_read_back_by_reason(tmp_path: Path) -> None:
 def test_excluded_files_that_are_not_quarantined_are_found(fault: Callable[[Records], Records], tmp_path: Path) -> None:
     # Given a manifest with an excluded file, and the quarantine that a writer with a fault made of it
     manifest = Manifest("m", Lane.BATCH, PARTITION, "", (GONE,))
-    contents: list[QuarantineContent] = []
-    writer = QuarantineFiles(tmp_path, 1 << 20, lambda _, content: contents.append(content))
-    writer.write(fault([json.loads(encode_record(file_record(GONE, "it was deleted")))]))
-    writer.close()
+    path = tmp_path / "excluded.jsonl"
+    path.write_bytes(
+        b"".join(map(encode_record, fault([json.loads(encode_record(file_record(GONE, "it was deleted")))])))
+    )
 
     # When, Then
     with pytest.raises(AuditError, match=r"gone\.json"):
-        check_excluded(manifest, {GONE: "it was deleted"}, contents)
+        check_excluded(manifest, {GONE: "it was deleted"}, read_back(path))

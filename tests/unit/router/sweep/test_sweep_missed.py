@@ -259,7 +259,7 @@ def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, boo
         # Then each begins no later than the last hour that the complete rounds before have covered
         assert not covered or search.first <= covered
         assert search.first <= search.last or search.last < covered
-        search = end_round(search, incomplete=incomplete)
+        search = end_round(replace(search, incomplete=incomplete))
         if not incomplete:
             covered = max(covered, search.last)
         elif not covered:
@@ -270,7 +270,7 @@ def test_a_file_is_looked_up_in_as_many_rounds_as_its_price_has() -> None:
     search, settings, hour, found = InputSearch(), SweepSettings(), NOW.strftime(HOUR_FORMAT), 0
     for number in range(20):
         now = NOW + timedelta(hours=1 + number * settings.listing_hours)
-        search = end_round(begin_round(search, ["orders"], now, settings), incomplete=False)
+        search = end_round(begin_round(search, ["orders"], now, settings))
         found += search.first <= hour <= search.last
     assert found == Units().reads_of_file
 
