@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from lake.bills import Bill
 from lake.documents import decode, encode
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, batches_of, update_request
+from lake.ledger.table import Condition, Key, RefusedError, Rows, batches_of, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -131,11 +131,8 @@ class DueBill:
     """ISO 8601, UTC."""
 
 
-class Costs:
+class Costs(Rows):
     """Writes a cost once and reads those of a day."""
-
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
 
     def record(self, row: CostRow) -> bool:
         """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
@@ -231,11 +228,8 @@ SETTLED_FOR = timedelta(days=35)
 """For as long an execution is found by its day; by its name it is found for ever."""
 
 
-class Executions:
+class Executions(Rows):
     """One row per execution of ``overnight`` or ``backfill``: its plan and its verdict."""
-
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
 
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
         """Store or overwrite one part: ``plan`` or ``verdict``.

@@ -32,6 +32,7 @@ from lake.ledger.table import (
     Key,
     LedgerTable,
     RefusedError,
+    Rows,
     batches_of,
     put_request,
     update_request,
@@ -113,9 +114,9 @@ class DatasetRow:
         return self.history.limit(len(self.columns), column_limit, today)
 
 
-class Datasets:
+class Datasets(Rows):
     def __init__(self, table: LedgerTable) -> None:
-        self._table = table
+        super().__init__(table)
         self._registered: set[str] = set()
         """Names that this process has registered, which are never taken back."""
         self._folders: dict[str, str] = {}

@@ -18,7 +18,7 @@ from typing import Any
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES, ManifestRow
-from lake.ledger.table import Condition, Key, LedgerTable, update_request
+from lake.ledger.table import Condition, Key, Rows, update_request
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -26,10 +26,7 @@ UNSETTLED = "unsettled-hour"
 """Partition key of the index for hours that a sweep still has to look at; ``open_order`` begins with the hour."""
 
 
-class Partitions:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Partitions(Rows):
     def list_manifest(self, partition: Partition, manifest: str, now: datetime) -> None:
         """List a manifest of the hour that is about to be queued, and touch the hour.
 
@@ -227,10 +224,7 @@ class DueDeletion:
         return f"{self.ended_at}#{self.manifest}"
 
 
-class Deletions:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Deletions(Rows):
     def due(self, before: datetime, after: str = "0") -> Iterator[DueDeletion]:
         """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint.
 

@@ -185,6 +185,13 @@ class LedgerTable:
             raise
 
 
+class Rows:
+    """Rows of one kind."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+
 def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
     """Parameters of PutItem, or of a transaction's Put; attributes that are None are left out."""
     names: dict[str, str] = {}

@@ -31,14 +31,7 @@ from lake.ledger.manifest_row import (
     row_attributes,
     row_of,
 )
-from lake.ledger.table import (
-    MAX_TRANSACTION_ACTIONS,
-    Condition,
-    LedgerTable,
-    RefusedError,
-    put_request,
-    update_request,
-)
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, RefusedError, Rows, put_request, update_request
 from lake.manifest import Lane, Manifest
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -93,10 +86,7 @@ def _read(item: dict[str, Any], on_damage: OnDamage) -> ManifestRow | None:
         return None
 
 
-class Manifests:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Manifests(Rows):
     def get(self, manifest: str) -> ManifestRow | None:
         """The row by a strongly consistent read; None: there is none."""
         item = self._table.get(manifest_row_key(manifest))
