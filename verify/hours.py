@@ -5,6 +5,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -73,7 +74,7 @@ class HoursCheck:
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
-            FileIndex(Path(folder)) as index,
+            closing(FileIndex(Path(folder))) as index,
             ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
         ):
             effort = self._effort

@@ -196,7 +196,6 @@ def encode_character(key: str, index: int) -> str:
     return f"__0{ord(character):x}_"
 
 
-"""Levels of nesting: the product quarantines lines with more."""
 BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[{\]}]')
 
 
