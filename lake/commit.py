@@ -49,8 +49,6 @@ class PendingObject:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """Outcome of one file of the manifest."""
-
     uri: str
     version: str
     """Version id, or the ETag after ``etag:``."""

@@ -24,7 +24,6 @@ from lake.layout import parse_s3_uri
 
 
 def encode_document(body: object) -> bytes:
-    """UTF-8 JSON without spaces."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 

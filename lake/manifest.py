@@ -24,8 +24,6 @@ UNVERSIONED = "null"
 
 
 class Lane(StrEnum):
-    """Which job converts a manifest."""
-
     STREAM = "stream"
     BATCH = "batch"
 
@@ -63,7 +61,6 @@ class ObjectVersion:
 
     @property
     def uri(self) -> str:
-        """``s3://bucket/key``, for people."""
         return f"s3://{self.bucket}/{self.key}"
 
 

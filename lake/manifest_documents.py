@@ -49,8 +49,6 @@ def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_b
 
 @dataclass(frozen=True, slots=True)
 class PartDocument:
-    """The files that one invocation owns of an hour, by dataset."""
-
     id: str
     hour: str
     buckets: tuple[str, ...]
@@ -97,8 +95,6 @@ def decode_files(texts: Iterable[str]) -> list[list[ObjectVersion]]:
 @listed
 @dataclass(frozen=True, slots=True)
 class DividedManifest:
-    """A manifest of a division, with what its first row needs."""
-
     id: str
     dataset: str
     created_at: str

@@ -25,14 +25,11 @@ class RejectedLines:
     """First byte of each line, in the decompressed file where it is compressed."""
 
     def identities(self) -> Iterator[tuple[str, str, int]]:
-        """What names each line, whichever generation has rejected it."""
         return ((self.source, self.version, offset) for offset in self.offsets)
 
 
 @dataclass(frozen=True, slots=True)
 class Resubmission:
-    """The rejected lines of one hour that one file of repaired lines replaces."""
-
     name: str
     partition: Partition
     rejected: tuple[RejectedLines, ...]

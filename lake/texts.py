@@ -51,7 +51,6 @@ MAX_NAMES = 20
 
 
 def format_names(names: Iterable[str]) -> str:
-    """The first ``MAX_NAMES``, with the number of the others."""
     first, more = list(islice(it := iter(names), MAX_NAMES)), sum(1 for _ in it)
     return ", ".join(first) + (f" and {more:,} more" if more else "")
 

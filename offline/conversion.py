@@ -33,8 +33,6 @@ DISK_REQUESTS = Requests(4, 32)
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """A group of files that is published."""
-
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
     denied: Mapping[ObjectVersion, str]

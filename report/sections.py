@@ -108,7 +108,6 @@ NO_DATASET = "(no manifest)"
 
 
 def tiles(report: Report) -> str:
-    """The numbers that a reader looks for first."""
     total = report.figures.total
     quarantined, unfinished = total.rejects.total(), total.failed + total.open
     found = [
@@ -133,7 +132,6 @@ def number_tiles(found: Sequence[tuple[str, str, str]]) -> str:
 
 
 def executions(report: Report) -> str:
-    """Each execution, with its plan and its outcome."""
     if not report.executions:
         return "<p>No execution has begun a job run.</p>"
     return execution_list(report.executions, with_reasons=not report.message)
@@ -242,7 +240,6 @@ def tables(report: Report) -> str:
 
 
 def unfinished(report: Report) -> str:
-    """Manifests that are not DONE, with the reason."""
     found = report.figures.unfinished
     if not found:
         return "<p>All manifests are done.</p>"
@@ -295,7 +292,6 @@ def cost(report: Report) -> str:
 
 
 def alarms(report: Report) -> str:
-    """Alarms that have changed their state."""
     if report.alarms is None:
         reads = (
             "'hybrid-router report' reads them, with the right to cloudwatch:DescribeAlarms and DescribeAlarmHistory"

@@ -32,8 +32,6 @@ CHANGED = "has changed meanwhile: verify this hour again"
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is compared, and by what."""
-
     share: float = 1.0
     """Share of the manifests that are compared, chosen by their ids; 1: all."""
     run_tasks: RunTasks | None = None

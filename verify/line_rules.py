@@ -43,12 +43,10 @@ class Member:
 
     @property
     def key(self) -> str:
-        """Unescaped."""
         return unescape(self.raw_key)
 
     @property
     def text(self) -> str | None:
-        """The value's text for the column."""
         return column_text(self.raw_value)
 
 

@@ -218,8 +218,6 @@ class SideDigest:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """An input file, and what has been said of it."""
-
     file: ObjectVersion
     record: QuarantinedFile
     """What the quarantine has of it."""

@@ -35,8 +35,6 @@ COLUMN_BUFFER_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class DatasetSample:
-    """Values of the first rows of some objects."""
-
     objects: int = 0
     rows: int = 0
     values: dict[str, Counter[str]] = field(default_factory=dict)

@@ -106,7 +106,6 @@ NOTHING = "-"
 
 
 def _print(found: Simulation, time_zone: str) -> None:
-    """What each routing comes to: input and latency by lane, the end of the night, dollars; and what that rests on."""
     zone = ZoneInfo(time_zone)
     title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
     stream = ("in the stream", "stream p50, p95", "urgent p95")

@@ -312,7 +312,6 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
 
 
 def print_object(document: ObjectExplanation) -> None:
-    """An object of lake or quarantine, and the files of its manifest."""
     size = "" if document.size is None else f"  {format_size(document.size)}"
     typer.echo(f"{printable(document.uri)}{size}")
     _line("manifest", f"{document.manifest}  {document.partition}  generation {document.generation}")

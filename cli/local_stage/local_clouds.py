@@ -43,8 +43,6 @@ class LocalCloudRunsError(HybridRouterError):
 
 @dataclass(frozen=True, slots=True)
 class LocalStage:
-    """The files of one stage's local cloud."""
-
     folder: Path
     """The folder of all stages."""
     stage: str
@@ -136,7 +134,6 @@ class LocalStage:
 
 
 def stages(folder: Path) -> list[LocalStage]:
-    """Every stage of which a cloud runs or has left something, by name."""
     found = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
     return [LocalStage(folder, stage) for stage in sorted(found)]
 

@@ -66,7 +66,6 @@ class Origin:
 
     @property
     def identity(self) -> tuple[str, str, int]:
-        """What names the line, whichever generation has rejected it."""
         return self.source, self.version, self.offset
 
 

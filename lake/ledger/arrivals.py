@@ -138,7 +138,6 @@ class IgnoredFiles(Rows):
             self._table.update(_key(reason), assign={**last, "since": iso_utc(now)}, add=counts)
 
     def take_back(self, reason: str, file: ObjectVersion) -> None:
-        """Count no longer a file that has an owner now."""
         with suppress(RefusedError):
             counts = {"files": -1, "bytes": -file.size}
             self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])
@@ -156,8 +155,6 @@ def _key(reason: str) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class ResubmissionRow:
-    """Lines of the quarantine that are given back to an hour."""
-
     name: str
     partition: Partition
     file: ObjectVersion

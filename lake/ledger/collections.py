@@ -232,7 +232,6 @@ def open_attributes(collection: CollectionId) -> dict[str, str]:
 
 
 def part_row(part: Part, collection: CollectionId) -> dict[str, Any]:
-    """The attributes of a part's own row, which has the key of a manifest's row."""
     row = ManifestRow(
         part.id,
         State.COLLECTED,

@@ -132,8 +132,6 @@ class DueBill:
 
 
 class Costs(Rows):
-    """Writes a cost once and reads those of a day."""
-
     def record(self, row: CostRow) -> bool:
         """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
 
@@ -161,7 +159,6 @@ class Costs(Rows):
             self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])
 
     def due_bills(self) -> Iterator[DueBill]:
-        """The bills that are awaited, by a strongly consistent query."""
         for item in self._table.query(DUE_BILLS):
             if EXPIRY not in item:
                 yield DueBill(item["sk"], item["run"], item["since"])
@@ -229,8 +226,6 @@ SETTLED_FOR = timedelta(days=35)
 
 
 class Executions(Rows):
-    """One row per execution of ``overnight`` or ``backfill``: its plan and its verdict."""
-
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
         """Store or overwrite one part: ``plan`` or ``verdict``.
 
@@ -265,8 +260,6 @@ MAX_WEIGHT_BYTES = 16 * MIN_SAMPLE_BYTES
 
 
 class SpeedSample(NamedTuple):
-    """What one manifest, or several small ones, took."""
-
     bytes: int
     """As stored."""
     milliseconds: int
@@ -274,8 +267,6 @@ class SpeedSample(NamedTuple):
 
 
 class SpeedSamples(NamedTuple):
-    """The last samples of a dataset, of one kind of files."""
-
     samples: tuple[SpeedSample, ...] = ()
     """Oldest first, of at least ``MIN_SAMPLE_BYTES`` each."""
     rest: SpeedSample = SpeedSample(0, 0)
@@ -318,8 +309,6 @@ class DatasetSpeed:
 
 @dataclass(frozen=True, slots=True)
 class DatasetMeasurement:
-    """What the conversion of one manifest measured."""
-
     input_bytes: int
     """Size, as stored, of its files."""
     output_bytes: int

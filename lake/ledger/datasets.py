@@ -227,14 +227,13 @@ class Datasets(Rows):
         return _dataset(name, columns, measured)
 
     def names(self) -> Iterator[str]:
-        """Names of all known datasets, sorted; memory holds one page of them."""
+        """All known datasets, sorted; memory holds one page of them."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
     def speed(self, name: str) -> DatasetSpeed:
         return decode_partial(NOT_MEASURED, self._table.get(_measurement_key(name))).speed
 
     def speeds(self) -> dict[str, DatasetSpeed]:
-        """Measured speeds of the datasets that have been converted."""
         speeds = {}
         for names in batches_of(self.names()):
             rows = self._table.get_many([_measurement_key(name) for name in names])

@@ -133,8 +133,6 @@ def listing_actions(table: str, rows: Sequence[ManifestRow], now: datetime) -> l
 
 
 class HourState(StrEnum):
-    """What a reader of an hour can rely on."""
-
     OPEN = "open"
     """Rows are still to come, or files of it are missing until their manifest is converted again."""
     COMPLETE = "complete"
@@ -145,8 +143,6 @@ class HourState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HourCounts:
-    """What the DONE manifests of an hour have read and published."""
-
     manifests: int = 0
     files: int = 0
     bytes: int = 0

@@ -308,6 +308,5 @@ class ConvertedCounts(ManifestCounts):
         return max(by_lines, self.failed_files / self.files if self.files else 0.0)
 
     def count_converted(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        """Add a DONE manifest with what it has published."""
         self.files += row.files
         self.count_totals(totals)

@@ -160,10 +160,10 @@ CANARY = "canary"
 
 
 class Canaries(Rows):
-    """Creates, claims and removes the rows; every method raises botocore's errors."""
+    """Every method raises botocore's errors."""
 
     def create(self, run: str, now: datetime, kept: timedelta) -> None:
-        """Create the row; DynamoDB deletes it ``kept`` after ``now`` if nobody does."""
+        """DynamoDB deletes the row ``kept`` after ``now`` if nobody does."""
         row = {"state": State.QUEUED, "generation": 1, "attempt": 0, EXPIRY: int((now + kept).timestamp())}
         self._table.put(Key(CANARY, run), row, ())
 

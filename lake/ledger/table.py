@@ -262,7 +262,6 @@ def _with_placeholders(request: dict[str, Any], names: dict[str, str], values: d
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """DynamoDB's Decimals as int or float, in nested values too."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, dict):

@@ -54,8 +54,6 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A lease on a manifest, held by one attempt."""
-
     row: ManifestRow
     """As it was right after the claim."""
     owner: str
@@ -118,7 +116,6 @@ class Manifests(Rows):
         return self.enqueue_row(queued_row(manifest))
 
     def enqueue_row(self, row: ManifestRow) -> State:
-        """Like ``enqueue``, of a manifest whose first row is known."""
         try:
             self._table.put(**self._first_row(row))
         except RefusedError:
