@@ -43,9 +43,6 @@ class Resubmission:
 
 
 def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -> Resubmission:
-    """Get the document that a row of the ledger is bound to.
-
-    Raises ``InvalidDocumentError``: it is gone, or was changed after it was recorded.
-    """
+    """Get the document that a row of the ledger is bound to. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, resubmission_key(row.name), row.document_sha256)
     return decode_body(Resubmission, body, "resubmission")
