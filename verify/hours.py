@@ -119,15 +119,12 @@ class HoursCheck:
             _check_object(report, uri, None, None, has_table=self._stack.has_table)
         current = {row.id: row for row in ours}
         for manifest, uris in objects.items():
-            self._check_uncompared(report, current.get(manifest), uris)
+            row = current.get(manifest)
+            kept = self._kept_objects(row, uris)
+            for uri in (uri for uri in uris if uri not in kept):
+                _check_object(report, uri, row, None, has_table=self._stack.has_table)
         check_table(self._stack, partition, ours, report)
         self._check_marker(report, told, ours, has_marker=has_marker)
-
-    def _check_uncompared(self, report: HourReport, row: ManifestRow | None, uris: Sequence[str]) -> None:
-        kept = self._kept_objects(row, uris)
-        for uri in uris:
-            if uri not in kept:
-                _check_object(report, uri, row, None, has_table=self._stack.has_table)
 
     def _check_marker(
         self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool

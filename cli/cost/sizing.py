@@ -28,7 +28,7 @@ from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
-from sizing.profile import Profile, load_profile, profile_of_sizes
+from sizing.profile import load_profile, profile_of_sizes
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
 
 
@@ -58,16 +58,14 @@ def simulate_day(
             raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
         connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
         found = _simulate_ledger(connect, chosen, parse_day("--date", day))
-    else:
-        files = _profile_of_sizes(a_day, files_of, chosen) if profile is None else load_profile(profile)
+    elif profile is not None:
+        found = simulate_profile(load_profile(profile), chosen, print_progress)
+    elif a_day and files_of:
+        files = profile_of_sizes(a_day, files_of, urgent=bool(chosen.urgent.keys))
         found = simulate_profile(files, chosen, print_progress)
-    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json, indent=1)
-
-
-def _profile_of_sizes(a_day: str | None, files_of: str | None, settings: Settings) -> Profile:
-    if not a_day or not files_of:
+    else:
         raise typer.BadParameter("pass both --a-day and --files-of")
-    return profile_of_sizes(a_day, files_of, urgent=bool(settings.urgent.keys))
+    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json, indent=1)
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:

@@ -29,10 +29,7 @@ KEPT = "-kept"
 
 
 def local_state() -> Path:
-    """The folder of all local clouds of the person who runs the command: the same from every current folder.
-
-    Data of a program that is neither configuration nor cache (XDG Base Directory Specification).
-    """
+    """The folder of all local clouds of a person (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base).absolute() / "hybrid-router" / "local"
 

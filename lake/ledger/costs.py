@@ -227,10 +227,7 @@ SETTLED_FOR = timedelta(days=35)
 
 class Executions(Rows):
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
-        """Store or overwrite one part: ``plan`` or ``verdict``.
-
-        ``facts`` are nested under the part: a count named ``open`` must not become a key of the index.
-        """
+        """Store or overwrite ``plan`` or ``verdict``: nested, so that no count ``open`` is a key of the index."""
         self._table.update(Key("execution", execution), assign={part: facts})
 
     def get(self, execution: str) -> dict[str, Any] | None:
@@ -238,10 +235,7 @@ class Executions(Rows):
         return self._table.get(Key("execution", execution))
 
     def record_settled(self, execution: str, planned_at: str, facts: dict[str, Any], now: datetime) -> None:
-        """Store or overwrite what the list of the last days shows of an execution.
-
-        ``planned_at`` is ISO 8601, UTC; ``now`` is aware.
-        """
+        """Store or overwrite what the list of the last days shows of an execution; ``planned_at``: ISO 8601, UTC."""
         expires_at = int((now + SETTLED_FOR).timestamp())
         self._table.update(Key(SETTLED, f"{planned_at}#{execution}"), assign={"facts": facts, EXPIRY: expires_at})
 

@@ -210,10 +210,7 @@ def manifest_row_key(manifest: str) -> Key:
 
 
 def open_key(lane: Lane, state: str) -> str:
-    """Partition key of the index; its sort key begins with the time of creation.
-
-    ``state`` is one of ``OPEN_STATES`` or of ``lake.ledger.transitions.Failure``: no other row is in the index.
-    """
+    """Partition key of the index, for a state of ``OPEN_STATES`` or a ``Failure``: no other row is in the index."""
     return f"{lane}#{state}"
 
 
