@@ -49,7 +49,6 @@ CONNECT_SECONDS = 1
 def connect_to_stage(
     stage: str, *, local: bool, profile: str | None = None, region: str | None = None
 ) -> DeployedStack:
-    """The stack of a stage, on AWS or (``local``) on this machine."""
     if local:
         cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))

@@ -32,8 +32,6 @@ class FunctionFailedError(HybridRouterError):
 
 @dataclass(frozen=True, slots=True)
 class DeployedStack:
-    """Names and clients of one stack."""
-
     outputs: StackOutputs
     s3: S3Client
     ledger: Ledger

@@ -20,8 +20,6 @@ HourStateName = Literal["open", "complete", "reopened"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedNight:
-    """What a plan says of an execution."""
-
     planned_at: Instant
     engine: str
     workers: int
@@ -44,8 +42,6 @@ class PlannedNight:
 
 @dataclass(frozen=True, slots=True)
 class NextNight:
-    """When the batch lane converts next."""
-
     time_zone: str
     schedule: str
     enabled: bool
@@ -82,16 +78,12 @@ class NightLine:
 
 @dataclass(frozen=True, slots=True)
 class NightsDocument:
-    """The newest executions."""
-
     stack: str
     nights: tuple[NightLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NightRun:
-    """A job run of an execution."""
-
     job_run: str
     engine: str
     started_at: Instant
@@ -114,8 +106,6 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True)
 class NightProgress:
-    """How far an execution is that has no verdict yet."""
-
     manifests: int
     done: int
     running: int
@@ -142,8 +132,6 @@ class NightDataset:
 
 @dataclass(frozen=True, slots=True)
 class ManifestNotDone:
-    """A manifest of the plan that has not been converted."""
-
     manifest: str
     partition: str
     state: str
@@ -152,8 +140,6 @@ class ManifestNotDone:
 
 @dataclass(frozen=True, slots=True)
 class NightVerdict:
-    """What the verdict document names."""
-
     rejects_by_reason: Rejects
     datasets: tuple[NightDataset, ...]
     unreadable_files: tuple[UnreadableFile, ...]
@@ -163,8 +149,6 @@ class NightVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightDocument(NightLine):
-    """One execution with its plan, its verdict and its job runs."""
-
     message: Annotated[str | None, "of the verdict; without one the error that has ended it"]
     plan: PlannedNight | None
     progress: Annotated[NightProgress | None, "null: it has a verdict, or no plan yet"]
@@ -181,8 +165,6 @@ class NightDocument(NightLine):
 
 @dataclass(frozen=True, slots=True)
 class FileHour:
-    """The hour of a file's rows, as its readers see it."""
-
     dataset: str
     hour: Hour
     state: HourStateName
@@ -190,8 +172,6 @@ class FileHour:
 
 @dataclass(frozen=True, slots=True)
 class ShownInTable:
-    """What the Iceberg table of the dataset shows of a manifest."""
-
     generation: int
     since: Annotated[str, "UTC; readers saw this generation at the latest then"]
     batch: Annotated[int, "the batch that has brought it in"]
@@ -200,8 +180,6 @@ class ShownInTable:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedManifest:
-    """A manifest that has had the file."""
-
     manifest: str
     state: str
     lane: LaneName
@@ -217,8 +195,6 @@ class ExplainedManifest:
 
 @dataclass(frozen=True, slots=True)
 class FirstReject:
-    """The first rejected line of a file."""
-
     offset: Annotated[int, "bytes, in the decompressed file"]
     length: int
     reason: str
@@ -227,8 +203,6 @@ class FirstReject:
 
 @dataclass(frozen=True, slots=True)
 class PublishedObject:
-    """An object of the lake or the quarantine."""
-
     uri: str
     rows: Annotated[int, "rows of Parquet, records of the quarantine"]
     size: int
@@ -236,8 +210,6 @@ class PublishedObject:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """What became of a file's lines."""
-
     generation: int
     published_at: Instant
     source: SourceCount
@@ -257,8 +229,6 @@ class PutAgain:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedVersion:
-    """One version of a file."""
-
     version: str
     size: int
     arrived_at: Instant
@@ -291,8 +261,6 @@ class FileExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ObjectExplanation:
-    """An object of the lake or the quarantine."""
-
     kind: Literal["lake", "quarantine"]
     uri: str
     manifest: str
@@ -310,8 +278,6 @@ class ObjectExplanation:
 
 
 class FailureKind(StrEnum):
-    """What did not get through."""
-
     FAILED = "FAILED"
     UNREADABLE = "UNREADABLE"
     """A file of a manifest that is DONE."""
@@ -329,8 +295,6 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A manifest, file, message or record that did not get through."""
-
     kind: FailureKind
     reason: str
     advice: str
@@ -350,8 +314,6 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class FailuresDocument:
-    """Everything that did not get through."""
-
     stack: str
     complete: Annotated[bool, "false: a list is longer than --limit"]
     failures: tuple[Trouble, ...]
@@ -362,8 +324,6 @@ class FailuresDocument:
 
 @dataclass(frozen=True, slots=True)
 class HourManifests:
-    """The manifests of an hour by state."""
-
     done: int
     failed: int
     open: int
@@ -372,8 +332,6 @@ class HourManifests:
 
 @dataclass(frozen=True, slots=True)
 class DatasetHour:
-    """One hour of a dataset."""
-
     hour: Hour
     state: HourStateName
     files: int
@@ -391,8 +349,6 @@ class DatasetHour:
 
 @dataclass(frozen=True, slots=True)
 class HoursDocument:
-    """Hours of a dataset."""
-
     dataset: str
     hours: tuple[DatasetHour, ...]
 
@@ -402,8 +358,6 @@ class HoursDocument:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """An Iceberg table, and what it does not show yet."""
-
     dataset: str
     state: Literal["current", "behind", "stopped"]
     batch: Annotated[int, "number of the last batch that is in the table"]
@@ -414,8 +368,6 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class TablesDocument:
-    """The Iceberg tables of a stage."""
-
     tables: tuple[TableState, ...]
 
 
@@ -424,8 +376,6 @@ class TablesDocument:
 
 @dataclass(frozen=True, slots=True)
 class SuggestedColumn:
-    """The type that the values of a column suggest."""
-
     name: str
     type: Annotated[str, "VARCHAR: no cast is proposed"]
     format: Annotated[str | None, "of dates, timestamps and JSON"]
@@ -437,8 +387,6 @@ class SuggestedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Types for the columns of a dataset, and views that cast to them."""
-
     dataset: str
     files: Annotated[int, "Parquet objects that were read"]
     rows: Annotated[int, "rows of the sample"]
@@ -474,8 +422,6 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class StreamShard:
-    """One shard of the stream lane with its open manifests."""
-
     shard: str
     runs: Annotated[tuple[str, ...], "runs of its streaming job that are alive"]
     heartbeat_at: Instant | None
@@ -495,15 +441,11 @@ class StreamShard:
 
 @dataclass(frozen=True, slots=True)
 class StreamDocument:
-    """The stream lane."""
-
     shards: tuple[StreamShard, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAlarm:
-    """An alarm in the state ALARM."""
-
     name: str
     since: Instant
     description: str
@@ -511,8 +453,6 @@ class OpenAlarm:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocument:
-    """The state of a stack."""
-
     stack: str
     read_at: Instant
     complete: Annotated[bool, "false: a list is longer than --limit, and every count of it is a lower bound"]

@@ -103,8 +103,6 @@ class NotFoundError(HybridRouterError):
 
 
 class ExitCode(IntEnum):
-    """What a command found."""
-
     FINE = 0
     NOT_SO = 1
     """What was asked for is not so: unknown, failed, too late, differs."""

@@ -74,7 +74,6 @@ def format_table(
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print a line for each name and text, the texts below each other."""
     rows = list(facts)
     width = max((len(name) for name, _ in rows), default=0) + 2
     for name, text in rows:

@@ -20,8 +20,6 @@ MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """One job run that has ended, and what its engine has metered."""
-
     job_run: str
     """The id by which it held its leases."""
     run: str | None

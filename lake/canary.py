@@ -25,7 +25,6 @@ class CanaryRequest:
 
     @property
     def run(self) -> str:
-        """A name for what this run alone writes."""
         return f"{self.name}/{self.job}"
 
     def to_text(self) -> str:

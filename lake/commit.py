@@ -49,8 +49,6 @@ class PendingObject:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """Outcome of one file of the manifest."""
-
     uri: str
     version: str
     """Version id, or the ETag after ``etag:``."""
@@ -146,11 +144,7 @@ def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDo
 
 
 def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -> CommitDocument:
-    """Get the document that the ledger names.
-
-    Raises ``InvalidDocumentError``: it does not exist, or its hash differs from the ledger's; ``NewerDocumentError``:
-    it is the committed document, but this version cannot decode it.
-    """
+    """Get the document that the ledger names. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, reference.key, reference.sha256)
     return decode_body(CommitDocument, body, "commit document")
 

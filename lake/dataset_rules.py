@@ -92,5 +92,5 @@ def takes_no_folder(prefix: str, rules: Sequence[DatasetRule]) -> bool:
 
 
 def named_datasets(rules: Sequence[DatasetRule]) -> set[str]:
-    """Datasets that the rules name outright; a ``{folder}`` rule names none."""
+    """A ``{folder}`` rule names none."""
     return {rule.name for rule in rules if rule.name != FOLDER}

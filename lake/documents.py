@@ -24,7 +24,6 @@ from lake.layout import parse_s3_uri
 
 
 def encode_document(body: object) -> bytes:
-    """UTF-8 JSON without spaces."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -139,10 +138,7 @@ def to_json(value: object) -> Any:  # noqa: ANN401
 
 
 def schema_of(kind: Any, title: str) -> dict[str, Any]:  # noqa: ANN401
-    """The JSON Schema (draft 2020-12) of a document, made from its type hints.
-
-    The text of an ``Annotated`` hint becomes the description of its member.
-    """
+    """The JSON Schema (draft 2020-12) of a document, by its type hints; texts of ``Annotated`` describe members."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **_schema(kind)}
 
 

@@ -64,7 +64,7 @@ class UnusableDocumentError(HybridRouterError):
 
 
 class InvalidDocumentError(UnusableDocumentError, TerminalError):
-    """It is gone, does not match the ledger, or cannot be decoded."""
+    """It is gone, was changed after the ledger recorded it, cannot be decoded, or names a foreign bucket."""
 
 
 class NewerDocumentError(UnusableDocumentError, TransientError):

@@ -242,7 +242,7 @@ def error_code(error: ClientError) -> str:
 
 
 def http_status(error: ClientError) -> int:
-    """The HTTP status of AWS's answer; 0 if it has none."""
+    """0 if the answer has none."""
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 

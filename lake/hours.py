@@ -71,7 +71,6 @@ class HourContents(ManifestCounts):
             self.failed_manifests.append(manifest)
 
     def counts(self) -> HourCounts:
-        """What is told about an hour that waits for nothing."""
         return HourCounts(
             self.done,
             self.files,

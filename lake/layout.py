@@ -164,10 +164,7 @@ def sweep_key(listing: str) -> str:
 
 
 def verification_key(date: str, *, early: bool) -> str:
-    """Key of the document of what the verification of a date has found; ``date`` is ``YYYY-MM-DD``, UTC.
-
-    ``early``: a person had it verified before the night had converted everything of it; it is verified again.
-    """
+    """``date``: ``YYYY-MM-DD``, UTC. ``early``: verified before the night had converted everything of it."""
     return f"{VERIFICATIONS}{date}{'-early' if early else ''}.json"
 
 

@@ -24,8 +24,6 @@ UNVERSIONED = "null"
 
 
 class Lane(StrEnum):
-    """Which job converts a manifest."""
-
     STREAM = "stream"
     BATCH = "batch"
 
@@ -63,7 +61,6 @@ class ObjectVersion:
 
     @property
     def uri(self) -> str:
-        """``s3://bucket/key``, for people."""
         return f"s3://{self.bucket}/{self.key}"
 
 
@@ -114,11 +111,7 @@ def manifest_sha256(manifest: Manifest) -> str:
 
 
 def decode_manifest(body: bytes, allowed_buckets: Collection[str]) -> Manifest:
-    """The manifest of a document that the ledger vouches for.
-
-    Raises ``InvalidDocumentError``: it names a bucket that is not in ``allowed_buckets``; ``NewerDocumentError``: a
-    newer version has written it.
-    """
+    """The manifest of a document that the ledger vouches for. Raises ``UnusableDocumentError``."""
     manifest = decode_body(Manifest, body, "manifest")
     check_buckets((file.bucket for file in manifest.files), allowed_buckets, f"manifest {manifest.id}")
     return manifest

@@ -38,19 +38,13 @@ def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> str
 
 
 def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
-    """Get the document that the ledger row of a manifest is bound to.
-
-    Raises ``InvalidDocumentError``: it is gone, was changed after it was recorded, or names a bucket that is not in
-    ``allowed_buckets``; ``NewerDocumentError``: a newer version has written it.
-    """
+    """Get the document that the ledger row of a manifest is bound to. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, manifest_key(row.id), row.manifest_sha256)
     return decode_manifest(body, allowed_buckets)
 
 
 @dataclass(frozen=True, slots=True)
 class PartDocument:
-    """The files that one invocation owns of an hour, by dataset."""
-
     id: str
     hour: str
     buckets: tuple[str, ...]
@@ -77,11 +71,7 @@ def write_part(s3: S3Client, control_bucket: str, part: Part, body: bytes) -> No
 
 
 def read_part(s3: S3Client, control_bucket: str, part: Part, allowed_buckets: Collection[str]) -> dict[str, str]:
-    """The files of a part by dataset, as texts for ``decode_files``.
-
-    Raises ``InvalidDocumentError``: the document is gone, was changed after it was recorded, or names a bucket that is
-    not in ``allowed_buckets``; ``NewerDocumentError``: a newer version has written it.
-    """
+    """The files of a part by dataset, as texts for ``decode_files``. Raises ``UnusableDocumentError``."""
     text = get_bound_document(s3, control_bucket, part_key(part.id), part.sha256)
     document = decode_body(PartDocument, text, "part")
     check_buckets(document.buckets, allowed_buckets, f"part {part.id}")
@@ -97,8 +87,6 @@ def decode_files(texts: Iterable[str]) -> list[list[ObjectVersion]]:
 @listed
 @dataclass(frozen=True, slots=True)
 class DividedManifest:
-    """A manifest of a division, with what its first row needs."""
-
     id: str
     dataset: str
     created_at: str
@@ -173,20 +161,13 @@ def write_division(s3: S3Client, control_bucket: str, division: Division, nonce:
 
 @lru_cache(maxsize=4)
 def read_division(s3: S3Client, control_bucket: str, reference: CommitReference) -> Division:
-    """Get a division document that the ledger names.
-
-    Raises ``InvalidDocumentError``: it is gone, or was changed after it was recorded; ``NewerDocumentError``: a newer
-    version has written it.
-    """
+    """Get a division document that the ledger names. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, reference.key, reference.sha256)
     return decode_body(Division, body, "division")
 
 
 def find_division(s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow) -> Division | None:
-    """The division that has the files of a part, given by its row; None while there is none.
-
-    Raises what ``read_division`` raises.
-    """
+    """The division that has the files of a part, given by its row. Raises ``UnusableDocumentError``."""
     assert row.collection is not None
     collection = CollectionId.parse(row.collection)
     for candidate in (collection, CollectionId(collection.hour, row.id)):

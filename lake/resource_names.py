@@ -16,8 +16,6 @@ BATCH_JOB_SUFFIX = "-batch"
 
 @dataclass(frozen=True, slots=True)
 class ResourceNames:
-    """Buckets, the ledger's table, the Glue jobs and the catalog database of one deployment."""
-
     input_bucket: str
     lake_bucket: str
     quarantine_bucket: str

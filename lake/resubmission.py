@@ -25,14 +25,11 @@ class RejectedLines:
     """First byte of each line, in the decompressed file where it is compressed."""
 
     def identities(self) -> Iterator[tuple[str, str, int]]:
-        """What names each line, whichever generation has rejected it."""
         return ((self.source, self.version, offset) for offset in self.offsets)
 
 
 @dataclass(frozen=True, slots=True)
 class Resubmission:
-    """The rejected lines of one hour that one file of repaired lines replaces."""
-
     name: str
     partition: Partition
     rejected: tuple[RejectedLines, ...]
@@ -46,9 +43,6 @@ class Resubmission:
 
 
 def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -> Resubmission:
-    """Get the document that a row of the ledger is bound to.
-
-    Raises ``InvalidDocumentError``: it is gone, or was changed after it was recorded.
-    """
+    """Get the document that a row of the ledger is bound to. Raises ``UnusableDocumentError``."""
     body = get_bound_document(s3, control_bucket, resubmission_key(row.name), row.document_sha256)
     return decode_body(Resubmission, body, "resubmission")

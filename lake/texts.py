@@ -38,11 +38,7 @@ def _is_visible(char: str) -> bool:
 
 
 def format_count(number: float, singular: str, plural: str = "") -> str:
-    """A number with what is counted: ``1 file``, ``2,000 files``. Pure.
-
-    ``singular``: follows the number 1; the verb can be part of it: ``file is``. ``plural``: follows every other number;
-    without it, ``singular`` with an s at its end.
-    """
+    """``1 file``, ``2,000 files``; ``plural`` follows every number but 1: without it, ``singular`` with an s."""
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
@@ -51,7 +47,6 @@ MAX_NAMES = 20
 
 
 def format_names(names: Iterable[str]) -> str:
-    """The first ``MAX_NAMES``, with the number of the others."""
     first, more = list(islice(it := iter(names), MAX_NAMES)), sum(1 for _ in it)
     return ", ".join(first) + (f" and {more:,} more" if more else "")
 

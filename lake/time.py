@@ -21,7 +21,6 @@ def iso_utc(instant: datetime) -> str:
 
 
 def epoch_milliseconds(instant: datetime) -> int:
-    """An aware instant as milliseconds since 1970-01-01T00:00:00Z."""
     return int(instant.timestamp() * 1000)
 
 
@@ -107,7 +106,6 @@ class Schedule:
 
     @property
     def is_daily(self) -> bool:
-        """Whether it starts something once every day."""
         return len(self.times) == 1 and self.days is not None and len(self.days) == len(WEEKDAYS)
 
     def starts_on(self, day: date) -> bool:

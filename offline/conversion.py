@@ -33,8 +33,6 @@ DISK_REQUESTS = Requests(4, 32)
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """A group of files that is published."""
-
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
     denied: Mapping[ObjectVersion, str]
@@ -88,7 +86,9 @@ class Conversion:
             try:
                 while True:
                     while len(running) < self._cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
-                        self._submit(pool, self._plan(_new_group(files)), running)
+                        now, named = datetime.now(UTC), tuple(item.file for item in files)
+                        new = Manifest(new_manifest_id(now), Lane.BATCH, files[0].partition, iso_utc(now), named)
+                        self._submit(pool, self._plan(_Group(new)), running)
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -168,11 +168,3 @@ def convert_task(task: Task, staging: Path) -> TaskResult:
 
 def _read_bytes(result: TaskResult) -> int:
     return sum(split.split.size for split in result.splits)
-
-
-def _new_group(files: list[InputFile]) -> _Group:
-    now = datetime.now(UTC)
-    partition = files[0].partition
-    return _Group(
-        Manifest(new_manifest_id(now), Lane.BATCH, partition, iso_utc(now), tuple(item.file for item in files))
-    )

@@ -15,7 +15,6 @@ class ConvertedVersion(NamedTuple):
     rows: int
 
     def is_of(self, file: ObjectVersion) -> bool:
-        """Whether it is the version of ``file`` as it was found now."""
         return self.identity == identity(file.uri, file.version)
 
 
@@ -61,7 +60,6 @@ class ConvertedFiles:
 
 
 def is_quarantined(source: Mapping[str, Any]) -> bool:
-    """Whether something of the file is in the quarantine."""
     return source["failed"] is not None or any(source["rejects"].values())
 
 

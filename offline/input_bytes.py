@@ -54,29 +54,23 @@ class LocalFile(ObjectVersion):
         return self.address
 
 
-class LocalFiles:
-    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
-        """The bytes [start, end).
-
-        Raises ``UnreadableNowError``: the file is gone, or is not as it was found, before or after the bytes were
-        read; ``DeniedFileError``: it may not be read; ``OSError``: anything else.
-        """
-        try:
-            # A pipe that has taken the file's place does not hold up the task.
-            handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        except PermissionError as error:
-            raise DeniedFileError(denial(error.strerror)) from error
-        except (FileNotFoundError, IsADirectoryError) as error:
-            raise UnreadableNowError(f"it could not be opened: {error.strerror}", file) from error
-        try:
-            _check_state(handle, file)
-            data = _read(handle, start, end)
-            _check_state(handle, file)
-            return data
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, file.key) from error
-        finally:
-            os.close(handle)
+def _fetch_local(file: LocalFile, start: int, end: int) -> bytes:
+    try:
+        # A pipe that has taken the file's place does not hold up the task.
+        handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except PermissionError as error:
+        raise DeniedFileError(denial(error.strerror)) from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UnreadableNowError(f"it could not be opened: {error.strerror}", file) from error
+    try:
+        _check_state(handle, file)
+        data = _read(handle, start, end)
+        _check_state(handle, file)
+        return data
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, file.key) from error
+    finally:
+        os.close(handle)
 
 
 def denial(answer: object) -> str:
@@ -88,9 +82,9 @@ def _version(state: os.stat_result) -> str:
     return f"{state.st_size}-{state.st_mtime_ns}"
 
 
-def _check_state(handle: int, file: ObjectVersion) -> None:
+def _check_state(handle: int, file: LocalFile) -> None:
     state = os.fstat(handle)
-    if _version(state) != file.etag or (isinstance(file, LocalFile) and state.st_ino != file.inode):
+    if (_version(state), state.st_ino) != (file.etag, file.inode):
         raise UnreadableNowError("it was changed while it was converted: wait until it is complete", file)
 
 
@@ -107,19 +101,18 @@ SCHEME = "s3://"
 
 
 class InputFiles:
-    """Reads ranges of files of this machine and of S3."""
-
     def __init__(self, region: str) -> None:
         self._region = region
-        self._local = LocalFiles()
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end).
 
-        Raises what ``LocalFiles.fetch`` raises; ``BotoCoreError``, ``ClientError``: S3 did not give them now.
+        Raises ``UnreadableNowError``: the file is gone, or is not as it was found, before or after the bytes were
+        read; ``DeniedFileError``: it may not be read; ``BotoCoreError``, ``ClientError``: S3 did not give them now;
+        ``OSError``: anything else.
         """
         if isinstance(file, LocalFile):
-            return self._local.fetch(file, start, end)
+            return _fetch_local(file, start, end)
         try:
             return self._source.fetch(file, start, end)
         except UnreadableNowError:

@@ -38,8 +38,6 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file and where its rows go."""
-
     file: ObjectVersion
     partition: Partition
     folder: str | None = None
@@ -50,8 +48,6 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is converted, and where its rows go."""
-
     names: Sequence[str]
     """Files, folders, and what begins with ``s3://``."""
     settings: Settings

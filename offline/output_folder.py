@@ -37,8 +37,6 @@ SOURCE_FIELDS = tuple(field.name for field in fields(SourceCount))
 
 
 class PublishedFile(NamedTuple):
-    """A Parquet file of a published manifest."""
-
     path: Path
     partition: Partition
     rows: int

@@ -73,10 +73,7 @@ def costs_around(ledger: Ledger, executions: Iterable[Mapping[str, Any]], first:
 
 
 def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:
-    """Ids of manifests that were made on a day (UTC) or on the next one, in the order in which they were made.
-
-    A file that came late in the day is recorded on the next one.
-    """
+    """Ids of manifests made on a day (UTC), or on the next one, which has files that came late in the day; in order."""
     for made in (day, day + ONE_DAY):
         documents = list_objects(s3, control_bucket, manifest_day_prefix(str(made)))
         found = (manifest_of_key(item["Key"]) for item in documents)
@@ -97,11 +94,6 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
                 for successor in row.superseded_by:
                     origins.setdefault(successor, Counter()).update(arrived or {arrival_of(row): row.files})
             elif row.state != State.ABANDONED:
-                yield row, _divided(row, arrived)
-
-
-def _divided(row: ManifestRow, arrived: Counter[float] | None) -> dict[float, int]:
-    """The files of the row by arrival: those of its sources, or a share of them where a source was split."""
-    if arrived is None:
-        return {arrival_of(row): row.files}
-    return dict(zip(arrived, divide(row.files, list(arrived.values())), strict=True))
+                # Where a source was split, a share of its files.
+                times = arrived or {arrival_of(row): row.files}
+                yield row, dict(zip(times, divide(row.files, list(times.values())), strict=True))

@@ -68,7 +68,7 @@ class Day:
         return self.outcomes.total()
 
     def add(self, item: SettledExecution) -> None:
-        """Add an execution; they come in the order in which they were planned."""
+        """Executions come in the order in which they were planned."""
         self.outcomes[item.outcome] += 1
         self.bytes += item.bytes
         self.rows += item.rows

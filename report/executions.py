@@ -81,7 +81,6 @@ def _block(execution: ExecutionFacts, *, is_open: bool, with_reason: bool) -> st
 
 
 def plan_beside_outcome(execution: ExecutionFacts) -> str:
-    """A table of what was planned and what has come."""
     plan, forecast, verdict = execution.plan or {}, execution.forecast or {}, execution.verdict or {}
     runs = execution.job_runs
     manifests = sum(verdict[name] for name in ("done", "failed", "open")) if verdict else None

@@ -38,8 +38,6 @@ class Counts(ManifestCounts):
 
 @dataclass(slots=True)
 class LaneFigures:
-    """One lane."""
-
     counts: Counts = field(default_factory=Counts)
     latency: LatencyOverTime = field(default_factory=LatencyOverTime)
     backlog: BacklogOverTime = field(default_factory=BacklogOverTime)
@@ -69,7 +67,6 @@ class TableFigures:
         return percentiles(self._lags)
 
     def add(self, row: ManifestRow) -> None:
-        """Add a manifest that has published something."""
         if row.tabled is not None:
             self.batches.add(row.tabled.batch)
         if row.tabled is not None and row.is_tabled:

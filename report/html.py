@@ -32,7 +32,6 @@ def large(number: int) -> str:
 
 
 def reason_line(reason: str) -> str:
-    """A reason on a line of its own; nothing without one."""
     return f'<span class="reason">{safe(reason)}</span>' if reason else ""
 
 
@@ -44,8 +43,6 @@ MAX_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a reader sees, in HTML, and by what the column is sorted."""
-
     html: str
     order: float | str
     numeric: bool = True

@@ -15,8 +15,6 @@ GIGABYTE = 1_000_000_000
 
 @dataclass(slots=True)
 class CostPart:
-    """A sum over parts of job runs."""
-
     micro_dollars: int = 0
     files: int = 0
     bytes: int = 0
@@ -39,8 +37,6 @@ class CostPart:
 
 @dataclass(frozen=True, slots=True)
 class CostFigures:
-    """Costs of some job runs."""
-
     by_lane_and_dataset: dict[tuple[str, str], CostPart]
     """The dearest first; the dataset is empty where a job run held no manifest."""
     job_runs: tuple[CostRow, ...]
@@ -49,7 +45,6 @@ class CostFigures:
 
 
 def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
-    """The figures of job runs, and of intervals of the streaming job."""
     runs = sorted(rows, key=lambda run: (run.start, run.id))
     parts: defaultdict[tuple[str, str], CostPart] = defaultdict(CostPart)
     total = CostPart()
@@ -67,8 +62,6 @@ BY_ENGINES = "billed time of the engines, at price.* of the settings"
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFacts:
-    """One execution: its plan and its verdict, as the ledger and the documents have them."""
-
     name: str
     plan: Mapping[str, Any] | None
     """The part ``plan`` of its row; None: it was not planned."""
@@ -81,7 +74,6 @@ class ExecutionFacts:
 
     @property
     def title(self) -> str:
-        """The title of the page about it alone."""
         planned_at = (self.plan or {}).get("planned_at")
         return f"Execution of {format_instant(planned_at)[:16]}" if planned_at else f"Execution {self.name}"
 
@@ -92,8 +84,6 @@ class ExecutionFacts:
 
 @dataclass(frozen=True, slots=True)
 class AlarmChange:
-    """An alarm has changed its state."""
-
     name: str
     at: str
     """ISO 8601, UTC."""
@@ -104,8 +94,6 @@ class AlarmChange:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The content of a page."""
-
     title: str
     stack: str
     """Name of the CloudFormation stack."""

@@ -23,25 +23,6 @@ class Percentiles:
     longest: float
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyPoint:
-    """Files that arrived in one interval."""
-
-    start: int
-    """Start of the interval; seconds since the epoch."""
-    percentiles: Percentiles
-
-
-@dataclass(frozen=True, slots=True)
-class BacklogPoint:
-    """What was waiting at one instant."""
-
-    instant: int
-    """Seconds since the epoch."""
-    files: int
-    bytes: int
-
-
 class LatencyOverTime:
     """Counts files by interval of their arrival and by latency; its size does not depend on the number of files."""
 
@@ -60,9 +41,10 @@ class LatencyOverTime:
                 joined.setdefault(_start(begin, self._step), Counter()).update(counts)
             self._intervals = joined
 
-    def points(self) -> list[LatencyPoint]:
+    def points(self) -> list[tuple[int, Percentiles]]:
+        """By the start of the interval in which the files arrived, in seconds since the epoch."""
         found = ((start, percentiles(self._intervals[start])) for start in sorted(self._intervals))
-        return [LatencyPoint(start, figures) for start, figures in found if figures is not None]
+        return [(start, figures) for start, figures in found if figures is not None]
 
     def total(self) -> Percentiles | None:
         """The percentiles of all files; None without files."""
@@ -89,15 +71,16 @@ class BacklogOverTime:
                 _increase(joined[_start(start, self._step)], change)
             self._changes = joined
 
-    def points(self) -> list[BacklogPoint]:
-        """What was waiting at the end of each interval in which something changed, after a zero at the start."""
+    def points(self) -> list[tuple[int, int, int]]:
+        """Seconds since the epoch, files and bytes that waited then: at the end of each interval in which something
+        changed, after a zero at the start."""
         if not self._changes:
             return []
         length, files, size = STEPS[self._step], 0, 0
-        points = [BacklogPoint(min(self._changes), 0, 0)]
+        points = [(min(self._changes), 0, 0)]
         for start in sorted(self._changes):
             files, size = files + self._changes[start][0], size + self._changes[start][1]
-            points.append(BacklogPoint(start + length, files, size))
+            points.append((start + length, files, size))
         return points
 
 

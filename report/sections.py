@@ -48,10 +48,10 @@ def _latency_lines(report: Report) -> dict[str, Any]:
     points = {str(lane): figures.latency.points() for lane, figures in report.figures.lanes.items()}
     return {
         lane: {
-            "time": [point.start for point in found],
-            "files": [point.percentiles.files for point in found],
-            "p50": [point.percentiles.p50 for point in found],
-            "p99": [point.percentiles.p99 for point in found],
+            "time": [start for start, _ in found],
+            "files": [percentiles.files for _, percentiles in found],
+            "p50": [percentiles.p50 for _, percentiles in found],
+            "p99": [percentiles.p99 for _, percentiles in found],
         }
         for lane, found in points.items()
         if found
@@ -61,7 +61,7 @@ def _latency_lines(report: Report) -> dict[str, Any]:
 def _backlog_lines(report: Report) -> dict[str, Any]:
     points = {str(lane): figures.backlog.points() for lane, figures in report.figures.lanes.items()}
     return {
-        lane: {"time": [point.instant for point in found], "bytes": [point.bytes for point in found]}
+        lane: {"time": [instant for instant, *_ in found], "bytes": [waiting for *_, waiting in found]}
         for lane, found in points.items()
         if found
     }
@@ -108,7 +108,6 @@ NO_DATASET = "(no manifest)"
 
 
 def tiles(report: Report) -> str:
-    """The numbers that a reader looks for first."""
     total = report.figures.total
     quarantined, unfinished = total.rejects.total(), total.failed + total.open
     found = [
@@ -133,7 +132,6 @@ def number_tiles(found: Sequence[tuple[str, str, str]]) -> str:
 
 
 def executions(report: Report) -> str:
-    """Each execution, with its plan and its outcome."""
     if not report.executions:
         return "<p>No execution has begun a job run.</p>"
     return execution_list(report.executions, with_reasons=not report.message)
@@ -155,9 +153,9 @@ def backlog(report: Report) -> str:
     rows = []
     for lane, figures in report.figures.lanes.items():
         if points := figures.backlog.points():
-            top = max(points, key=lambda point: point.bytes)
-            last = points[-1]
-            numbers = [number(top.files), size(top.bytes), instant(top.instant), number(last.files), size(last.bytes)]
+            at, most_files, most_bytes = max(points, key=lambda point: point[2])
+            _, files, waiting = points[-1]
+            numbers = [number(most_files), size(most_bytes), instant(at), number(files), size(waiting)]
             rows.append([text(lane), *numbers])
     columns = ("lane", "most files", "most bytes", "at", "files at the end", "bytes at the end")
     return _shown("backlog", table(columns, rows), rows, "Nothing waited.")
@@ -242,7 +240,6 @@ def tables(report: Report) -> str:
 
 
 def unfinished(report: Report) -> str:
-    """Manifests that are not DONE, with the reason."""
     found = report.figures.unfinished
     if not found:
         return "<p>All manifests are done.</p>"
@@ -295,7 +292,6 @@ def cost(report: Report) -> str:
 
 
 def alarms(report: Report) -> str:
-    """Alarms that have changed their state."""
     if report.alarms is None:
         reads = (
             "'hybrid-router report' reads them, with the right to cloudwatch:DescribeAlarms and DescribeAlarmHistory"

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from lake.day_folders import skip_old_days
@@ -154,7 +153,7 @@ CREATE TABLE published (identity PRIMARY KEY, manifest) WITHOUT ROWID;
 
 
 class FileIndex:
-    """Used by one thread; a context manager that closes its database.
+    """Used by one thread.
 
     ``folder``: the database is made in it; the caller removes it.
     """
@@ -164,12 +163,7 @@ class FileIndex:
         self._database = sqlite3.connect(folder / "files.sqlite", isolation_level=None)
         self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
 
-    def __enter__(self) -> "FileIndex":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._database.close()
 
     def add(self, hour: str, manifest: str, files: Iterable[ObjectVersion]) -> None:

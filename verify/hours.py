@@ -5,6 +5,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,8 +32,6 @@ CHANGED = "has changed meanwhile: verify this hour again"
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is compared, and by what."""
-
     share: float = 1.0
     """Share of the manifests that are compared, chosen by their ids; 1: all."""
     run_tasks: RunTasks | None = None
@@ -73,7 +72,7 @@ class HoursCheck:
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
-            FileIndex(Path(folder)) as index,
+            closing(FileIndex(Path(folder))) as index,
             ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
         ):
             effort = self._effort
@@ -120,15 +119,12 @@ class HoursCheck:
             _check_object(report, uri, None, None, has_table=self._stack.has_table)
         current = {row.id: row for row in ours}
         for manifest, uris in objects.items():
-            self._check_uncompared(report, current.get(manifest), uris)
+            row = current.get(manifest)
+            kept = self._kept_objects(row, uris)
+            for uri in (uri for uri in uris if uri not in kept):
+                _check_object(report, uri, row, None, has_table=self._stack.has_table)
         check_table(self._stack, partition, ours, report)
         self._check_marker(report, told, ours, has_marker=has_marker)
-
-    def _check_uncompared(self, report: HourReport, row: ManifestRow | None, uris: Sequence[str]) -> None:
-        kept = self._kept_objects(row, uris)
-        for uri in uris:
-            if uri not in kept:
-                _check_object(report, uri, row, None, has_table=self._stack.has_table)
 
     def _check_marker(
         self, report: HourReport, told: HourRow, rows: Iterable[ManifestRow], *, has_marker: bool

@@ -43,12 +43,10 @@ class Member:
 
     @property
     def key(self) -> str:
-        """Unescaped."""
         return unescape(self.raw_key)
 
     @property
     def text(self) -> str | None:
-        """The value's text for the column."""
         return column_text(self.raw_value)
 
 
@@ -196,7 +194,6 @@ def encode_character(key: str, index: int) -> str:
     return f"__0{ord(character):x}_"
 
 
-"""Levels of nesting: the product quarantines lines with more."""
 BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[{\]}]')
 
 

@@ -135,9 +135,9 @@ class _Comparison:
             self._differs(uri, "is in the quarantine, but not in the manifest", version)
         return expected
 
-    def _lake_tasks(self) -> list[LakeTask]:
+    def _lake_tasks(self) -> list[Sequence[PendingObject]]:
         objects = self.document.objects
-        return [LakeTask(objects[part]) for part in group_by_size([item.size for item in objects])]
+        return [objects[part] for part in group_by_size([item.size for item in objects])]
 
     def _input_tasks(self, expected: list[ExpectedFile], *, provenance: bool) -> list[InputTask]:
         parts = group_by_size([item.file.size for item in expected])
@@ -217,14 +217,7 @@ class SideDigest:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeTask:
-    objects: tuple[PendingObject, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """An input file, and what has been said of it."""
-
     file: ObjectVersion
     record: QuarantinedFile
     """What the quarantine has of it."""
@@ -254,12 +247,12 @@ def group_by_size(sizes: Sequence[int]) -> Iterator[slice]:
         yield slice(first, len(sizes))
 
 
-def digest_lake(s3: S3Client, task: LakeTask) -> SideDigest:
+def digest_lake(s3: S3Client, objects: Sequence[PendingObject]) -> SideDigest:
     """The rows of published files; the disk holds one of them at a time."""
     digest = SideDigest()
     with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
         path = Path(folder) / "object.parquet"
-        for item in task.objects:
+        for item in objects:
             uri = f"s3://{item.bucket}/{item.key}"
             try:
                 download(s3, item.bucket, item.key, path)

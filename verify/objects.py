@@ -50,7 +50,6 @@ class ObjectStream(io.RawIOBase):
         return True
 
     def readinto(self, target: Buffer) -> int:
-        """Fill ``target`` at most; returns the number of bytes, 0 at the end."""
         if not self._range and self._position < self._size:
             end = min(self._position + RANGE_BYTES, self._size)
             body = get_range(self._s3, self._file, self._position, end)["Body"].read()
@@ -99,7 +98,6 @@ class InflatedStream(io.RawIOBase):
         return True
 
     def readinto(self, target: Buffer) -> int:
-        """Fill ``target`` at most; returns the number of bytes, 0 at the end."""
         with memoryview(target).cast("B") as view:
             while self._member is not None or self._begins_member():
                 try:
@@ -112,7 +110,6 @@ class InflatedStream(io.RawIOBase):
         return 0
 
     def _begins_member(self) -> bool:
-        """Whether the file goes on after the last member."""
         while self._rest or self._read():
             self._rest = self._rest.lstrip(PADDING)
             if self._rest:

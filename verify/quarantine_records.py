@@ -66,7 +66,6 @@ class QuarantinedFile:
 
 
 def line_digest(line: bytes) -> bytes:
-    """16 bytes that stand for a line."""
     return hashlib.blake2b(line, digest_size=16).digest()
 
 

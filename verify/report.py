@@ -22,8 +22,6 @@ class HourOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that the input and the output do not have in common."""
-
     uri: str
     """An input file, or an object of the lake or the quarantine."""
     problem: str
@@ -44,8 +42,6 @@ class Difference:
 
 @dataclass(slots=True)
 class ManifestReport:
-    """What the comparison of one manifest has found."""
-
     files: int = 0
     rows: int = 0
     rejects: int = 0
@@ -101,7 +97,6 @@ class HourReport(ManifestReport):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing has arrived or been published in it."""
         return not (self.manifests or self.differences or self.unproven)
 
     def __str__(self) -> str:

@@ -137,8 +137,6 @@ class InputCount:
 
 @dataclass(frozen=True, slots=True)
 class InputReader:
-    """Reads files as they were converted."""
-
     s3: S3Client
     max_line_bytes: int
     concatenated: bool
@@ -188,7 +186,6 @@ OFFSET = "_offset"
 
 
 def columns_of(path: Path) -> dict[str, int | None]:
-    """The columns of a Parquet file, and their field ids."""
     ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in pq.read_schema(path)}
     return {name: None if number is None else int(number) for name, number in ids.items()}
 

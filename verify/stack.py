@@ -19,8 +19,6 @@ HOUR_FORMAT = "%Y-%m-%dT%H"
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Clients, names and rules of one deployment."""
-
     s3: S3Client
     ledger: Ledger
     resources: ResourceNames

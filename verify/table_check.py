@@ -32,8 +32,6 @@ class ShownFile(NamedTuple):
 
 
 class ShownTable(Protocol):
-    """What readers of an Iceberg table see."""
-
     def files(self, partition: Partition) -> Mapping[str, ShownFile]:
         """The files of an hour, by URI."""
 

@@ -82,7 +82,6 @@ class ColumnType:
 
     @property
     def name(self) -> str:
-        """As SQL writes it."""
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({MAX_DIGITS}, {self.scale})"
         return TypeKind.TIMESTAMP.value if self.kind is TypeKind.INSTANT else self.kind.value

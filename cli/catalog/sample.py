@@ -35,8 +35,6 @@ COLUMN_BUFFER_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class DatasetSample:
-    """Values of the first rows of some objects."""
-
     objects: int = 0
     rows: int = 0
     values: dict[str, Counter[str]] = field(default_factory=dict)
@@ -49,7 +47,10 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
         # The sweep may have deleted this generation since it was listed.
         with suppress(stack.s3.exceptions.NoSuchKey), reading_object(lake, key):
-            _add_object(sample, _opened(stack.s3, lake, key, size))
+            if size <= MAX_WHOLE_BYTES:
+                _add_object(sample, io.BytesIO(stack.s3.get_object(Bucket=lake, Key=key)["Body"].read()))
+            else:
+                _add_object(sample, cast("IO[bytes]", RangeReader(stack.s3, lake, key, size)))
     return sample
 
 
@@ -123,12 +124,6 @@ def _newest_objects(s3: S3Client, bucket: str, dataset: str, number: int) -> lis
 def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
     return (item["Prefix"] for page in pages for item in page.get("CommonPrefixes", []))
-
-
-def _opened(s3: S3Client, bucket: str, key: str, size: int) -> IO[bytes]:
-    if size <= MAX_WHOLE_BYTES:
-        return io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    return cast("IO[bytes]", RangeReader(s3, bucket, key, size))
 
 
 class RangeReader(io.RawIOBase):

@@ -37,8 +37,6 @@ STARTED_BY_HAND = (("overnight", "overnight"), ("stream-window", "stream start")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message of the dead-letter queue."""
-
     message: str
     sent_at: str
     subject: str

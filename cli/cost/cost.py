@@ -26,8 +26,6 @@ NO_DATASET = "(no manifest)"
 
 @dataclass(frozen=True, slots=True)
 class NightCost:
-    """An execution: what its plan said, and what its job runs have cost."""
-
     execution: str
     planned_dollars: float | None
     """None: the ledger has no plan of it."""

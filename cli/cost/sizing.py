@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,19 +28,8 @@ from sizing.assumptions import Measured
 from sizing.calibration import advise, measure, report_lines, toml_lines
 from sizing.day import simulate, simulate_profile
 from sizing.options import night_start
-from sizing.profile import Profile, load_profile, profile_of_sizes
+from sizing.profile import load_profile, profile_of_sizes
 from sizing.result import LaneResult, NightResult, OptionResult, Simulation
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the files of a day come from: exactly one of these."""
-
-    profile: Path | None = None
-    sizes: tuple[str | None, str | None] | None = None
-    """Size of a day's files together, and of each of them."""
-    ledger: Callable[[], DeployedStack] | None = None
-    """Connects to the stack whose ledger it is."""
 
 
 @command("simulate")
@@ -59,37 +48,24 @@ def simulate_day(
     region: Region = None,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
-    connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
-    sizes = (a_day, files_of) if a_day or files_of else None
-    source = Source(profile, sizes, connect if ledger else None)
-    print_simulation(source, load_settings(settings), day, as_json=as_json)
-
-
-def print_simulation(source: Source, settings: Settings, day: str | None, *, as_json: bool) -> None:
-    """Print what the files of the source come to, as tables or as a JSON document.
-
-    ``day`` is the local date on which the night of the ledger's day begins, ``YYYY-MM-DD``.
-    """
-    if sum(item is not None for item in (source.profile, source.sizes, source.ledger)) != 1:
+    chosen = load_settings(settings)
+    if (profile is not None) + bool(a_day or files_of) + ledger != 1:
         raise typer.BadParameter("pass one of a profile, --a-day with --files-of, and --from-ledger")
-    if day is not None and source.ledger is None:
+    if day is not None and not ledger:
         raise typer.BadParameter("--date is for --from-ledger: a profile has its own date")
-    if source.ledger is not None:
+    if ledger:
         if day is None:
             raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
-        found = _simulate_ledger(source.ledger, settings, parse_day("--date", day))
+        connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
+        found = _simulate_ledger(connect, chosen, parse_day("--date", day))
+    elif profile is not None:
+        found = simulate_profile(load_profile(profile), chosen, print_progress)
+    elif a_day and files_of:
+        files = profile_of_sizes(a_day, files_of, urgent=bool(chosen.urgent.keys))
+        found = simulate_profile(files, chosen, print_progress)
     else:
-        found = simulate_profile(_profile(source, settings), settings, print_progress)
-    print_answer(asdict(found), lambda: _print(found, settings.time_zone), as_json=as_json, indent=1)
-
-
-def _profile(source: Source, settings: Settings) -> Profile:
-    if source.profile is not None:
-        return load_profile(source.profile)
-    a_day, files_of = source.sizes or (None, None)
-    if not a_day or not files_of:
         raise typer.BadParameter("pass both --a-day and --files-of")
-    return profile_of_sizes(a_day, files_of, urgent=bool(settings.urgent.keys))
+    print_answer(asdict(found), lambda: _print(found, chosen.time_zone), as_json=as_json, indent=1)
 
 
 def _simulate_ledger(connect: Callable[[], DeployedStack], settings: Settings, day: date) -> Simulation:
@@ -106,7 +82,6 @@ NOTHING = "-"
 
 
 def _print(found: Simulation, time_zone: str) -> None:
-    """What each routing comes to: input and latency by lane, the end of the night, dollars; and what that rests on."""
     zone = ZoneInfo(time_zone)
     title = f"{format_count(found.files, 'file')}, {format_size(found.bytes)} a day; times in {time_zone}"
     stream = ("in the stream", "stream p50, p95", "urgent p95")

@@ -52,8 +52,6 @@ class DemoError(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file that the demo put into the input bucket."""
-
     file: DemoFile
     object: ObjectVersion
     sent_at: float
@@ -154,8 +152,6 @@ def run_demo(
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The stages on a deployed stack."""
-
     stack: DeployedStack
     cloud: LocalCloud
     log: Callable[[str], None]
@@ -354,7 +350,6 @@ def _verify_and_report(stack: DeployedStack, sent: Sequence[SentFile], output: P
 
 
 def _print_files(sent: Sequence[SentFile], traces: Sequence[Trace | None]) -> None:
-    """What the ledger and the result documents say of each file."""
     rows = []
     for item, trace in zip(sent, traces, strict=True):
         source, current = trace and trace.source, trace.manifests[-1] if trace and trace.manifests else None

@@ -66,13 +66,12 @@ class CanaryJob:
 
     @property
     def start_minutes(self) -> float:
-        """How long a run may wait for its workers."""
         # A streaming job has no execution class, so that it waits for no spare capacity.
         wait = 0.0 if self.lane == Lane.STREAM else self.engine.max_wait_seconds / 60
         return max(START_MINUTES, wait + SPARE_START_MINUTES)
 
     def alive(self) -> str | None:
-        """A run that a canary would disturb; None: there is none."""
+        """A run that a canary would disturb."""
         if self.lane != Lane.STREAM:
             return None
         shards = self.stack.outputs.shards.names

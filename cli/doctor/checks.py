@@ -152,8 +152,6 @@ MISSING_STACK = "ValidationError"
 
 
 class Account:
-    """The checks of one account and region, for one stage."""
-
     def __init__(
         self, open_session: Callable[[], boto3.Session], stage: str, settings_file: Path, checkout: Path
     ) -> None:

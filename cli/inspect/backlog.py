@@ -116,7 +116,6 @@ def live_runs(stack: DeployedStack, shard: str) -> list[str]:
 
 
 def format_shards(shards: Sequence[StreamShard], now: datetime, clock: Callable[[str], str]) -> Iterator[str]:
-    """A line for each shard; ``clock`` formats an instant."""
     for shard in shards:
         name = f"shard {shard.shard}: " if len(shards) > 1 else ""
         yield name + ", ".join(_format_shard(shard, now, clock))

@@ -1,9 +1,8 @@
 """The executions of ``overnight``: their job runs and logs, how far one is, and when the next one begins."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,31 +20,26 @@ from lake.texts import format_count, format_size, read_instant
 from lake.time import Schedule, iso_utc
 from report.collect import MAX_DAYS
 
-PAGE = 100
 RUNNING = "RUNNING"
 
 
 def list_executions(stack: DeployedStack) -> Iterator[NightLine]:
     """The executions of the last 90 days, newest first, page by page."""
     for page in _pages(stack):
-        for item in sorted(page, key=lambda found: found["startDate"], reverse=True):
+        for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
             yield _execution(stack, item)
 
 
-def _pages(stack: DeployedStack, **request: str) -> Iterator[list[Any]]:
-    token: dict[str, str] = {}
-    while True:
-        page = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, maxResults=PAGE, **request, **token)
-        yield page["executions"]
-        if not page.get("nextToken"):
-            return
-        token = {"nextToken": page["nextToken"]}
+def _pages(stack: DeployedStack, **request: str) -> Iterable[dict[str, Any]]:
+    pages: Any = stack.sfn.get_paginator("list_executions")
+    found: Iterable[dict[str, Any]] = pages.paginate(stateMachineArn=stack.outputs.overnight, **request)
+    return found
 
 
 def planned_by_running(stack: DeployedStack) -> dict[str, str]:
     """The manifests in the plans of the executions that run now -> the execution."""
     found: dict[str, str] = {}
-    for item in chain.from_iterable(_pages(stack, statusFilter=RUNNING)):
+    for item in (item for page in _pages(stack, statusFilter=RUNNING) for item in page["executions"]):
         summary = find_document(stack.s3, stack.resources.control_bucket, plan_summary_key(item["name"])) or {}
         found |= dict.fromkeys(summary.get("manifestIds", []), item["name"])
     return found
@@ -98,11 +92,7 @@ def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
 
 
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
-    """The command that prints the log of a job run.
-
-    ``job_run`` is the id by which it holds its leases, ``lane`` that of its manifests. None: a person has started it,
-    and its output is where that person has it.
-    """
+    """The command that prints the log of a job run; None: a person has started it, and has its output."""
     if job_run.startswith("manual-"):
         return None
     return f"hybrid-router logs {lane} --run {job_run} --since {KEPT}{stack.options}"

@@ -138,6 +138,8 @@ def _version(
     current = trace.manifests[-1] if trace.manifests else None
     outcome = _outcome(stack, trace)
     waits_for = _waits_for(current, now) if current else "sweep" if arrival.manifest else None
+    put_again_at = find_put_again(stack.s3, arrival.file) if outcome == "UNREADABLE" else None
+    read_again = f"hybrid-router reprocess --manifest {current.id}{stack.options}" if current else ""
     executions = (planned[row.id] for row in trace.manifests if row.id in planned)
     return ExplainedVersion(
         version=arrival.file.version,
@@ -154,7 +156,7 @@ def _version(
         hour=_hour(stack, arrival.partition),
         manifests=tuple(_manifest(stack, row) for row in trace.manifests if row.collection is None),
         result=_result(stack, trace, limit),
-        put_again=_put_again(stack, trace) if outcome == "UNREADABLE" else None,
+        put_again=PutAgain(put_again_at, read_again) if put_again_at else None,
     )
 
 
@@ -181,12 +183,6 @@ def _outcome(stack: DeployedStack, trace: Trace) -> str:
     if source.failed:
         return "UNREADABLE"
     return "QUARANTINED_LINES" if source.rejects else "DONE"
-
-
-def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
-    """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
-    at = find_put_again(stack.s3, trace.arrival.file)
-    return PutAgain(at, f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}") if at else None
 
 
 def _lane_since(trace: Trace) -> str | None:
@@ -312,7 +308,6 @@ def print_file(document: FileExplanation, now: datetime, options: str) -> None:
 
 
 def print_object(document: ObjectExplanation) -> None:
-    """An object of lake or quarantine, and the files of its manifest."""
     size = "" if document.size is None else f"  {format_size(document.size)}"
     typer.echo(f"{printable(document.uri)}{size}")
     _line("manifest", f"{document.manifest}  {document.partition}  generation {document.generation}")

@@ -4,10 +4,11 @@ import heapq
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,10 +43,6 @@ class LogEvent:
     text: str
 
 
-Source = Callable[[datetime], Iterator[LogEvent]]
-"""Reads what was logged at this instant (aware) or later."""
-
-
 @command("logs")
 def print_logs(
     stack: DeployedStack,
@@ -63,10 +60,12 @@ def print_logs(
     beginning = datetime.now(UTC) - parse_since(since)
     if run is not None and name not in list(Lane):
         raise InvalidInputError(f"--run {run}: only the logs {' and '.join(Lane)} are of job runs")
-    sources = _sources(stack, contains) if run is None else {name: _of_run(stack, name, run, contains)}
+    sources = (
+        _sources(stack, beginning, contains) if run is None else {name: _of_run(stack, beginning, name, run, contains)}
+    )
     if name not in sources:
         raise InvalidInputError(f"the stack has no log {name!r}: it has {', '.join(sorted(sources))}")
-    found = (event for event in sources[name](beginning) if contains is None or contains in event.text)
+    found = (event for event in sources[name] if contains is None or contains in event.text)
     events: deque[LogEvent] = deque(found, maxlen=limit)
     if as_json:
         typer.echo(json.dumps({"log": name, "events": [asdict(event) for event in events]}, indent=1))
@@ -89,41 +88,41 @@ def parse_since(text: str) -> timedelta:
     return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
-def _sources(stack: DeployedStack, contains: str | None) -> dict[str, Source]:
-    """Every log of the stack by its name, as far as its events contain a text."""
+def _sources(stack: DeployedStack, beginning: datetime, contains: str | None) -> dict[str, Iterator[LogEvent]]:
+    """Every log of the stack by its name, as far as its events contain a text; each is read when it is iterated."""
     pages = stack.open_client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name)
     resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
     joined = {name.replace("_", ""): name for name in TWO_WORDS}
-    found: dict[str, Source] = {}
+    found: dict[str, Iterator[LogEvent]] = {}
+    groups = partial(_groups, stack, beginning, contains)
     for resource in resources:
         logical = FUNCTION_LOGS.fullmatch(resource["LogicalResourceId"])
         if logical and resource["ResourceType"] == "AWS::Logs::LogGroup":
-            found[joined.get(logical[1], logical[1])] = _groups(stack, [resource["PhysicalResourceId"]], contains)
+            found[joined.get(logical[1], logical[1])] = groups([resource["PhysicalResourceId"]])
     machines = [
         item["PhysicalResourceId"] for item in resources if item["ResourceType"] == "AWS::StepFunctions::StateMachine"
     ]
-    found["executions"] = lambda beginning: _failed_executions(stack, machines, beginning)
+    found["executions"] = _failed_executions(stack, machines, beginning)
     for name, jobs in (
         ("batch", [stack.resources.batch_job]),
         ("stream", list(map(stack.resources.stream_job_of, stack.outputs.shards.names))),
     ):
         if stack.local:
             folders = [Path(f"{stack.local_logs}/{job}") for job in jobs] if stack.local_logs else []
-            found[name] = _local_files([path for folder in folders for path in folder.glob("*.log")])
+            found[name] = _local_files([path for folder in folders for path in folder.glob("*.log")], beginning)
         else:
-            found[name] = _groups(stack, _job_groups(stack, name), contains)
+            found[name] = groups(_job_groups(stack, name))
     if stack.outputs.records:
-        groups = [f"/aws/kinesisfirehose/{stack.name}-{name}" for name in stack.outputs.records]
-        found["records"] = _groups(stack, groups, contains)
+        found["records"] = groups([f"/aws/kinesisfirehose/{stack.name}-{name}" for name in stack.outputs.records])
     return found
 
 
-def _of_run(stack: DeployedStack, lane: str, run: str, contains: str | None) -> Source:
+def _of_run(stack: DeployedStack, beginning: datetime, lane: str, run: str, contains: str | None) -> Iterator[LogEvent]:
     if stack.local:
         path = local_log(stack, run, lane)
-        return _local_files([path] if path.exists() else [])
+        return _local_files([path] if path.exists() else [], beginning)
     group, stream = log_stream(stack, run)
-    return _groups(stack, [group], contains, logStreamNames=[stream])
+    return _groups(stack, beginning, contains, [group], logStreamNames=[stream])
 
 
 def _job_groups(stack: DeployedStack, job: str) -> list[str]:
@@ -135,38 +134,32 @@ def _job_groups(stack: DeployedStack, job: str) -> list[str]:
     return sorted({engine.log_stream(stack.name, f"{engine.run_prefix}{place}:", application)[0] for engine in engines})
 
 
-def _groups(stack: DeployedStack, groups: list[str], contains: str | None, **request: object) -> Source:
+def _groups(
+    stack: DeployedStack, beginning: datetime, contains: str | None, groups: list[str], **request: object
+) -> Iterator[LogEvent]:
     """Events of log groups of CloudWatch, which looks for the text itself; a group that does not exist has none."""
     if contains is not None:
         request["filterPattern"] = json.dumps(contains, ensure_ascii=False)
+    client = stack.open_client("logs")
+    pages, start = client.get_paginator("filter_log_events"), int(beginning.timestamp() * 1000)
 
-    def read(beginning: datetime) -> Iterator[LogEvent]:
-        client = stack.open_client("logs")
-        pages, start = client.get_paginator("filter_log_events"), int(beginning.timestamp() * 1000)
+    def events(group: str) -> Iterator[LogEvent]:
+        with suppress(client.exceptions.ResourceNotFoundException):
+            for page in pages.paginate(logGroupName=group, startTime=start, **request):
+                for event in page["events"]:
+                    at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+                    yield LogEvent(iso_utc(at), event["message"].rstrip("\n"))
 
-        def events(group: str) -> Iterator[LogEvent]:
-            with suppress(client.exceptions.ResourceNotFoundException):
-                for page in pages.paginate(logGroupName=group, startTime=start, **request):
-                    for event in page["events"]:
-                        at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-                        yield LogEvent(iso_utc(at), event["message"].rstrip("\n"))
-
-        return heapq.merge(*map(events, groups), key=lambda event: event.at)
-
-    return read
+    yield from heapq.merge(*map(events, groups), key=lambda event: event.at)
 
 
-def _local_files(paths: list[Path]) -> Source:
+def _local_files(paths: list[Path], beginning: datetime) -> Iterator[LogEvent]:
     """Lines of the files that the local cloud writes for job runs; each has the time of its file."""
-
-    def read(beginning: datetime) -> Iterator[LogEvent]:
-        for seconds, path in sorted((path.stat().st_mtime, path) for path in paths):
-            at = datetime.fromtimestamp(seconds, UTC)
-            if at >= beginning:
-                with path.open(encoding="utf-8", errors="replace") as lines:
-                    yield from (LogEvent(iso_utc(at), line.rstrip("\n")) for line in lines)
-
-    return read
+    for seconds, path in sorted((path.stat().st_mtime, path) for path in paths):
+        at = datetime.fromtimestamp(seconds, UTC)
+        if at >= beginning:
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                yield from (LogEvent(iso_utc(at), line.rstrip("\n")) for line in lines)
 
 
 def _failed_executions(stack: DeployedStack, machines: list[str], beginning: datetime) -> Iterator[LogEvent]:

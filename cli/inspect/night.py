@@ -183,7 +183,6 @@ def _print_nights(document: NightsDocument, zone: ZoneInfo) -> None:
 
 
 def _print_night(stack: DeployedStack, night: NightDocument, zone: ZoneInfo) -> None:
-    """One execution on a page; instants are on the wall clock of ``zone``."""
     clock = _clock(zone)
     typer.echo(f"{printable(night.execution)}: {night.outcome}")
     typer.echo(f"  {clock(night.started_at)} to {clock(night.ended_at)}, times in {zone.key}")

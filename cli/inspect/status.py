@@ -41,7 +41,6 @@ def print_status(stack: DeployedStack, limit: Limit = 20_000, *, as_json: Json =
 
 
 def status_document(stack: DeployedStack, limit: int, now: datetime) -> StatusDocument:
-    """The document of ``status``. The services are asked in parallel."""
     with ThreadPoolExecutor() as pool:
         opened = pool.submit(read_open, stack.ledger, limit)
         executions = pool.submit(_executions, stack)

@@ -22,8 +22,6 @@ from lake.time import iso_utc
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One object version: its lane, its manifests and its result."""
-
     arrival: ArrivalRow
     manifests: tuple[ManifestRow, ...]
     """The first manifest of the file and its successors, oldest first; the last one is its current manifest.

@@ -29,10 +29,7 @@ KEPT = "-kept"
 
 
 def local_state() -> Path:
-    """The folder of all local clouds of the person who runs the command: the same from every current folder.
-
-    Data of a program that is neither configuration nor cache (XDG Base Directory Specification).
-    """
+    """The folder of all local clouds of a person (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base).absolute() / "hybrid-router" / "local"
 
@@ -43,8 +40,6 @@ class LocalCloudRunsError(HybridRouterError):
 
 @dataclass(frozen=True, slots=True)
 class LocalStage:
-    """The files of one stage's local cloud."""
-
     folder: Path
     """The folder of all stages."""
     stage: str
@@ -136,7 +131,6 @@ class LocalStage:
 
 
 def stages(folder: Path) -> list[LocalStage]:
-    """Every stage of which a cloud runs or has left something, by name."""
     found = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
     return [LocalStage(folder, stage) for stage in sorted(found)]
 

@@ -47,8 +47,6 @@ LAST_YEAR = 9998
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for."""
-
     search: Search
     output: Path
     cores: int
@@ -61,8 +59,6 @@ class Request:
 
 @dataclass(slots=True)
 class Quarantined:
-    """What is in the quarantine, by reason."""
-
     lines: Counter[str] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     """Unreadable ones."""
@@ -73,7 +69,6 @@ class Quarantined:
             self.files[failed] += 1
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
         return bool(self.lines or self.files)
 
 
@@ -107,7 +102,6 @@ class Summary:
         self.refused[str(path)] = reason
 
     def add_other(self, path: str) -> None:
-        """Count an entry that does not look like input."""
         self.other_files += 1
         self.other_file = path
 
@@ -129,7 +123,6 @@ class Summary:
 
 
 def parse_destination(dataset: str | None, hour: str | None) -> Destination:
-    """The options ``--dataset`` and ``--hour``."""
     if dataset is not None and not DATASET_NAME.fullmatch(dataset):
         raise InvalidInputError(
             f"--dataset {dataset!r} is not valid: it begins with a letter and has at most 63 lower case letters, "

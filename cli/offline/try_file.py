@@ -2,8 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,12 +25,12 @@ from lake.manifest import Lane, ObjectVersion, Partition
 from lake.settings import Settings, load_settings
 from lake.speed import FAST, SLOW, Speeds
 from lake.texts import format_count, format_dollars, format_size, printable
-from offline.conversion import Conversion
+from offline.conversion import Conversion, GroupOutcome
 from offline.input_bytes import SCHEME, LocalFile
 from offline.input_files import InputFile
 from offline.output_folder import LAKE, OutputFolder
 from router.estimate.night import offers
-from router.route.decide_lane import Attribute, Attributes, NotRead, decide_lane
+from router.route.decide_lane import Attribute, NotRead, decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
 
 MAX_NAMED_COLUMNS = 40
@@ -42,26 +42,9 @@ UNKNOWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A file, and the circumstances under which it would arrive."""
-
-    name: str
-    """A path, or ``s3://bucket/key``."""
-    key: str | None
-    """Its key in the input bucket; None: that of the object, or the path as given."""
-    attributes: Attributes
-    """Tags and metadata that a person has given; those of an object of S3 are read where they are needed."""
-    settings: Settings
-    now: datetime
-    cores: int
-    region: str
-    """Region of the object's bucket."""
-
-
-def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
+def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> dict[Attribute, Mapping[str, str] | NotRead]:
     """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them."""
-    attributes: dict[Attribute, dict[str, str]] = {}
+    attributes: dict[Attribute, Mapping[str, str] | NotRead] = {}
     if tags:
         attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
     if metadata:
@@ -97,21 +80,23 @@ def try_(
     """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
     now = parse_destination(None, at).hour or datetime.now(UTC)
     attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
-    return _try(Trial(file, key, attributes, load_settings(settings), now, cores, where), as_json=as_json)
-
-
-def _try(trial: Trial, *, as_json: bool) -> int:
-    settings, is_object = trial.settings, trial.name.startswith(SCHEME)
-    file = _find_object(trial) if is_object else _find_file(trial.name)
-    key, size = trial.key or (file.key if is_object else _key_of(trial.name)), file.size
-    arrival = ObjectVersion.of(settings.input.bucket or "input", key, "tried", size, trial.now, None)
-    attributes = dict(trial.attributes)
+    chosen, is_object = load_settings(settings), file.startswith(SCHEME)
+    s3: Any = boto3.client("s3", region_name=where) if is_object else None
+    found = _find_object(s3, file) if is_object else _find_file(file)
+    key, size = key or (found.key if is_object else _key_of(file)), found.size
+    arrival = ObjectVersion.of(chosen.input.bucket or "input", key, "tried", size, now, None)
     decision = read_until_decided(
-        lambda: decide_lane(arrival, settings, trial.now, attributes),
-        lambda unread: read_attribute(_s3(trial), file, unread) if is_object else UNKNOWN[unread],
+        lambda: decide_lane(arrival, chosen, now, attributes),
+        lambda unread: read_attribute(s3, found, unread) if is_object else UNKNOWN[unread],
         attributes,
     )
-    partition = Partition.of(decision.dataset or ASIDE, trial.now)
+    partition = Partition.of(decision.dataset or ASIDE, now)
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
+        conversion = Conversion(output, chosen.convert, cores, lambda _: None, where)
+        (outcome,) = conversion.run([[InputFile(found, partition)]])
+        if reason := outcome.denied.get(found):
+            raise NotReachableError(f"{file} was not converted: {reason}")
+        converted = _converted(outcome, Path(folder))
     body: dict[str, Any] = {
         "key": key,
         "lane": decision.lane,
@@ -119,8 +104,8 @@ def _try(trial: Trial, *, as_json: bool) -> int:
         "dataset": decision.dataset,
         "hour": partition.stamp,
         "bytes": size,
-        **_converted(trial, file, partition),
-        "dollars": _dollars(settings, decision.lane, arrival),
+        **converted,
+        "dollars": _dollars(chosen, decision.lane, arrival),
     }
     print_answer(body, lambda: _print(body), as_json=as_json)
     is_fine = decision.lane is not None and not body["quarantined"] and body["unreadable"] is None
@@ -140,42 +125,31 @@ def _key_of(name: str) -> str:
     return path.name if path.is_absolute() else path.as_posix()
 
 
-def _find_object(trial: Trial) -> ObjectVersion:
-    name = parse_s3_uri(trial.name)
+def _find_object(s3: S3Client, uri: str) -> ObjectVersion:
+    name = parse_s3_uri(uri)
     try:
-        head = _s3(trial).head_object(Bucket=name.bucket, Key=name.key)
+        head = s3.head_object(Bucket=name.bucket, Key=name.key)
     except ClientError as error:
         if error_code(error) not in GONE_CODES:
             raise
-        raise InvalidInputError(f"{trial.name} does not exist: pass s3://bucket/key of one NDJSON file") from error
+        raise InvalidInputError(f"{uri} does not exist: pass s3://bucket/key of one NDJSON file") from error
     size, changed = head["ContentLength"], head["LastModified"]
     return ObjectVersion.of(name.bucket, name.key, head["ETag"], size, changed, head.get("VersionId"))
 
 
-def _s3(trial: Trial) -> S3Client:
-    return boto3.client("s3", region_name=trial.region)
-
-
-def _converted(trial: Trial, file: ObjectVersion, partition: Partition) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
-        conversion = Conversion(output, trial.settings.convert, trial.cores, lambda _: None, trial.region)
-        (outcome,) = conversion.run([[InputFile(file, partition)]])
-        if reason := outcome.denied.get(file):
-            raise NotReachableError(f"{trial.name} was not converted: {reason}")
-        (source,) = outcome.sources
-        columns: dict[str, None] = {}
-        for item in outcome.objects:
-            columns |= dict.fromkeys(pq.read_schema(Path(folder) / LAKE / item.key).names)
-        return {
-            "lines": source.lines,
-            "rows": source.rows,
-            "blankLines": source.blank_lines,
-            "quarantined": source.rejects,
-            "firstReject": source.first_reject,
-            "unreadable": source.failed,
-            "columns": list(columns),
-            "parquetBytes": sum(item.size for item in outcome.objects),
-        }
+def _converted(outcome: GroupOutcome, folder: Path) -> dict[str, Any]:
+    (source,) = outcome.sources
+    schemas = (pq.read_schema(folder / LAKE / item.key) for item in outcome.objects)
+    return {
+        "lines": source.lines,
+        "rows": source.rows,
+        "blankLines": source.blank_lines,
+        "quarantined": source.rejects,
+        "firstReject": source.first_reject,
+        "unreadable": source.failed,
+        "columns": list(dict.fromkeys(name for schema in schemas for name in schema.names)),
+        "parquetBytes": sum(item.size for item in outcome.objects),
+    }
 
 
 def _dollars(settings: Settings, lane: Lane | None, file: ObjectVersion) -> dict[str, dict[str, float]]:

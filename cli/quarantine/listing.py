@@ -46,8 +46,6 @@ BROKEN = (EOFError, OSError, pa.ArrowInvalid)
 
 @dataclass(slots=True)
 class LineContext:
-    """Where a rejected line is in its file."""
-
     number: int
     before: list[Line]
     after: list[Line] = field(default_factory=list)

@@ -31,8 +31,6 @@ MAX_READ = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRecord:
-    """One record of a published quarantine object."""
-
     partition: Partition
     manifest: str
     generation: int
@@ -209,7 +207,6 @@ class ResubmittedLines:
         self._lines: dict[tuple[str, str, int], ResubmissionRow] = {}
 
     def include(self, record: QuarantineRecord) -> bool:
-        """Whether the record is of a line that was given back."""
         return record.kind == ONE_LINE and record.identity in self.of(record.partition)
 
     def of(self, partition: Partition) -> dict[tuple[str, str, int], ResubmissionRow]:

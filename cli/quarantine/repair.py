@@ -66,7 +66,6 @@ class Origin:
 
     @property
     def identity(self) -> tuple[str, str, int]:
-        """What names the line, whichever generation has rejected it."""
         return self.source, self.version, self.offset
 
 
@@ -208,11 +207,8 @@ LEFT_OUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RepairedLine:
-    origin: Origin
-    line: bytes
-    """Without its newline."""
+RepairedLine = tuple[Origin, bytes]
+"""Where a line comes from, and the line without its newline."""
 
 
 @command("quarantine retry")
@@ -230,7 +226,7 @@ def retry_lines(
     left_out: Counter[str] = Counter()
     by_hour: defaultdict[Partition, list[RepairedLine]] = defaultdict(list)
     for line in _repaired(exported, left_out, stack.settings().convert):
-        by_hour[line.origin.partition].append(line)
+        by_hour[line[0].partition].append(line)
     resubmitted = ResubmittedLines(stack)
     answers: list[dict[str, Any]] = []
     messages: list[str] = []
@@ -238,10 +234,10 @@ def retry_lines(
     waiting: set[Partition] = set()
     for partition, lines in sorted(by_hour.items()):
         given_back = resubmitted.of(partition)
-        fresh = [line for line in lines if line.origin.identity not in given_back]
+        fresh = [(origin, line) for origin, line in lines if origin.identity not in given_back]
         left_out["resubmitted"] += len(lines) - len(fresh)
         # An earlier retry may have been interrupted after it was recorded.
-        names = {given_back[line.origin.identity].name for line in lines if line.origin.identity in given_back}
+        names = {given_back[origin.identity].name for origin, _ in lines if origin.identity in given_back}
         for name in sorted(names) if not dry_run else ():
             messages += stack.invoke("resubmit", {"resubmission": name})["messages"]
         if names:
@@ -295,7 +291,7 @@ def _repaired(exported: Path, left_out: Counter[str], rules: ConvertSettings) ->
         elif (reason := _reason_to_reject(bare, rules)) is not None:
             invalid.append(f"line {number}: {reason}")
         else:
-            yield RepairedLine(origin, bare)
+            yield origin, bare
     if invalid:
         problem = format_count(
             len(invalid),
@@ -326,7 +322,7 @@ def _resubmit(
         earlier = stack.ledger.resubmissions.of(partition)
         check_resubmission(stack.s3, stack.ledger, control, resubmission, earlier)
         return {"partition": str(partition), "lines": len(lines)}
-    body = b"".join(line.line + b"\n" for line in lines)
+    body = b"".join(line + b"\n" for _, line in lines)
     stack.s3.put_object(Bucket=control, Key=resubmitted_lines_key(resubmission.name), Body=body)
     put_document(stack.s3, control, resubmission_key(resubmission.name), encode_body(resubmission))
     return stack.invoke("resubmit", {"resubmission": resubmission.name})
@@ -334,8 +330,7 @@ def _resubmit(
 
 def _rejected(lines: Sequence[RepairedLine]) -> tuple[RejectedLines, ...]:
     groups: defaultdict[tuple[str, str, str, int], list[int]] = defaultdict(list)
-    for line in lines:
-        origin = line.origin
+    for origin, _ in lines:
         groups[origin.source, origin.version, origin.manifest, origin.generation].append(origin.offset)
     return tuple(RejectedLines(*group, tuple(offsets)) for group, offsets in groups.items())
 

@@ -123,7 +123,6 @@ class EngineDescription(ABC):
 
 
 def end_reason(state: str, text: str | None) -> str:
-    """Why a run has ended: its state, and the text of its service."""
     return f"{state}: {printable(text)[:MAX_REASON_CHARACTERS]}" if text else f"{state}, without a reason"
 
 

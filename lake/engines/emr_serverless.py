@@ -85,7 +85,7 @@ class StreamLaunch:
 
     @classmethod
     def from_text(cls, text: str) -> StreamLaunch:
-        """The inverse of ``to_text``; raises ``InvalidInputError``."""
+        """Raises ``InvalidInputError``."""
         try:
             return cls(**json.loads(text))
         except (TypeError, ValueError) as error:
@@ -268,7 +268,6 @@ def live_runs(emr: Any, application: str, name: str) -> list[str]:  # noqa: ANN4
 
 
 def _list_runs(emr: Any, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
-    """The runs that the request asks for, page by page."""
     token: dict[str, str] = {}
     while True:
         page = emr.list_job_runs(**request, **token)

@@ -156,7 +156,6 @@ def live_runs(glue: GlueClient, job: str, newest: int, states: Collection[str] =
 
 
 def dpus_of(run: Mapping[str, Any]) -> float:
-    """DPUs of all workers that a run may have."""
     return float(run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"])
 
 

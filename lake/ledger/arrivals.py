@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from lake.documents import decode, encode
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
+from lake.ledger.table import Condition, Key, RefusedError, Rows
 from lake.manifest import Lane, ObjectVersion, Partition
 from lake.time import iso_utc
 
@@ -45,10 +45,7 @@ def arrival_key(bucket: str, key: str, version: str) -> Key:
     return Key(f"arrival#{digest}", version)
 
 
-class Arrivals:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Arrivals(Rows):
     def put(self, row: ArrivalRow) -> ArrivalRow:
         """Record the arrival if it is new; returns the current row.
 
@@ -130,10 +127,7 @@ class IgnoredGroup:
     """When the first one was recorded; ISO 8601, UTC."""
 
 
-class IgnoredFiles:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class IgnoredFiles(Rows):
     def add(self, reason: str, files: Sequence[ObjectVersion], now: datetime) -> None:
         last = {"reason": reason, "example": files[-1].uri, EXPIRY: int((now + REMEMBERED).timestamp())}
         counts = {"files": len(files), "bytes": sum(file.size for file in files)}
@@ -144,7 +138,6 @@ class IgnoredFiles:
             self._table.update(_key(reason), assign={**last, "since": iso_utc(now)}, add=counts)
 
     def take_back(self, reason: str, file: ObjectVersion) -> None:
-        """Count no longer a file that has an owner now."""
         with suppress(RefusedError):
             counts = {"files": -1, "bytes": -file.size}
             self._table.update(_key(reason), add=counts, conditions=[Condition("files", ">", 0)])
@@ -162,8 +155,6 @@ def _key(reason: str) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class ResubmissionRow:
-    """Lines of the quarantine that are given back to an hour."""
-
     name: str
     partition: Partition
     file: ObjectVersion
@@ -175,10 +166,7 @@ class ResubmissionRow:
     """ISO 8601, UTC."""
 
 
-class Resubmissions:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Resubmissions(Rows):
     def of(self, partition: Partition) -> list[ResubmissionRow]:
         """All of an hour in their order, by a strongly consistent query."""
         prefix = f"{partition.stamp}#"

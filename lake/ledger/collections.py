@@ -22,7 +22,7 @@ from lake.ledger.manifest_row import (
     manifest_row_key,
     row_attributes,
 )
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
+from lake.ledger.table import Condition, Key, RefusedError, Rows, put_request, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -104,10 +104,7 @@ class CollectionRow:
         return self.files >= MAX_FILES or self.parts >= MAX_PARTS
 
 
-class Collections:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Collections(Rows):
     def get(self, collection: CollectionId) -> CollectionRow | None:
         item = self._table.get(collection_key(collection))
         return None if item is None else _row(item)
@@ -235,7 +232,6 @@ def open_attributes(collection: CollectionId) -> dict[str, str]:
 
 
 def part_row(part: Part, collection: CollectionId) -> dict[str, Any]:
-    """The attributes of a part's own row, which has the key of a manifest's row."""
     row = ManifestRow(
         part.id,
         State.COLLECTED,

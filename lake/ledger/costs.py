@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from lake.bills import Bill
 from lake.documents import decode, encode
 from lake.ledger.arrivals import EXPIRY
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, batches_of, update_request
+from lake.ledger.table import Condition, Key, RefusedError, Rows, batches_of, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
@@ -131,12 +131,7 @@ class DueBill:
     """ISO 8601, UTC."""
 
 
-class Costs:
-    """Writes a cost once and reads those of a day."""
-
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Costs(Rows):
     def record(self, row: CostRow) -> bool:
         """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
 
@@ -164,7 +159,6 @@ class Costs:
             self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])
 
     def due_bills(self) -> Iterator[DueBill]:
-        """The bills that are awaited, by a strongly consistent query."""
         for item in self._table.query(DUE_BILLS):
             if EXPIRY not in item:
                 yield DueBill(item["sk"], item["run"], item["since"])
@@ -231,17 +225,9 @@ SETTLED_FOR = timedelta(days=35)
 """For as long an execution is found by its day; by its name it is found for ever."""
 
 
-class Executions:
-    """One row per execution of ``overnight`` or ``backfill``: its plan and its verdict."""
-
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Executions(Rows):
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
-        """Store or overwrite one part: ``plan`` or ``verdict``.
-
-        ``facts`` are nested under the part: a count named ``open`` must not become a key of the index.
-        """
+        """Store or overwrite ``plan`` or ``verdict``: nested, so that no count ``open`` is a key of the index."""
         self._table.update(Key("execution", execution), assign={part: facts})
 
     def get(self, execution: str) -> dict[str, Any] | None:
@@ -249,10 +235,7 @@ class Executions:
         return self._table.get(Key("execution", execution))
 
     def record_settled(self, execution: str, planned_at: str, facts: dict[str, Any], now: datetime) -> None:
-        """Store or overwrite what the list of the last days shows of an execution.
-
-        ``planned_at`` is ISO 8601, UTC; ``now`` is aware.
-        """
+        """Store or overwrite what the list of the last days shows of an execution; ``planned_at``: ISO 8601, UTC."""
         expires_at = int((now + SETTLED_FOR).timestamp())
         self._table.update(Key(SETTLED, f"{planned_at}#{execution}"), assign={"facts": facts, EXPIRY: expires_at})
 
@@ -271,8 +254,6 @@ MAX_WEIGHT_BYTES = 16 * MIN_SAMPLE_BYTES
 
 
 class SpeedSample(NamedTuple):
-    """What one manifest, or several small ones, took."""
-
     bytes: int
     """As stored."""
     milliseconds: int
@@ -280,8 +261,6 @@ class SpeedSample(NamedTuple):
 
 
 class SpeedSamples(NamedTuple):
-    """The last samples of a dataset, of one kind of files."""
-
     samples: tuple[SpeedSample, ...] = ()
     """Oldest first, of at least ``MIN_SAMPLE_BYTES`` each."""
     rest: SpeedSample = SpeedSample(0, 0)
@@ -324,8 +303,6 @@ class DatasetSpeed:
 
 @dataclass(frozen=True, slots=True)
 class DatasetMeasurement:
-    """What the conversion of one manifest measured."""
-
     input_bytes: int
     """Size, as stored, of its files."""
     output_bytes: int

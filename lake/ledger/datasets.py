@@ -32,6 +32,7 @@ from lake.ledger.table import (
     Key,
     LedgerTable,
     RefusedError,
+    Rows,
     batches_of,
     put_request,
     update_request,
@@ -113,9 +114,9 @@ class DatasetRow:
         return self.history.limit(len(self.columns), column_limit, today)
 
 
-class Datasets:
+class Datasets(Rows):
     def __init__(self, table: LedgerTable) -> None:
-        self._table = table
+        super().__init__(table)
         self._registered: set[str] = set()
         """Names that this process has registered, which are never taken back."""
         self._folders: dict[str, str] = {}
@@ -226,14 +227,13 @@ class Datasets:
         return _dataset(name, columns, measured)
 
     def names(self) -> Iterator[str]:
-        """Names of all known datasets, sorted; memory holds one page of them."""
+        """All known datasets, sorted; memory holds one page of them."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
     def speed(self, name: str) -> DatasetSpeed:
         return decode_partial(NOT_MEASURED, self._table.get(_measurement_key(name))).speed
 
     def speeds(self) -> dict[str, DatasetSpeed]:
-        """Measured speeds of the datasets that have been converted."""
         speeds = {}
         for names in batches_of(self.names()):
             rows = self._table.get_many([_measurement_key(name) for name in names])

@@ -18,7 +18,7 @@ from typing import Any
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import INDEX_ATTRIBUTES, ManifestRow
-from lake.ledger.table import Condition, Key, LedgerTable, update_request
+from lake.ledger.table import Condition, Key, Rows, update_request
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -26,10 +26,7 @@ UNSETTLED = "unsettled-hour"
 """Partition key of the index for hours that a sweep still has to look at; ``open_order`` begins with the hour."""
 
 
-class Partitions:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Partitions(Rows):
     def list_manifest(self, partition: Partition, manifest: str, now: datetime) -> None:
         """List a manifest of the hour that is about to be queued, and touch the hour.
 
@@ -81,17 +78,11 @@ class Partitions:
         return self._table.update_once(_key(row.partition), changes, ("waits_for",), [same, untouched])
 
     def announced(self, row: HourRow) -> bool:
-        """Marker and event of the row's revision are out; False: there is another revision by now.
-
-        An hour that is complete for the first time, and that nothing has touched, leaves the index.
-        """
+        """Marker and event of a revision are out; False: there is another. A first complete hour leaves the index."""
         return self._end(row, {"announced": row.revision}, leaves=row.revision == 1)
 
     def confirmed(self, row: HourRow) -> bool:
-        """The marker of the row's revision was written when no earlier writer was left; False: another revision is.
-
-        A complete hour that nothing has touched leaves the index.
-        """
+        """A marker was written when no earlier writer was left; False: there is another revision."""
         return self._end(row, {"confirmed": row.revision}, leaves=True)
 
     def _end(self, row: HourRow, changes: Mapping[str, object], *, leaves: bool) -> bool:
@@ -136,8 +127,6 @@ def listing_actions(table: str, rows: Sequence[ManifestRow], now: datetime) -> l
 
 
 class HourState(StrEnum):
-    """What a reader of an hour can rely on."""
-
     OPEN = "open"
     """Rows are still to come, or files of it are missing until their manifest is converted again."""
     COMPLETE = "complete"
@@ -148,8 +137,6 @@ class HourState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HourCounts:
-    """What the DONE manifests of an hour have read and published."""
-
     manifests: int = 0
     files: int = 0
     bytes: int = 0
@@ -227,10 +214,7 @@ class DueDeletion:
         return f"{self.ended_at}#{self.manifest}"
 
 
-class Deletions:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Deletions(Rows):
     def due(self, before: datetime, after: str = "0") -> Iterator[DueDeletion]:
         """Deletions of generations that ended before a time, oldest first, page by page, from the index: a hint.
 

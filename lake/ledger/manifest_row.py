@@ -210,10 +210,7 @@ def manifest_row_key(manifest: str) -> Key:
 
 
 def open_key(lane: Lane, state: str) -> str:
-    """Partition key of the index; its sort key begins with the time of creation.
-
-    ``state`` is one of ``OPEN_STATES`` or of ``lake.ledger.transitions.Failure``: no other row is in the index.
-    """
+    """Partition key of the index, for a state of ``OPEN_STATES`` or a ``Failure``: no other row is in the index."""
     return f"{lane}#{state}"
 
 
@@ -308,6 +305,5 @@ class ConvertedCounts(ManifestCounts):
         return max(by_lines, self.failed_files / self.files if self.files else 0.0)
 
     def count_converted(self, row: ManifestRow, totals: PublishedTotals) -> None:
-        """Add a DONE manifest with what it has published."""
         self.files += row.files
         self.count_totals(totals)

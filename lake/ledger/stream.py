@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from lake.documents import decode_partial
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.manifest_row import State
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, Rows
 from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
 
@@ -50,9 +50,9 @@ class StreamRow:
     """ISO 8601, UTC; None: nothing was measured or admitted yet."""
 
 
-class Stream:
+class Stream(Rows):
     def __init__(self, table: LedgerTable, shard: str = FIRST_SHARD) -> None:
-        self._table = table
+        super().__init__(table)
         self._key = Key("stream", "stream" if shard == FIRST_SHARD else f"stream-{shard}")
         self.shard = shard
 
@@ -159,14 +159,11 @@ def _is(attribute: str, value: str | None) -> Condition:
 CANARY = "canary"
 
 
-class Canaries:
-    """Creates, claims and removes the rows; every method raises botocore's errors."""
-
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
+class Canaries(Rows):
+    """Every method raises botocore's errors."""
 
     def create(self, run: str, now: datetime, kept: timedelta) -> None:
-        """Create the row; DynamoDB deletes it ``kept`` after ``now`` if nobody does."""
+        """DynamoDB deletes the row ``kept`` after ``now`` if nobody does."""
         row = {"state": State.QUEUED, "generation": 1, "attempt": 0, EXPIRY: int((now + kept).timestamp())}
         self._table.put(Key(CANARY, run), row, ())
 

@@ -184,6 +184,13 @@ class LedgerTable:
             raise
 
 
+class Rows:
+    """Rows of one kind."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+
 def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
     """Parameters of PutItem, or of a transaction's Put; attributes that are None are left out."""
     names: dict[str, str] = {}
@@ -254,7 +261,6 @@ def _with_placeholders(request: dict[str, Any], names: dict[str, str], values: d
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """DynamoDB's Decimals as int or float, in nested values too."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, dict):

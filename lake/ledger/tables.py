@@ -13,7 +13,7 @@ from typing import Any
 
 from lake.documents import decode_partial, encode
 from lake.ledger.manifest_row import ManifestRow
-from lake.ledger.table import Condition, Key, LedgerTable, RefusedError
+from lake.ledger.table import Condition, Key, RefusedError, Rows
 from lake.manifest import Partition
 from lake.time import iso_utc
 
@@ -84,10 +84,7 @@ class OutboxEntry:
         return Partition.parse(f"{self.dataset}#{self.name}")
 
 
-class Tables:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Tables(Rows):
     def get(self, dataset: str) -> TableRow | None:
         """The row by a strongly consistent read; None: the dataset has no table yet."""
         item = self._table.get(_key(dataset))

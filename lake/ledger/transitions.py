@@ -31,14 +31,7 @@ from lake.ledger.manifest_row import (
     row_attributes,
     row_of,
 )
-from lake.ledger.table import (
-    MAX_TRANSACTION_ACTIONS,
-    Condition,
-    LedgerTable,
-    RefusedError,
-    put_request,
-    update_request,
-)
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, RefusedError, Rows, put_request, update_request
 from lake.manifest import Lane, Manifest
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -61,8 +54,6 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A lease on a manifest, held by one attempt."""
-
     row: ManifestRow
     """As it was right after the claim."""
     owner: str
@@ -93,10 +84,7 @@ def _read(item: dict[str, Any], on_damage: OnDamage) -> ManifestRow | None:
         return None
 
 
-class Manifests:
-    def __init__(self, table: LedgerTable) -> None:
-        self._table = table
-
+class Manifests(Rows):
     def get(self, manifest: str) -> ManifestRow | None:
         """The row by a strongly consistent read; None: there is none."""
         item = self._table.get(manifest_row_key(manifest))
@@ -121,14 +109,10 @@ class Manifests:
         return (row_of(item) for item in self._table.query(open_key(lane, failure), index=True))
 
     def enqueue(self, manifest: Manifest) -> State:
-        """Create the row of a manifest: QUEUED, or the state of the row that exists already.
-
-        ABANDONED: another process presumed the caller dead; its manifest must not be used.
-        """
+        """Create the row; returns its state: of a manifest that is ABANDONED, the caller was presumed dead."""
         return self.enqueue_row(queued_row(manifest))
 
     def enqueue_row(self, row: ManifestRow) -> State:
-        """Like ``enqueue``, of a manifest whose first row is known."""
         try:
             self._table.put(**self._first_row(row))
         except RefusedError:

@@ -234,10 +234,7 @@ class Settings:
 
     @property
     def max_overnight_runs(self) -> int:
-        """Runs of a night at the same time: at most ``batch.max_runs``.
-
-        The quotas keep room for the streaming jobs with all of their workers, and for a scheduled verification.
-        """
+        """Runs of a night at the same time; streaming jobs and a scheduled verification have room in the quotas."""
         verifications = self.max_verifications
         by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
         return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_glue_runs - verifications)

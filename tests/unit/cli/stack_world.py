@@ -44,12 +44,6 @@ class FakeServices:
     schedule: str = "cron(0 22 * * ? *)"
     exceptions: Any = field(default_factory=lambda: EXCEPTIONS)
 
-    def list_executions(self, **request: Any) -> dict[str, Any]:
-        """One execution to a page, newest first."""
-        number = int(request.get("nextToken", "0"))
-        answer: dict[str, Any] = {"executions": self.executions[number : number + 1]}
-        return answer if number + 1 >= len(self.executions) else {**answer, "nextToken": str(number + 1)}
-
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
         """The execution of this ARN."""
         for item in self.executions:
@@ -74,11 +68,12 @@ class FakeServices:
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
 
     def get_paginator(self, _operation: str) -> FakeServices:
-        """The paginator of the alarms."""
         return self
 
-    def paginate(self, **_request: Any) -> list[dict[str, Any]]:
-        """One alarm to a page."""
+    def paginate(self, **request: Any) -> list[dict[str, Any]]:
+        """One execution, newest first, or one alarm to a page."""
+        if "stateMachineArn" in request:
+            return [{"executions": [execution]} for execution in self.executions]
         return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
 
 

@@ -11,7 +11,7 @@ from lake.ledger import CostShare, State
 from lake.manifest import Lane, Partition
 from report.figures import MAX_NAMED_MANIFESTS, OLD_AFTER, ManifestFigures, arrival_of
 from report.model import cost_figures
-from report.over_time import MAX_CHANGES, MAX_INTERVALS, BacklogOverTime, BacklogPoint, LatencyOverTime, percentiles
+from report.over_time import MAX_CHANGES, MAX_INTERVALS, BacklogOverTime, LatencyOverTime, percentiles
 from tests.unit.report.reporting import MORNING, cost_row, row
 
 
@@ -29,7 +29,7 @@ def test_latency_is_by_the_arrival() -> None:
     latency.add(1000.9, 7, 1)
     latency.add(1001.0, 9, 1)
     # Then each second is a point
-    assert [(point.start, point.percentiles.files, point.percentiles.longest) for point in latency.points()] == [
+    assert [(start, found.files, found.longest) for start, found in latency.points()] == [
         (1000, 4, 7),
         (1001, 1, 9),
     ]
@@ -46,18 +46,18 @@ def test_no_file_is_lost_when_intervals_are_joined(files: list[tuple[int, int, i
         backlog.add(arrived, number, 10 * number)
         backlog.add(arrived + seconds, -number, -10 * number)
     # Then all files are counted, in a bounded number of points, and nothing waits in the end
-    assert sum(point.percentiles.files for point in latency.points()) == sum(number for *_, number in files)
+    assert sum(found.files for _, found in latency.points()) == sum(number for *_, number in files)
     assert len(latency.points()) <= MAX_INTERVALS
     assert len(backlog.points()) <= MAX_CHANGES + 1
-    assert all(point.files >= 0 and point.bytes == 10 * point.files for point in backlog.points())
-    assert not files or backlog.points()[-1].files == 0
+    assert all(number >= 0 and size == 10 * number for _, number, size in backlog.points())
+    assert not files or backlog.points()[-1][1] == 0
 
 
 def test_the_backlog_is_what_came_and_has_not_gone() -> None:
     backlog = BacklogOverTime()
     backlog.add(10, 2, 200)
     backlog.add(12, -1, -100)
-    assert backlog.points() == [BacklogPoint(10, 0, 0), BacklogPoint(11, 2, 200), BacklogPoint(13, 1, 100)]
+    assert backlog.points() == [(10, 0, 0), (11, 2, 200), (13, 1, 100)]
     assert BacklogOverTime().points() == []
 
 
@@ -112,8 +112,8 @@ def test_latency_and_backlog_are_those_of_the_files() -> None:
     latency = lane.latency.total()
     assert latency is not None
     assert (latency.files, latency.p50, latency.p99) == (10, 60, 60)
-    assert [point.percentiles.longest for point in lane.latency.points()] == [60, 30]
-    assert (lane.backlog.points()[-1].files, lane.backlog.points()[-1].bytes) == (10, 1000)
+    assert [found.longest for _, found in lane.latency.points()] == [60, 30]
+    assert lane.backlog.points()[-1][1:] == (10, 1000)
 
 
 def test_what_is_old_or_converted_again_is_in_no_chart() -> None:

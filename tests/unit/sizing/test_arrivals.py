@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer import BadParameter
 
-from cli.cost.sizing import Source, print_simulation
+from cli.cost.sizing import simulate_day
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, Partition, new_manifest_id
@@ -193,19 +193,24 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
     assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
 
 
-def source(world: World) -> Source:
-    stack: Any = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
-    return Source(ledger=lambda: stack)
+@pytest.fixture
+def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage that the command connects to."""
+    stack = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
+    monkeypatch.setattr("cli.cost.sizing.connect_to_stage", lambda *_, **__: stack)
+    monkeypatch.setattr("cli.cost.sizing.load_settings", lambda _: settings())
 
 
+@pytest.mark.usefixtures("stage")
 def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(world, MORNING, *(file(f"{number}.json", MORNING) for number in range(3)))
-    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
+    simulate_day(ledger=True, day="2026-11-18")
     out, err = capsys.readouterr()
     assert "3 files, 300 B a day" in out
     assert "1 manifest document of the day" in err
 
 
+@pytest.mark.usefixtures("stage")
 def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given plain and compressed files of a dataset of which plain ones were converted, at 3 MB/s, and of one of which
     # nothing was
@@ -214,7 +219,7 @@ def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys:
     world.ledger.datasets.register("orders")
     world.ledger.datasets.add_measurement("orders", DatasetMeasurement(60_000_000, 1, 20_000))
     # When
-    print_simulation(source(world), settings(), "2026-11-18", as_json=True)
+    simulate_day(ledger=True, day="2026-11-18", as_json=True)
     # Then
     found = [item for item in json.loads(capsys.readouterr().out)["assumptions"] if item["source"] == "the ledger"]
     (plain,) = found
@@ -222,6 +227,7 @@ def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys:
     assert (plain["value"], plain["basis"]) == (3, "measured")
 
 
+@pytest.mark.usefixtures("stage")
 def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given a day of a dataset that converts a hundredth of what the settings assume
     recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000))
@@ -231,13 +237,14 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
             world.ledger.datasets.register("orders")
             world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
         # When
-        print_simulation(source(world), settings(), "2026-11-18", as_json=True)
+        simulate_day(ledger=True, day="2026-11-18", as_json=True)
         found = json.loads(capsys.readouterr().out)
         nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
     # Then
     assert nights[1] > 20 * nights[0]
 
 
+@pytest.mark.usefixtures("stage")
 @pytest.mark.parametrize(
     ("day", "message"),
     [
@@ -249,12 +256,13 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
 def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None, message: str) -> None:
     recorded(world, MORNING, file("a.json", MORNING))
     with pytest.raises(InvalidInputError, match=message):
-        print_simulation(source(world), settings(), day, as_json=False)
+        simulate_day(ledger=True, day=day)
 
 
+@pytest.mark.usefixtures("stage")
 def test_a_day_is_for_the_ledger_alone() -> None:
     with pytest.raises(BadParameter, match="--date is for --from-ledger"):
-        print_simulation(Source(sizes=("2TB", "3MB")), settings(), "2026-11-18", as_json=False)
+        simulate_day(a_day="2TB", files_of="3MB", day="2026-11-18")
 
 
 def test_every_file_of_the_day_is_in_its_window() -> None:

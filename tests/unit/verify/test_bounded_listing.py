@@ -1,6 +1,7 @@
 """The listing of the input: each page is compared with the ledger and put on disk before the next one is requested."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +25,7 @@ OLD_KEY = "orders/2026/01/01/a.json"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[FileIndex]:
-    with FileIndex(tmp_path) as index:
+    with closing(FileIndex(tmp_path)) as index:
         yield index
 
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,7 +28,7 @@ FILES = [ObjectVersion.of("input", f"orders/{number}.json", "e", 1, NOON, f"v{nu
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[FileIndex]:
-    with FileIndex(tmp_path) as index:
+    with closing(FileIndex(tmp_path)) as index:
         yield index
 
 

@@ -16,7 +16,7 @@ from lake.commit import PendingObject, SourceCount
 from lake.manifest import ObjectVersion
 from verify import objects
 from verify.elements import lines_of
-from verify.manifest_check import ExpectedFile, InputTask, LakeTask, digest_input, digest_lake
+from verify.manifest_check import ExpectedFile, InputTask, digest_input, digest_lake
 from verify.objects import GoneError, open_text
 from verify.quarantine_records import QuarantinedFile
 
@@ -99,7 +99,7 @@ DISABLED_KEY = ClientError({"Error": {"Code": "KMS.DisabledException", "Message"
 def test_a_published_object_that_cannot_be_read_now_does_not_differ(raised: Exception, error: Exception) -> None:
     s3: Any = Mock(**{"download_file.side_effect": raised})
     with pytest.raises(type(error)) as found:
-        digest_lake(s3, LakeTask((PendingObject("lake", "a.parquet", "", (), "", 1, 1),)))
+        digest_lake(s3, [PendingObject("lake", "a.parquet", "", (), "", 1, 1)])
     assert found.value is error
 
 
